@@ -1,0 +1,91 @@
+"""The errors of every parser in this package.
+
+Bytes that reach a parser were written by somebody else, so a parser is a total function: it returns a value or raises
+one `FormatError`. Any other exception that leaves a parser is a defect, and the fuzz targets look for exactly that.
+
+    FormatError                 base; never raised itself
+    ├── JsonError               not JSON, or beyond a limit
+    ├── YamlError               not YAML that Kubernetes accepts; `line` counts from 1
+    ├── ProtobufError           not the Kubernetes envelope, or a damaged message
+    ├── SelectorError           label or field selector
+    ├── TokenError              continue token
+    ├── QuantityError           quantity, int-or-percent
+    └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
+        ├── MalformedPatch      400: the patch itself is wrong
+        ├── PatchTooLarge       413: the patch is well formed but asks for too much
+        └── PatchFailed         422: the patch does not fit the object
+
+- `code` is stable and machine-readable, `hint` tells the reader what to do.
+- `path` is a field path in Kubernetes' notation (`spec.items[2].name`), empty for the whole document.
+"""
+
+from typing import ClassVar
+
+
+class FormatError(Exception):
+    """What was wrong with some bytes: a stable code, a sentence, where, and what to do."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path = path
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class JsonError(FormatError):
+    """The bytes are not JSON, or JSON beyond a limit."""
+
+
+class YamlError(FormatError):
+    """The bytes are not YAML that Kubernetes accepts; `line` counts from 1."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "", line: int = 0) -> None:
+        super().__init__(code, message, path, hint)
+        self.line = line
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {super().__str__()}" if self.line else super().__str__()
+
+
+class ProtobufError(FormatError):
+    """The bytes are not the Kubernetes envelope, or hold a damaged message."""
+
+
+class SelectorError(FormatError):
+    """A label or field selector cannot be understood."""
+
+
+class TokenError(FormatError):
+    """A continue token was not made by this server, or is damaged."""
+
+
+class QuantityError(FormatError):
+    """A quantity or an int-or-percent cannot be understood."""
+
+
+class PatchError(FormatError):
+    """A patch cannot be applied; `status` is the HTTP code for it."""
+
+    status: ClassVar[int] = 422
+
+
+class MalformedPatch(PatchError):
+    """The patch itself is wrong."""
+
+    status = 400
+
+
+class PatchTooLarge(PatchError):
+    """The patch asks for more operations or growth than is allowed."""
+
+    status = 413
+
+
+class PatchFailed(PatchError):
+    """The patch is well formed but does not fit the object."""
+
+    status = 422

@@ -1,0 +1,41 @@
+"""Label selectors and field selectors: what `kubectl -l` and `--field-selector` send, and the LabelSelector of objects.
+
+A selector is a tuple of requirements that all must hold. Parsing gives an immutable value with `matches`; `str()` gives the
+canonical text (requirements by key, values sorted and unique), so two selectors that mean the same compare equal.
+
+- Label selector text: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a`, `!a`, `a>1`, `a<1`, joined by commas. The words
+  `in` and `notin` are operators only between a key and a list; elsewhere they are names like any other.
+- `!=` and `notin` also match objects without the label. `>` and `<` compare 64-bit integers, and never match anything else.
+- Field selector text: `a=b`, `a==b`, `a!=b`; in a value `\\`, `,` and `=` are written with a backslash before them. Which
+  fields exist is the registry's business: `fields` lists the ones that were asked for.
+- A missing LabelSelector object selects nothing, an empty one everything: Kubernetes' rule, and a classic trap.
+
+`labels` holds the values and the object form, `labeltext` the text form, `fields` the other kind. List, watch and
+delete-collection use these on every object, so `matches` allocates nothing.
+"""
+
+from fastness.formats.selectors.fields import FieldSelector, FieldTerm, parse_field_selector
+from fastness.formats.selectors.labels import (
+    EVERYTHING,
+    NOTHING,
+    LabelSelector,
+    Operator,
+    Requirement,
+    label_selector_from_object,
+    requirement,
+)
+from fastness.formats.selectors.labeltext import parse_label_selector
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "FieldSelector",
+    "FieldTerm",
+    "LabelSelector",
+    "Operator",
+    "Requirement",
+    "label_selector_from_object",
+    "parse_field_selector",
+    "parse_label_selector",
+    "requirement",
+]
