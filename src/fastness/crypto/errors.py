@@ -1,0 +1,110 @@
+"""What can be wrong with keys, certificates, envelopes and tokens.
+
+    CryptoError                     code, hint
+    ├── BadKey                      a key cannot be read, or is of another kind
+    ├── BadCertificate              a certificate cannot be read
+    ├── UntrustedCertificate        it reads, and does not verify
+    │   ├── CertificateExpired
+    │   ├── CertificateNotYetValid
+    │   └── WrongPurpose            verified, but not for this use
+    ├── BrokenSeal                  an envelope was changed, cut, or belongs to another context
+    ├── UnknownSealKey              an envelope names a key that is not in the ring
+    ├── SealKeyExhausted            a key has sealed as much as it may
+    ├── BadDigest                   not `algorithm:hex`, or of the wrong length
+    └── BadSignature                a token is malformed, forged, or signed with another algorithm
+
+Messages never quote key material or token text.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CryptoError(Exception):
+    """Base of the package: a stable `code` and a `hint` for the operator."""
+
+    code: ClassVar[str] = "crypto"
+    default_hint: ClassVar[str] = "See the message."
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+
+
+class BadKey(CryptoError):
+    """A key cannot be read, or is of another kind than this use needs."""
+
+    code = "bad-key"
+    default_hint = "Restore the key from a backup, or let it be created anew."
+
+
+class BadCertificate(CryptoError):
+    """A certificate cannot be read."""
+
+    code = "bad-certificate"
+    default_hint = "Check that the file holds one PEM certificate and is not cut off."
+
+
+class UntrustedCertificate(CryptoError):
+    """No chain leads from the certificate to an authority that is trusted here."""
+
+    code = "untrusted-certificate"
+    default_hint = "Use a credential that this cluster issued; its authority may have been replaced since."
+
+
+class CertificateExpired(UntrustedCertificate):
+    """The certificate was valid once."""
+
+    code = "certificate-expired"
+    default_hint = "Renew the credential; check the clock if it was just issued."
+
+
+class CertificateNotYetValid(UntrustedCertificate):
+    """The certificate becomes valid later."""
+
+    code = "certificate-not-yet-valid"
+    default_hint = "Check the clocks of this server and of the issuer."
+
+
+class WrongPurpose(UntrustedCertificate):
+    """The certificate is genuine but was issued for another use."""
+
+    code = "wrong-purpose"
+    default_hint = "Use a client certificate (extended key usage clientAuth)."
+
+
+class BrokenSeal(CryptoError):
+    """An envelope was changed, cut off, or opened in another context than it was sealed in."""
+
+    code = "broken-seal"
+    default_hint = "The stored data is damaged or was moved: restore it from a backup."
+
+
+class UnknownSealKey(CryptoError):
+    """An envelope names a key that the ring does not hold."""
+
+    code = "unknown-seal-key"
+    default_hint = "Put the vault key that sealed this data back into the key file."
+
+
+class SealKeyExhausted(CryptoError):
+    """A key has sealed as many envelopes as random nonces allow."""
+
+    code = "seal-key-exhausted"
+    default_hint = "Run `fastness vault rotate` to begin a new key."
+
+
+class BadDigest(CryptoError):
+    """A text is not `algorithm:hex` of a known algorithm, or has the wrong length."""
+
+    code = "bad-digest"
+    default_hint = "Write a digest as sha256:<64 hex digits>."
+
+
+class BadSignature(CryptoError):
+    """A token is malformed, forged, or signed in a way that is not accepted."""
+
+    code = "bad-signature"
+    default_hint = "Ask for a new token."

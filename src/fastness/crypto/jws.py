@@ -1,0 +1,120 @@
+"""Compact JWS with ES256, and nothing else.
+
+Service-account tokens are signed and verified here. The rules that keep the classic attacks out:
+
+* The algorithm is fixed. A header that says `none`, HS256 or anything else is refused before any key is touched.
+* Keys come from the verifier's own set, chosen by `kid`; `jwk`, `jku`, `x5u` and `x5c` in a header are refused, never followed.
+* A token is bounded in size before it is decoded, and its payload must be a JSON object.
+
+What the claims mean (expiry, audience, subject) is decided by the caller: a signature only says who wrote them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
+
+from fastness.crypto.entropy import RandomBytes
+from fastness.crypto.errors import BadKey, BadSignature
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes, SecretText
+
+ALGORITHM: Final = "ES256"
+MAX_TOKEN_CHARS: Final = 16_384
+_HEADER_FIELDS: Final = frozenset({"alg", "kid", "typ"})
+
+
+class SigningKey:
+    """A P-256 key that signs tokens; its id is the start of the hash of its public half."""
+
+    __slots__ = ("_jwk", "_public", "id", "private")
+
+    def __init__(self, private: PrivateKey) -> None:
+        self.private = private
+        self.id = base64.urlsafe_b64encode(hashlib.sha256(private.public_der()).digest()).decode().rstrip("=")
+        self._jwk = ECKey.import_key(private.handle)
+        self._public = ECKey.import_key(private.handle.public_key())
+
+    @classmethod
+    def generate(cls, entropy: RandomBytes) -> SigningKey:
+        """A fresh key."""
+        return cls(PrivateKey.generate(entropy))
+
+    @classmethod
+    def from_pem(cls, pem: SecretBytes) -> SigningKey:
+        """A key that was saved; raises BadKey."""
+        return cls(PrivateKey.from_pem(pem))
+
+    def sign(self, claims: Mapping[str, Any]) -> SecretText:
+        """A compact token that carries these claims."""
+        return SecretText(
+            jws.serialize_compact({"alg": ALGORITHM, "kid": self.id}, orjson.dumps(claims), self._jwk, [ALGORITHM])
+        )
+
+    def check(self, token: str) -> bytes:
+        """The payload, when this key signed it; raises BadSignature."""
+        try:
+            return jws.deserialize_compact(token, self._public, [ALGORITHM]).payload
+        except (JoseError, ValueError, TypeError) as error:
+            raise BadSignature("the signature of the token does not verify") from error
+
+    def public_jwk(self) -> dict[str, Any]:
+        """The public half, for a JWKS document."""
+        public = self._public.as_dict(private=False)
+        return {
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.id,
+            "alg": ALGORITHM,
+            **{k: public[k] for k in ("crv", "x", "y")},
+        }
+
+
+class TokenKeys:
+    """The keys whose tokens are accepted; the first signs."""
+
+    def __init__(self, keys: Sequence[SigningKey]) -> None:
+        if not keys:
+            raise BadKey("at least one token key is needed")
+        self._keys = {key.id: key for key in keys}
+        self.signer = keys[0]
+
+    def verify(self, token: str) -> dict[str, Any]:
+        """The claims of a token that one of the keys signed; raises BadSignature."""
+        key = self._keys.get(_key_id(token))
+        if key is None:
+            raise BadSignature("the token names a key that is not known here")
+        try:
+            claims = orjson.loads(key.check(token))
+        except orjson.JSONDecodeError as error:
+            raise BadSignature("the payload of the token is not JSON") from error
+        if not isinstance(claims, dict):
+            raise BadSignature("the payload of the token is not an object")
+        return claims
+
+    def jwks(self) -> dict[str, Any]:
+        """The public halves as a JWKS document."""
+        return {"keys": [key.public_jwk() for key in self._keys.values()]}
+
+
+def _key_id(token: str) -> str:
+    """The `kid` of an acceptable header; raises BadSignature for every other header."""
+    if len(token) > MAX_TOKEN_CHARS or token.count(".") != 2 or not token.isascii():
+        raise BadSignature("not a compact token")
+    head = token.partition(".")[0]
+    try:
+        header = orjson.loads(base64.b64decode(head + "=" * (-len(head) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, orjson.JSONDecodeError) as error:
+        raise BadSignature("the header of the token cannot be read") from error
+    if not isinstance(header, dict) or header.get("alg") != ALGORITHM or not header.keys() <= _HEADER_FIELDS:
+        raise BadSignature(f"only {ALGORITHM} tokens with a plain header are accepted")
+    key_id = header.get("kid")
+    return key_id if isinstance(key_id, str) else ""
