@@ -1,0 +1,115 @@
+"""Columns of custom kinds: JSONPath in, cells out.
+
+The rules are those of an API server for `additionalPrinterColumns`:
+
+* The first value that the path finds counts. Nothing found: None.
+* `string`: text as it is; numbers and booleans in Go's notation; objects and lists as compact JSON with sorted keys.
+* `integer`, `number`, `boolean`: the value when it has that type, else None; fractions are cut off for an integer.
+* `date`: an age; a text that is no time is `<invalid>`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from fastness.cluster.embedded.tables.ages import INVALID, UNKNOWN, human_duration, parse_time
+from fastness.cluster.embedded.tables.printer import NAME, Header, Printer
+from fastness.formats.jsonpath import compile_path
+from fastness.model.kind import Column, Kind
+
+Cell = Callable[[Mapping[str, Any], datetime], Any]
+
+_MISSING: Final = object()
+NULL_TEXT: Final = "<no value>"
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def column_printer(kind: Kind) -> Printer:
+    """The printer of a custom kind; raises JsonPathError for a column that does not compile."""
+    headers = (NAME, *(_header(column) for column in kind.columns))
+    getters = tuple(_cell(column) for column in kind.columns)
+
+    def cells(obj: Mapping[str, Any], now: datetime) -> list[Any]:
+        row = [obj["metadata"].get("name", "")]
+        row += [getter(obj, now) for getter in getters]
+        return row
+
+    return Printer(headers, cells)
+
+
+def _header(column: Column) -> Header:
+    text = column.description or f"Custom resource definition column (in JSONPath format): {column.path}"
+    return Header(column.name, column.type, column.format, column.priority, text)
+
+
+def _cell(column: Column) -> Cell:
+    first = compile_path(column.path).first
+    convert = _CONVERT[column.type]
+
+    def cell(obj: Mapping[str, Any], now: datetime) -> Any:
+        value = first(obj, _MISSING)
+        return None if value is _MISSING else convert(value, now)
+
+    return cell
+
+
+def text_of(value: Any, _now: datetime | None = None) -> str:
+    """Any JSON value as a text cell."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return NULL_TEXT
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _go_float(value)
+    if isinstance(value, dict | list):
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode().translate(_HTML)
+    return str(value)
+
+
+def _go_float(value: float) -> str:
+    """Shortest notation with an exponent from 1e21 on, where Python starts at 1e16."""
+    if math.isfinite(value) and 1e16 <= abs(value) < 1e21:
+        return str(int(value))
+    text = repr(value)
+    return text.removesuffix(".0")
+
+
+def _integer(value: Any, _now: datetime) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if math.isfinite(value) else None
+
+
+def _number(value: Any, _now: datetime) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
+
+
+def _boolean(value: Any, _now: datetime) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _date(value: Any, now: datetime) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if not value:
+        return UNKNOWN
+    moment = parse_time(value)
+    return INVALID if moment is None else human_duration(now - moment)
+
+
+_CONVERT: Final[dict[str, Callable[[Any, datetime], Any]]] = {
+    "string": text_of,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+}
