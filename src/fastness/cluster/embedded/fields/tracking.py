@@ -1,0 +1,236 @@
+"""Ownership through a write: the two entry points of this package.
+
+`track_update` is for create, update and patch: whoever writes a field owns it from then on, alone; what disappears leaves
+everybody's set. `apply` is for server-side apply: the configuration is merged into the live object, and its manager owns
+exactly the fields that it states.
+
+- A field that another manager owns, and to which the configuration gives another value, is a conflict; `force` takes it.
+- Equal values are owned together.
+- What the manager applied last time, does not apply now, and nobody else owns, is removed.
+- An apply that changes nothing leaves the time of its line alone, so that the stored object stays byte for byte the same.
+- Fields that the door resets (`reset`) and that the server fills in belong to nobody.
+
+Both are pure: objects go in as they are and are not changed; times are strings. The REST engine goes on with admission,
+validation and the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from fastness.cluster.embedded.fields.compare import Change, compare, same
+from fastness.cluster.embedded.fields.element import SELF
+from fastness.cluster.embedded.fields.errors import ApplyConflict, DamagedOwnership, FieldConflict, ManagedFieldsGiven
+from fastness.cluster.embedded.fields.fieldset import (
+    FieldSet,
+    Trie,
+    difference,
+    human,
+    intersection,
+    ordered,
+    paths,
+    union,
+    without,
+)
+from fastness.cluster.embedded.fields.managed import (
+    Entry,
+    Identity,
+    Managed,
+    Writer,
+    capped,
+    identity,
+    is_reset,
+    listed,
+    parse,
+    stored,
+)
+from fastness.cluster.embedded.fields.merge import check, merge, remove_fields
+from fastness.cluster.embedded.fields.ownership import NOTHING, created, stated_fields, strip
+from fastness.cluster.embedded.fields.schema import Node, TypedSchema
+from fastness.model.kind import JsonObject
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+_NO_META: Final[Mapping[str, Any]] = {}
+
+
+class Applied(NamedTuple):
+    """The merged object, fresh and with its managedFields, and whether anything differs from the live object."""
+
+    obj: JsonObject
+    managed: list[JsonObject]
+    changed: bool
+
+
+def track_update(
+    live: Mapping[str, Any] | None,
+    new: Mapping[str, Any],
+    by: Writer,
+    schema: TypedSchema,
+    reset: FieldSet = NOTHING,
+) -> list[JsonObject]:
+    """The managedFields of `new` after a create (`live` is None), update or patch; empty means: leave the field out.
+
+    The list may be put into the object as it is; its fieldsV1 are shared and must not be written into.
+    """
+    sent = (new.get("metadata") or _NO_META).get("managedFields")
+    if live is None and not sent and not schema.baseline:
+        fields = created(new, schema, reset)
+        by_now = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
+        return [by_now.to_json()] if fields else []
+    managed = _before(live, sent, by, schema)
+    if live is not None and not managed:
+        return []  # ownership was never tracked, or just reset: only an apply starts it again
+    change = compare(live if live is not None else schema.baseline, new, schema).without(reset)
+    return listed(capped(_taken_over(managed, change, by)))
+
+
+def apply(
+    live: Mapping[str, Any] | None,
+    config: Mapping[str, Any],
+    by: Writer,
+    schema: TypedSchema,
+    *,
+    force: bool = False,
+    reset: FieldSet = NOTHING,
+) -> Applied:
+    """Merge a configuration into the live object (None: create it); raises ApplyConflict or BadConfiguration."""
+    if (config.get("metadata") or _NO_META).get("managedFields") is not None:
+        raise ManagedFieldsGiven
+    check(config, schema.root)
+    base: Mapping[str, Any] = live if live is not None else {}
+    managed = _owners(base, by, schema)
+    mine = identity("Apply", by.manager, by.api_version, by.subresource)
+    stated = stated_fields(config, schema.root) or {}
+    stated = without(stated, reset.trie) if reset else stated
+    last = managed.get(mine)
+    since = last.time if last is not None else ""
+    managed[mine] = Entry(by.manager, "Apply", by.api_version, since, by.subresource, stated)
+    merged: JsonObject = merge(dict(base), dict(config), schema.root)
+    if last is not None and last.fields:
+        merged = _pruned(merged, managed, last.fields, schema.root)
+    managed = _contested(managed, mine, compare(base, merged, schema).without(reset), force=force)
+    return _result(live, merged, _signed(managed, mine, "" if same(dict(base), merged) else by.time))
+
+
+def _result(live: Mapping[str, Any] | None, merged: JsonObject, managed: Managed) -> Applied:
+    lines = listed(managed)
+    # A round trip through JSON is the cheapest deep copy there is, and callers go on to write defaults into the object.
+    obj: JsonObject = orjson.loads(orjson.dumps(merged))
+    meta = obj.setdefault("metadata", {})
+    meta.pop("managedFields", None)
+    if lines:
+        meta["managedFields"] = lines
+    return Applied(obj, lines, live is None or not same(dict(live), obj))
+
+
+def _before(live: Mapping[str, Any] | None, sent: Any, by: Writer, schema: TypedSchema) -> Managed:
+    """Ownership before the write: what the client sent counts, unless it sent nothing that can be read."""
+    known = (live.get("metadata") or _NO_META).get("managedFields") if live is not None else None
+    if sent is None or by.subresource or sent == known:
+        return _served(stored(known), schema)
+    if is_reset(sent):
+        return {}
+    try:
+        return _served(parse(sent), schema)
+    except DamagedOwnership:
+        return _served(stored(known), schema)
+
+
+def _owners(live: Mapping[str, Any], by: Writer, schema: TypedSchema) -> Managed:
+    """Ownership before an apply: fields of an object that was never tracked are owned by nobody in particular."""
+    managed = _served(stored((live.get("metadata") or _NO_META).get("managedFields")), schema)
+    if managed or not live:
+        return managed
+    return _taken_over({}, compare(schema.baseline, live, schema), by._replace(manager=BEFORE_FIRST_APPLY))
+
+
+def _served(managed: Managed, schema: TypedSchema) -> Managed:
+    if not schema.api_versions:
+        return managed
+    return {each: entry for each, entry in managed.items() if entry.api_version in schema.api_versions}
+
+
+def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
+    """Ownership after an update: changed fields go from everybody to the writer, removed ones go."""
+    taken, removed = change.taken, change.removed or {}
+    out: Managed = {}
+    for each, entry in managed.items():
+        left = _left(entry.fields, taken, removed)
+        if left:
+            out[each] = entry if left is entry.fields else entry._replace(fields=left)
+    own = strip(taken)
+    if own:
+        mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
+        kept = out.get(mine)
+        fields = ordered(union(kept.fields, own) if kept is not None else own)
+        out[mine] = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
+    return out
+
+
+def _left(fields: Trie, taken: Trie, removed: Trie) -> Trie:
+    left = fields
+    for gone in (taken, removed):
+        if gone and intersection(left, gone):
+            left = difference(left, gone)
+    return left
+
+
+def _contested(managed: Managed, mine: Identity, change: Change, *, force: bool) -> Managed:
+    """Ownership after an apply; raises ApplyConflict when it would take fields from others without `force`."""
+    taken, removed = change.taken, change.removed or {}
+    conflicts: list[FieldConflict] = []
+    out: Managed = {}
+    for each, entry in managed.items():
+        if each == mine:
+            out[each] = entry
+            continue
+        conflicts += [
+            FieldConflict(entry.manager, entry.operation, entry.api_version, entry.subresource, entry.time, human(path))
+            for path in paths(intersection(entry.fields, taken))
+        ]
+        left = _left(entry.fields, taken, removed)
+        if left:
+            out[each] = entry if left is entry.fields else entry._replace(fields=left)
+    if conflicts and not force:
+        raise ApplyConflict(conflicts)
+    return out
+
+
+def _signed(managed: Managed, mine: Identity, time: str) -> Managed:
+    """The applier's own line: stripped, ordered, dated when the object changed, gone when it states nothing."""
+    entry = managed.pop(mine)
+    fields = ordered(strip(entry.fields))
+    if fields:
+        managed[mine] = entry._replace(fields=fields, time=time or entry.time)
+    return managed
+
+
+def _pruned(merged: JsonObject, managed: Managed, last: Trie, root: Node) -> JsonObject:
+    """The merged object without what its manager applied last time and nobody owns now."""
+    everything = _named(stated_fields(merged, root) or {}, root)
+    claimed: Trie = {}
+    for entry in managed.values():
+        claimed = union(claimed, entry.fields)
+    before = _named(last, root)
+    bare = remove_fields(merged, before, root)
+    kept = union(_named(stated_fields(bare, root) or {}, root), _named(claimed, root))
+    owned = remove_fields(merged, difference(everything, kept), root)
+    gone = difference(everything, _named(stated_fields(owned, root) or {}, root))
+    return remove_fields(merged, intersection(gone, before), root)
+
+
+def _named(trie: Trie, node: Node | None) -> Trie:
+    """The trie with declared struct fields as members wherever something below them is one."""
+    out: Trie = {}
+    for step, below in trie.items():
+        child, declared = None, False
+        if node is not None and step[:2] == "f:" and node.map is not None:
+            child, declared = node.map.field(step[2:]), node.map.declares(step[2:])
+        elif node is not None and step[:2] == "k:" and node.list is not None:
+            child = node.list.element
+        deeper = _named(below, child) if below else below
+        out[step] = {SELF: {}, **deeper} if deeper and declared else deeper
+    return out
