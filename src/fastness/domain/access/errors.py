@@ -1,0 +1,38 @@
+"""Requests about access that cannot be understood.
+
+    AccessError              code, hint, field
+    ├── InvalidReview        a review body says too little or contradicts itself
+    └── BadImpersonation     Impersonate-* headers that do not fit together
+
+A refusal is not an error: it is a `Decision` or a `Refusal`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AccessError(Exception):
+    """Base of the package; `field` is the path of what is wrong, in Kubernetes' notation."""
+
+    code: ClassVar[str] = "access"
+    hint: ClassVar[str] = "See the message."
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class InvalidReview(AccessError):
+    """A review body says too little, or contradicts itself."""
+
+    code = "invalid-review"
+    hint = "Give a user or a group, and exactly one of resourceAttributes and nonResourceAttributes."
+
+
+class BadImpersonation(AccessError):
+    """Impersonate-* headers that do not fit together."""
+
+    code = "bad-impersonation"
+    hint = "Groups, uid and extra need Impersonate-User beside them."
