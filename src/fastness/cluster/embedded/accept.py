@@ -1,7 +1,7 @@
 """Which of our representations a client wants: the `Accept` header as Kubernetes clients write it.
 
 A Kubernetes media range carries its transformation in parameters: `application/json;as=Table;v=v1;g=meta.k8s.io`. A server
-answers with the first range, in the order of quality, that it can serve, and repeats those parameters in `Content-Type`.
+answers with the first range, in the order of quality, that it can serve.
 
 * `parse` is total: ranges that cannot be understood are left out, and at most `MAX_RANGES` are read.
 * An empty header means `*/*`. A wildcard range takes the first offer.
@@ -30,11 +30,9 @@ class Media:
     version: str = ""
 
     @property
-    def content_type(self) -> str:
-        """The value of `Content-Type` for this representation, parameters in the order Kubernetes writes them."""
-        if not self.as_kind:
-            return self.type
-        return f"{self.type};g={self.group};v={self.version};as={self.as_kind}"
+    def qualified(self) -> str:
+        """The type with its parameters, in the order in which discovery repeats them in `Content-Type`."""
+        return f"{self.type};g={self.group};v={self.version};as={self.as_kind}" if self.as_kind else self.type
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,14 @@ def names_of(kind: Kind) -> set[str]:
 def _serve(kinds: Iterable[Kind], source: Source) -> Iterable[Served]:
     declared = list(kinds)
     stored = {kind.storage: kind.version for kind in declared if kind.storage_version}
+    versions: dict[tuple[str, str], set[str]] = {}
     for kind in declared:
         if kind.served:
-            yield Served(kind, source, stored.get(kind.storage, kind.version))
+            versions.setdefault(kind.storage, set()).add(kind.api_version)
+    for kind in declared:
+        if kind.served:
+            storage = stored.get(kind.storage, kind.version)
+            yield Served(kind, source, storage, frozenset(versions[kind.storage]))
 
 
 def _discovery_key(served: Served) -> tuple[Any, ...]:

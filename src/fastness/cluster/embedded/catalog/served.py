@@ -4,7 +4,8 @@ Compiled parts (`schema` for pruning, defaulting and validation; `fields` for se
 kinds are never touched in a process's life, so each is made on first use and kept with the `Served`. Catalogs share `Served`
 instances across generations: a new CRD does not recompile what was there.
 
-All versions of a kind are stored under one key, in `storage_version`; without conversion they differ in `apiVersion` only.
+`api_versions` are all the versions in which the kind is served. They are stored under one key, in `storage_version`; without
+conversion they differ in `apiVersion` only.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from fastness.cluster.embedded.fields.schema import TypedSchema
+from fastness.cluster.embedded.schema import CompiledSchema
 from fastness.cluster.embedded.tables.columns import column_printer
 from fastness.cluster.embedded.tables.native import native_printer
 from fastness.cluster.embedded.tables.printer import Printer
-from fastness.model.kind import Kind, Resource
+from fastness.model.kind import Kind, Resource, Schema
+from fastness.model.kubernetes.definitions import REFERENCE, definition
 
 
 class Source(StrEnum):
@@ -33,9 +37,11 @@ class Served:
     kind: Kind
     source: Source = Source.BUILTIN
     storage_version: str = ""
+    api_versions: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "storage_version", self.storage_version or self.kind.version)
+        object.__setattr__(self, "api_versions", self.api_versions or frozenset((self.kind.api_version,)))
 
     @property
     def resource(self) -> Resource:
@@ -53,6 +59,21 @@ class Served:
         group = self.kind.storage[0]
         return f"{group}/{self.storage_version}" if group else self.storage_version
 
+    @property
+    def openapi(self) -> Schema:
+        """The schema of the kind; that of a native kind refers to the definitions of Kubernetes."""
+        return definition(self.kind.definition) if self.kind.definition and not self.kind.schema else self.kind.schema
+
+    @cached_property
+    def schema(self) -> CompiledSchema:
+        """What prunes, defaults and validates objects of this kind."""
+        return CompiledSchema(self.openapi, resolve=resolve, native=self.kind.native)
+
+    @cached_property
+    def fields(self) -> TypedSchema:
+        """Which parts of an object managers own one by one."""
+        return TypedSchema(self.openapi, lookup=resolve, api_versions=self.api_versions)
+
     @cached_property
     def printer(self) -> Printer:
         """How objects print in a table."""
@@ -60,3 +81,8 @@ class Served:
 
     def __repr__(self) -> str:
         return f"Served({self.kind.api_version} {self.kind.plural}, {self.source.value})"
+
+
+def resolve(reference: str) -> Schema:
+    """The native definition that a `$ref` names, in full or by its last part; raises KeyError."""
+    return definition(reference.removeprefix(REFERENCE))

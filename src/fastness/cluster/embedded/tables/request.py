@@ -4,8 +4,8 @@
 * `application/json;as=PartialObjectMetadata;…` for one object, `…List` for a list: metadata only.
 * Anything with plain JSON, `*/*`, or no `Accept` at all: the objects as they are.
 
-`representation` returns the chosen `Media`, whose `content_type` the answer repeats. None of the offers is acceptable: None,
-for which an API server answers 406.
+All of them are `application/json` on the way back. When none of the offers is acceptable, `representation` returns None, for
+which an API server answers 406.
 """
 
 from __future__ import annotations

@@ -1,0 +1,99 @@
+"""The answers below `/openapi/v3`, built when they are first asked for and kept for the generation.
+
+A request that carries the right digest may be kept for ever by the client; one with an old digest is sent on to the present
+document; one without a digest gets it with its tag. The index needs all digests and therefore builds all documents once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from fastness.cluster.embedded.catalog import Catalog
+from fastness.cluster.embedded.document import Document
+from fastness.cluster.embedded.openapi.paths import paths_of
+from fastness.cluster.embedded.openapi.schemas import RESOURCE_LIST, Components, reference
+from fastness.model.kind import JsonObject
+
+ROOT: Final = "/openapi/v3"
+FOR_EVER: Final = {"Cache-Control": "public, immutable", "Vary": "Accept"}
+
+
+class OpenApi:
+    """All OpenAPI answers of one catalog."""
+
+    def __init__(self, catalog: Catalog, version: str = "v1") -> None:
+        self._catalog = catalog
+        self._version = version
+        self._documents: dict[str, Document] = {}
+
+    def answer(self, path: str, digest: str = "") -> Document | None:
+        """The answer for a path below `/openapi/v3`; `digest` is the query's `hash`. None: no such document."""
+        path = path.rstrip("/")
+        if path == ROOT:
+            return self._index()
+        name = path.removeprefix(f"{ROOT}/")
+        document = self._documents.get(name) or self._build(name)
+        if document is None or not digest:
+            return document
+        if digest != document.digest:
+            return replace(document, location=f"{ROOT}/{name}?hash={document.digest}")
+        return replace(document, headers=FOR_EVER)
+
+    def _index(self) -> Document:
+        known = self._documents.get("")
+        if known is None:
+            paths = {}
+            for group in self._catalog.groups():
+                for version in group.versions:
+                    name = f"apis/{group.name}/{version}" if group.name else f"api/{version}"
+                    document = self._documents.get(name) or self._build(name)
+                    if document is not None:
+                        paths[name] = {"serverRelativeURL": f"{ROOT}/{name}?hash={document.digest}"}
+            known = self._documents[""] = Document.of({"paths": paths})
+        return known
+
+    def _build(self, name: str) -> Document | None:
+        match name.split("/"):
+            case ["api", version]:
+                group = ""
+            case ["apis", group, version] if group:
+                pass
+            case _:
+                return None
+        served = self._catalog.kinds(group, version)
+        if not served:
+            return None
+        components = Components()
+        paths: JsonObject = {f"/{name}/": _listing(group, version)}
+        components.add(RESOURCE_LIST, "", "v1", "APIResourceList")
+        for found in served:
+            paths |= paths_of(found.kind, components)
+        document = Document.of(
+            {
+                "openapi": "3.0.0",
+                "info": {"title": "Fastness", "version": self._version},
+                "paths": dict(sorted(paths.items())),
+                "components": {"schemas": components.closed(), "securitySchemes": SECURITY},
+            }
+        )
+        self._documents[name] = document
+        return document
+
+
+SECURITY: Final[JsonObject] = {
+    "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}
+}
+
+
+def _listing(group: str, version: str) -> JsonObject:
+    tag = f"{group.split('.')[0] or 'core'}_{version}"
+    answer = {"description": "OK", "content": {"application/json": {"schema": reference(RESOURCE_LIST)}}}
+    return {
+        "get": {
+            "tags": [tag],
+            "description": "the resources of this group version",
+            "operationId": f"get{tag.title().replace('_', '')}APIResources",
+            "responses": {"200": answer, "401": {"description": "Unauthorized"}},
+        }
+    }
