@@ -1,0 +1,82 @@
+"""The embedded API's store: what etcd is to Kubernetes, in one process and one file.
+
+    store = await Store.open(directory, cipher=vault, identity={"simulated": "true"})
+    [record] = await store.write(lambda revision: Change(key, body_with(revision), expect=0))
+    store.get(key); store.head(key); store.range("", "configmaps", "default", limit=500)
+    cursor = store.subscribe("", "configmaps", since=store.revision); entries = await cursor.next_batch()
+
+The present state lives in memory as immutable records; SQLite makes every change durable before it is visible or answered; a
+shared log serves watchers and consistent pages. The modules, as a write flows: `store` (decide) → `writer` (group commit) →
+`journal` (rows) → `database` (SQLite) → `present` (state) and `history` (log, watchers). `files`, `migrations` and `restore`
+look after the file; `seal` keeps secrets out of it; `failpoints` names the places where a process may die.
+"""
+
+from fastness.cluster.embedded.store.errors import (
+    Compacted,
+    DirectoryNotEmpty,
+    DiskFull,
+    FutureRevision,
+    IdentityMismatch,
+    NewerSchema,
+    NotAStore,
+    Overloaded,
+    RecordTooLarge,
+    SealBroken,
+    Stale,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreInUse,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from fastness.cluster.embedded.store.history import Cursor
+from fastness.cluster.embedded.store.records import (
+    BackupReport,
+    Change,
+    Identity,
+    Key,
+    LogEntry,
+    Range,
+    Record,
+    Stats,
+    StoreSettings,
+)
+from fastness.cluster.embedded.store.restore import RestoreReport, restore
+from fastness.cluster.embedded.store.seal import Cipher
+from fastness.cluster.embedded.store.store import Make, Store
+
+__all__ = [
+    "BackupReport",
+    "Change",
+    "Cipher",
+    "Compacted",
+    "Cursor",
+    "DirectoryNotEmpty",
+    "DiskFull",
+    "FutureRevision",
+    "Identity",
+    "IdentityMismatch",
+    "Key",
+    "LogEntry",
+    "Make",
+    "NewerSchema",
+    "NotAStore",
+    "Overloaded",
+    "Range",
+    "Record",
+    "RecordTooLarge",
+    "RestoreReport",
+    "SealBroken",
+    "Stale",
+    "Stats",
+    "Store",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreError",
+    "StoreInUse",
+    "StoreReadOnly",
+    "StoreSettings",
+    "StoreUnavailable",
+    "restore",
+]

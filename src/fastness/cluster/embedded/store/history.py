@@ -1,0 +1,259 @@
+"""The log that watchers share.
+
+Every change is appended once to the channel of its resource and once to the channel of its resource and namespace; a watcher
+is a `Cursor`: a position in one channel. Nothing is copied or queued per watcher, so a slow or dead one holds no memory: when
+the log is trimmed past its position it learns so with `Compacted` and must list again. A watcher that is merely idle stands
+at the end of its channel and is never behind, however busy other resources and namespaces are.
+
+* The log is bounded by entries, bytes and age (`StoreSettings`); trimming starts at the oldest entry.
+* `bytes` counts what the log alone keeps alive: replaced bodies, deleted ones, and a flat charge per entry.
+* Everything here runs on the event-loop thread. A publish wakes the cursors that wait, once per batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from fastness.cluster.embedded.store.errors import Compacted, FutureRevision
+from fastness.cluster.embedded.store.records import Key, LogEntry, Record, StoreSettings
+from fastness.cluster.port import EventType
+
+ENTRY_COST: Final = 400  # measured: entry, record, key and their places in the lists, without bodies
+_SLACK: Final = 64
+_revision = attrgetter("revision")
+
+ChannelName = tuple[str, str, str]
+
+
+class Channel:
+    """The entries of one resource, or of one resource in one namespace; positions count from its first entry ever."""
+
+    __slots__ = ("_dead", "_entries", "_removed", "cursors", "name", "waiting")
+
+    def __init__(self, name: ChannelName) -> None:
+        self.name = name
+        self.waiting: set[Cursor] = set()
+        self.cursors = 0
+        self._entries: list[LogEntry] = []
+        self._dead = 0
+        self._removed = 0
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest entry."""
+        return self._removed + self._dead
+
+    @property
+    def end(self) -> int:
+        """The position after the newest entry."""
+        return self._removed + len(self._entries)
+
+    def append(self, entry: LogEntry) -> None:
+        """Add the newest entry."""
+        self._entries.append(entry)
+
+    def drop_oldest(self) -> None:
+        """Forget the oldest entry; the list is moved only once in a while, so a drop costs constant time."""
+        self._dead += 1
+        if self._dead >= _SLACK + (len(self._entries) >> 3) or self._dead == len(self._entries):
+            del self._entries[: self._dead]
+            self._removed += self._dead
+            self._dead = 0
+
+    def position_after(self, revision: int) -> int:
+        """Where the entries that are newer than a revision begin."""
+        return self._removed + bisect_right(self._entries, revision, lo=self._dead, key=_revision)
+
+    def read(self, position: int, limit: int) -> list[LogEntry]:
+        """Up to `limit` entries (0: all) from a position that is not older than `first`."""
+        start = position - self._removed
+        return self._entries[start : start + limit] if limit else self._entries[start:]
+
+    def wake(self) -> None:
+        """Let every waiting cursor look again."""
+        for cursor in self.waiting:
+            cursor.wake()
+        self.waiting.clear()
+
+
+class Cursor:
+    """One watcher's place in a channel. One task uses it; `close` it when done."""
+
+    __slots__ = ("_channel", "_closed", "_history", "_position", "_seen", "_wakeup")
+
+    def __init__(self, history: History, channel: Channel, since: int) -> None:
+        self._history = history
+        self._channel = channel
+        self._position = channel.position_after(since)
+        self._seen = since
+        self._wakeup: asyncio.Future[None] | None = None
+        self._closed = False
+        channel.cursors += 1
+
+    @property
+    def progress(self) -> int:
+        """The revision up to which everything was taken: what a bookmark may say after the last batch was sent."""
+        return self._history.revision if self._position >= self._channel.end else self._seen
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor, or the store under it, was closed."""
+        return self._closed or self._history.closed
+
+    def take(self, limit: int = 500) -> list[LogEntry]:
+        """The next entries that are already there, perhaps none; raises Compacted when the log moved past the cursor."""
+        channel = self._channel
+        position = self._position
+        if position < channel.first:
+            raise Compacted(self._seen, self._history.compacted)
+        if position >= channel.end:
+            return []
+        batch = channel.read(position, limit)
+        self._position = position + len(batch)
+        self._seen = batch[-1].revision
+        return batch
+
+    async def next_batch(self, limit: int = 500) -> list[LogEntry]:
+        """Wait for entries; an empty list means that the cursor or the store was closed. Raises Compacted.
+
+        Cancelling the wait (a time-out for a bookmark) loses nothing: the position moves only when entries are returned.
+        """
+        while not self.closed:
+            if batch := self.take(limit):
+                return batch
+            self._wakeup = asyncio.get_running_loop().create_future()
+            self._channel.waiting.add(self)
+            try:
+                await self._wakeup
+            finally:
+                self._channel.waiting.discard(self)
+                self._wakeup = None
+        return []
+
+    def wake(self) -> None:
+        """Called by the channel: there may be something new."""
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    def close(self) -> None:
+        """Leave the channel; a task that waits in `next_batch` gets an empty list."""
+        if not self._closed:
+            self._closed = True
+            self.wake()
+            self._history.leave(self._channel)
+
+
+class History:
+    """All channels, and the one order that trims them."""
+
+    def __init__(self, settings: StoreSettings, *, revision: int, compacted: int) -> None:
+        self.revision = revision
+        self.compacted = compacted
+        self.bytes = 0
+        self.watchers = 0
+        self.closed = False
+        self._settings = settings
+        self._order: deque[tuple[LogEntry, float, Channel, Channel | None]] = deque()
+        self._channels: dict[ChannelName, Channel] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def publish(self, entries: Iterable[LogEntry], at: float) -> None:
+        """Append entries that became visible at a time and wake their watchers."""
+        touched: set[Channel] = set()
+        for entry in entries:
+            touched.update(self._append(entry, at))
+        for channel in touched:
+            if channel.waiting:
+                channel.wake()
+
+    def load(self, entry: LogEntry, at: float) -> None:
+        """Append an entry of an earlier run."""
+        self._append(entry, at)
+
+    def trim(self, now: float, *, keep: int | None = None) -> list[LogEntry]:
+        """Drop the oldest entries until the bounds hold (or at most `keep` are left); the dropped ones, oldest first."""
+        limits, order = self._settings, self._order
+        most = limits.log_entries if keep is None else min(keep, limits.log_entries)
+        horizon = now - limits.log_seconds
+        dropped: list[LogEntry] = []
+        while order and (len(order) > most or self.bytes > limits.log_bytes or order[0][1] < horizon):
+            entry, _, wide, narrow = order.popleft()
+            self.bytes -= _cost(entry)
+            self.compacted = entry.revision
+            dropped.append(entry)
+            for channel in (wide, narrow):
+                if channel is not None:
+                    channel.drop_oldest()
+                    self._forget_if_idle(channel)
+        return dropped
+
+    def subscribe(self, group: str, plural: str, namespace: str, since: int) -> Cursor:
+        """A cursor on everything after a revision; raises Compacted, FutureRevision."""
+        self.check(since)
+        channel = self._channel((group, plural, namespace))
+        self.watchers += 1
+        return Cursor(self, channel, since)
+
+    def undo(self, group: str, plural: str, namespace: str, at: int) -> dict[Key, Record | None]:
+        """The records (None: no such) that the keys changed since `at` had then; raises Compacted, FutureRevision."""
+        self.check(at)
+        channel = self._channels.get((group, plural, namespace))
+        if channel is None:
+            return {}
+        entries = channel.read(channel.position_after(at), 0)
+        return {entry.record.key: entry.previous for entry in reversed(entries)}
+
+    def check(self, revision: int) -> None:
+        """Whether the log reaches back to a revision; raises Compacted, FutureRevision."""
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+
+    def leave(self, channel: Channel) -> None:
+        """A cursor of this channel is gone."""
+        self.watchers -= 1
+        channel.cursors -= 1
+        self._forget_if_idle(channel)
+
+    def close(self) -> None:
+        """End every wait."""
+        self.closed = True
+        for channel in self._channels.values():
+            channel.wake()
+
+    def _append(self, entry: LogEntry, at: float) -> tuple[Channel, ...]:
+        key = entry.record.key
+        wide = self._channel((key.group, key.plural, ""))
+        wide.append(entry)
+        narrow = None
+        if key.namespace:
+            narrow = self._channel(key[:3])
+            narrow.append(entry)
+        self._order.append((entry, at, wide, narrow))
+        self.bytes += _cost(entry)
+        self.revision = entry.revision
+        return (wide,) if narrow is None else (wide, narrow)
+
+    def _channel(self, name: ChannelName) -> Channel:
+        channel = self._channels.get(name)
+        if channel is None:
+            channel = self._channels[name] = Channel(name)
+        return channel
+
+    def _forget_if_idle(self, channel: Channel) -> None:
+        if not channel.cursors and channel.first == channel.end:
+            self._channels.pop(channel.name, None)
+
+
+def _cost(entry: LogEntry) -> int:
+    """The memory that this entry alone keeps alive."""
+    replaced = len(entry.previous.body) if entry.previous is not None else 0
+    return ENTRY_COST + replaced + (len(entry.record.body) if entry.type is EventType.DELETED else 0)

@@ -1,0 +1,294 @@
+"""The store: the present state in memory, every change durable on disk, a log for those who watch.
+
+Reads are answered from memory on the event-loop thread and never wait. A write decides synchronously, with its revision in
+hand and the newest records before its eyes (`head`), so decisions are serial without a lock; only the commit leaves the thread.
+
+* `get` and `range` show committed records only. `head` also shows writes on their way: it is for deciding, not for answering.
+* A write returns when it is durable and visible. A refusal that was decided on a write still on its way waits for that write,
+  so that no answer ever depends on something that did not happen.
+* Revisions increase strictly and are never reused; each change has its own; the changes of one write are visible together.
+
+The flow of a write: `Store.write` → `Writer` (queue, group commit) → `Database` (SQLite) → `Present` and `History` → answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+
+from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.cluster.embedded.store import failpoints as fp
+from fastness.cluster.embedded.store import files
+from fastness.cluster.embedded.store.database import Database, Facts, backup, create
+from fastness.cluster.embedded.store.errors import IdentityMismatch, RecordTooLarge, Stale
+from fastness.cluster.embedded.store.history import Cursor, History
+from fastness.cluster.embedded.store.journal import Replayed, Row, encode, replay
+from fastness.cluster.embedded.store.present import Present
+from fastness.cluster.embedded.store.records import (
+    BackupReport,
+    Change,
+    Identity,
+    Key,
+    LogEntry,
+    Range,
+    Record,
+    Stats,
+    StoreSettings,
+)
+from fastness.cluster.embedded.store.seal import Cipher
+from fastness.cluster.embedded.store.writer import Writer
+from fastness.cluster.port import EventType
+
+Make = Callable[[int], Change | Sequence[Change]]
+
+
+class Store:
+    """An open store. Made by `open`; all methods belong to the event-loop thread that opened it."""
+
+    def __init__(
+        self,
+        directory: Path,
+        lock: files.DirectoryLock,
+        thread: ThreadPoolExecutor,
+        opened: tuple[Database, Facts, Replayed],
+        *,
+        cipher: Cipher | None,
+        clock: Clock,
+        settings: StoreSettings,
+        point: fp.Failpoints,
+    ) -> None:
+        self._directory, self._lock, self._thread = directory, lock, thread
+        self._cipher, self._clock, self._settings, self._point = cipher, clock, settings, point
+        self._database, facts, state = opened
+        self.id = facts.store
+        self.identity: Identity = MappingProxyType(facts.identity)
+        revision = max(facts.floor, facts.compacted, state.revision)
+        self._next = revision + 1
+        self._present = Present()
+        self._present.load(state.records.values())
+        self._history = History(settings, revision=revision, compacted=facts.compacted)
+        for entry, at in state.log:
+            self._history.load(entry, at)
+        self._history.revision = revision
+        self._writer = Writer(self._database, thread, settings, self._publish, point, revision)
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        *,
+        cipher: Cipher | None = None,
+        identity: Identity | None = None,
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+        settings: StoreSettings | None = None,
+        failpoints: fp.Failpoints = fp.none,
+    ) -> Store:
+        """Open the store of a directory, or create it with these immutable facts; raises StoreError.
+
+        Facts given for a store that exists must be those that it was created with (IdentityMismatch).
+        """
+        settings = settings or StoreSettings()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
+        with contextlib.ExitStack() as undo:
+            undo.callback(thread.shutdown, wait=False)
+            lock = files.DirectoryLock.acquire(directory)
+            undo.callback(lock.release)
+            fresh = (entropy or SystemEntropy()).uid()
+            opened = await asyncio.get_running_loop().run_in_executor(
+                thread, _open, directory, fresh, identity or {}, cipher, settings, failpoints
+            )
+            store = cls(
+                directory, lock, thread, opened,
+                cipher=cipher, clock=clock or SystemClock(), settings=settings, point=failpoints,
+            )  # fmt: skip
+            undo.pop_all()
+        return store
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that is durable and visible; also what a bookmark may say to a watcher that is at the end."""
+        return self._history.revision
+
+    @property
+    def compacted(self) -> int:
+        """The oldest revision that can be asked for: watches and lists below it are refused."""
+        return self._history.compacted
+
+    @property
+    def stats(self) -> Stats:
+        """Figures for the metrics."""
+        writer, history = self._writer, self._history
+        return Stats(
+            revision=self.revision, compacted=self.compacted, objects=len(self._present.records),
+            log_entries=len(history), log_bytes=history.bytes, pending_changes=writer.pending_changes,
+            watchers=history.watchers, writes=writer.writes, commits=writer.commits, failures=writer.failures,
+        )  # fmt: skip
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why the last write or housekeeping failed, until one succeeds again; for readiness."""
+        return self._writer.problem
+
+    def get(self, key: Key) -> Record | None:
+        """The committed record: what readers may see."""
+        return self._present.records.get(key)
+
+    def head(self, key: Key) -> Record | None:
+        """The newest record, on its way or committed: what writers decide on."""
+        return self._writer.head(key, self._present.records.get(key))
+
+    def range(
+        self,
+        group: str,
+        plural: str,
+        namespace: str = "",
+        *,
+        after: tuple[str, str] | None = None,
+        limit: int = 0,
+        at: int | None = None,
+    ) -> Range:
+        """Committed records in order of namespace and name, after a position, at the present or an older revision.
+
+        Raises Compacted when `at` is older than the log and FutureRevision when it is newer than the present.
+        """
+        revision = self.revision
+        if at is None or at == revision:
+            records, remaining = self._present.page(group, plural, namespace, after, limit)
+            return Range(records, revision, remaining)
+        undo = self._history.undo(group, plural, namespace, at)
+        records, remaining = self._present.page_before(group, plural, namespace, after, limit, undo)
+        return Range(records, at, remaining)
+
+    def count(self, group: str, plural: str, namespace: str = "") -> int:
+        """How many committed records a collection has."""
+        return self._present.count(group, plural, namespace)
+
+    def collections(self, namespace: str = "") -> list[tuple[str, str]]:
+        """Group and plural of all collections that have records, everywhere or in one namespace."""
+        return self._present.collections(namespace)
+
+    def subscribe(self, group: str, plural: str, namespace: str = "", *, since: int) -> Cursor:
+        """A cursor on the changes after a revision; raises Compacted, FutureRevision."""
+        return self._history.subscribe(group, plural, namespace, since)
+
+    async def write(self, make: Make) -> list[Record]:
+        """Decide and write; the records that were made (for a delete: the final one), durable and visible.
+
+        `make` is called once, at once, with the revision of its first change (the second has that plus one, and so on). What
+        it raises is raised here and nothing happens; no changes mean no write. Raises Stale when a change expects another
+        head, StoreUnavailable when the disk failed, Overloaded, RecordTooLarge.
+        """
+        self._writer.admit()
+        decided = False
+        try:
+            made = make(self._next)
+            entries = self._entries((made,) if isinstance(made, Change) else made)
+            rows = self._rows(entries)
+            decided = True
+        finally:
+            if not decided:
+                await self._writer.settle()
+        if not entries:
+            await self._writer.settle()
+            return []
+        self._next += len(entries)
+        self._point("write.reserved")
+        return await self._writer.submit(entries, rows)
+
+    async def compact(self, keep: int = 0) -> int:
+        """Forget all but the newest `keep` entries of the log, in memory and on disk; the new oldest revision.
+
+        The bounds in the settings do the same by themselves whenever something is written.
+        """
+        await self._writer.settle()
+        self._writer.doom(self._history.trim(self._now(), keep=keep))
+        await self._writer.flush_compaction()
+        return self.compacted
+
+    async def backup(self, target: Path) -> BackupReport:
+        """Copy everything acknowledged until now into a file that appears whole, while writes go on."""
+        return await asyncio.to_thread(backup, self._directory / files.DATABASE, target, self._point)
+
+    async def close(self) -> None:
+        """Finish the writes that wait, end all watches and let go of the directory; calling it twice is harmless."""
+        await self._writer.close()
+        if self._history.closed:
+            return
+        self._history.close()
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.close)
+        self._thread.shutdown(wait=True)
+        self._lock.release()
+
+    def _entries(self, changes: Sequence[Change]) -> list[LogEntry]:
+        """The log entries of changes on top of the heads and of each other; raises Stale."""
+        entries: list[LogEntry] = []
+        heads: dict[Key, Record | None] = {}
+        for revision, change in enumerate(changes, self._next):
+            key = change.key
+            head = heads[key] if key in heads else self.head(key)
+            found = head.revision if head is not None else 0
+            if change.expect is not None and change.expect != found:
+                raise Stale(key, change.expect, found)
+            if len(change.last if change.body is None else change.body) > self._settings.max_body:
+                raise RecordTooLarge(f"{'/'.join(key)} is larger than {self._settings.max_body} bytes")
+            if change.body is None:
+                if head is None:
+                    raise Stale(key, change.expect or 0, 0)
+                record = Record(key, revision, head.created, change.last)
+                entries.append(LogEntry(EventType.DELETED, record, head))
+                heads[key] = None
+            else:
+                record = Record(key, revision, head.created if head is not None else revision, change.body)
+                entries.append(LogEntry(EventType.ADDED if head is None else EventType.MODIFIED, record, head))
+                heads[key] = record
+        return entries
+
+    def _rows(self, entries: Sequence[LogEntry]) -> list[Row]:
+        at = int(self._now() * 1000)
+        sealed = self._settings.sealed_kinds
+        return [
+            encode(entry, at, self._cipher if (entry.record.key.group, entry.record.key.plural) in sealed else None)
+            for entry in entries
+        ]
+
+    def _publish(self, entries: list[LogEntry]) -> None:
+        """Make a durable batch visible: state first, then the log, then the watchers."""
+        for entry in entries:
+            if entry.type is EventType.DELETED:
+                self._present.remove(entry.record.key)
+            else:
+                self._present.put(entry.record)
+        now = self._now()
+        self._history.publish(entries, now)
+        self._writer.doom(self._history.trim(now))
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def _open(
+    directory: Path,
+    fresh: str,
+    identity: Identity,
+    cipher: Cipher | None,
+    settings: StoreSettings,
+    point: fp.Failpoints,
+) -> tuple[Database, Facts, Replayed]:
+    """The blocking part of opening, in the writer thread."""
+    if not files.exists(directory):
+        create(directory, fresh, identity, point)
+    database = Database.open(directory / files.DATABASE, settings, point)
+    try:
+        facts = database.facts()
+        for fact, value in identity.items():
+            if facts.identity.get(fact) != value:
+                raise IdentityMismatch(f"{fact} is {facts.identity.get(fact)!r} in {directory}, not {value!r}")
+        return database, facts, replay(database.rows(), facts.compacted, cipher)
+    except BaseException:
+        database.close()
+        raise

@@ -1,0 +1,262 @@
+"""Writes on their way to the disk: one batch at a time, everything that waits in the next.
+
+All of this runs on the event-loop thread; only `Database` calls run in the writer thread. A write is decided at once on the
+*head*: the committed record or the newest one on its way. It is answered when its batch is durable and visible.
+
+* At most one batch is with the disk. What is decided meanwhile waits and forms the next batch (group commit).
+* When a batch fails, everything that waits was decided on top of it or beside it and fails too, with the same error. The
+  overlay of heads is discarded, nothing was visible, and the next write starts from the committed state.
+* Revisions that were handed out are never handed out again, whether their batch succeeded or not.
+* Compaction and checkpoints are jobs of the same thread, run between batches.
+
+`Store` decides what to write; a batch that is durable goes back to it through `publish`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from fastness.cluster.embedded.store import failpoints as fp
+from fastness.cluster.embedded.store.database import Database
+from fastness.cluster.embedded.store.errors import Overloaded, StoreClosed, StoreError, StoreUnavailable
+from fastness.cluster.embedded.store.journal import Row
+from fastness.cluster.embedded.store.records import Key, LogEntry, Record, StoreSettings
+from fastness.cluster.port import EventType
+
+_ROW_COST: Final = 200  # bytes of a row beside its body, for the bounds
+_COMMIT_COST: Final = 3 * 4096  # pages that a commit adds to the write-ahead log at least
+
+
+class _Write:
+    """One write that waits for its answer; without entries it only waits for those before it."""
+
+    __slots__ = ("answer", "entries", "rows", "size")
+
+    def __init__(self, entries: list[LogEntry], rows: list[Row], answer: asyncio.Future[list[Record]]) -> None:
+        self.entries = entries
+        self.rows = rows
+        self.answer = answer
+        self.size = sum(len(row.body) for row in rows) + _ROW_COST * len(rows)
+
+
+class Writer:
+    """The queue in front of the disk."""
+
+    def __init__(
+        self,
+        database: Database,
+        thread: ThreadPoolExecutor,
+        settings: StoreSettings,
+        publish: Callable[[list[LogEntry]], None],
+        point: fp.Failpoints,
+        committed: int,
+    ) -> None:
+        self.commits = self.writes = self.failures = 0
+        self.problem: StoreError | None = None
+        self.pending_changes = 0
+        self._pending_bytes = 0
+        self._database, self._thread, self._settings = database, thread, settings
+        self._publish, self._point = publish, point
+        self._committed = committed
+        self._loop = asyncio.get_running_loop()
+        self._heads: dict[Key, LogEntry] = {}
+        self._waiting: deque[_Write] = deque()
+        self._batch: list[_Write] = []
+        self._scheduled = self._suspect = self._closing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._doomed: list[int] = []
+        self._doomed_upto = 0
+        self._compaction: asyncio.Future[None] | None = None
+        self._log_growth = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether writes are on their way."""
+        return bool(self._batch or self._waiting)
+
+    def head(self, key: Key, committed: Record | None) -> Record | None:
+        """The newest record of a key, on its way or else the committed one."""
+        entry = self._heads.get(key)
+        if entry is None:
+            return committed
+        return None if entry.type is EventType.DELETED else entry.record
+
+    def admit(self) -> None:
+        """Whether one more write may wait; raises Overloaded, StoreClosed."""
+        if self._closing:
+            raise StoreClosed("the store is closed")
+        waiting = max(self.pending_changes, len(self._waiting))
+        if waiting >= self._settings.pending_changes or self._pending_bytes >= self._settings.pending_bytes:
+            raise Overloaded(f"{waiting} writes are waiting for the disk")
+
+    def submit(self, entries: list[LogEntry], rows: list[Row]) -> asyncio.Future[list[Record]]:
+        """Queue a decided write; the future is its answer, with the records that it made."""
+        answer: asyncio.Future[list[Record]] = self._loop.create_future()
+        write = _Write(entries, rows, answer)
+        for entry in entries:
+            self._heads[entry.record.key] = entry
+        self.pending_changes += len(rows)
+        self._pending_bytes += write.size
+        self._waiting.append(write)
+        self._idle.clear()
+        self._point("write.queued")
+        self._schedule()
+        return answer
+
+    def doom(self, entries: Sequence[LogEntry]) -> None:
+        """Remember what the log dropped, to delete what nothing needs any more; raises nothing."""
+        for entry in entries:
+            if entry.previous is not None:
+                self._doomed.append(entry.previous.revision)
+            if entry.type is EventType.DELETED:
+                self._doomed.append(entry.revision)
+            self._doomed_upto = entry.revision
+
+    async def settle(self) -> None:
+        """Wait until the writes that are on their way now are durable; raises what they fail with."""
+        if self.busy:
+            await self.submit([], [])
+
+    async def flush_compaction(self) -> None:
+        """Delete what `doom` remembered, now; raises StoreUnavailable and its kin."""
+        while self._compaction is not None:
+            await asyncio.wait({self._compaction})
+        if self._doomed_upto:
+            await self._compact()
+
+    async def close(self) -> None:
+        """Finish what waits and take nothing more."""
+        self._closing = True
+        await self._idle.wait()
+
+    def _schedule(self) -> None:
+        """Dispatch at the end of this turn of the loop, so that writes of one turn share a batch."""
+        if not self._scheduled and not self._batch:
+            self._scheduled = True
+            self._loop.call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._scheduled = False
+        self._batch = self._take()
+        rows = [row for write in self._batch for row in write.rows]
+        self._point("commit.dispatched")
+        resume = self._committed if self._suspect else None
+        job = self._thread.submit(_commit, self._database, rows, resume)
+        job.add_done_callback(self._back_to_the_loop)
+
+    def _take(self) -> list[_Write]:
+        """The next batch: whole writes, at least one, within the bounds of a batch."""
+        batch: list[_Write] = []
+        changes = size = 0
+        while self._waiting:
+            write = self._waiting[0]
+            if batch and (
+                changes + len(write.rows) > self._settings.batch_changes
+                or size + write.size > self._settings.batch_bytes
+            ):
+                break
+            batch.append(self._waiting.popleft())
+            changes += len(write.rows)
+            size += write.size
+        return batch
+
+    def _back_to_the_loop(self, job: Future[None]) -> None:
+        """Runs in the writer thread."""
+        self._loop.call_soon_threadsafe(self._finished, job)
+
+    def _finished(self, job: Future[None]) -> None:
+        error = job.exception()
+        if error is None:
+            self._succeeded()
+        else:
+            self._failed(error)
+        if self._waiting:
+            self._schedule()
+        else:
+            self._idle.set()
+
+    def _succeeded(self) -> None:
+        batch, self._batch = self._batch, []
+        self._suspect, self.problem = False, None
+        self.commits += 1
+        entries = [entry for write in batch for entry in write.entries]
+        self._point("publish.before")
+        if entries:
+            self._committed = entries[-1].revision
+            self._publish(entries)
+        for entry in entries:
+            if self._heads.get(entry.record.key) is entry:
+                del self._heads[entry.record.key]
+        self._point("publish.visible")
+        for write in batch:
+            self._account(write)
+            self.writes += bool(write.entries)
+            if not write.answer.done():
+                write.answer.set_result([entry.record for entry in write.entries])
+        self._point("publish.answered")
+        self._maintain()
+
+    def _failed(self, error: BaseException) -> None:
+        lost = [*self._batch, *self._waiting]
+        self._batch = []
+        self._waiting.clear()
+        self._heads.clear()
+        self._suspect = True
+        self.failures += 1
+        known = error if isinstance(error, StoreError) else StoreUnavailable(f"cannot write: {error}")
+        self.problem = known
+        for write in lost:
+            self._account(write)
+            if not write.answer.done():
+                again = type(known)(str(known)) if isinstance(known, StoreUnavailable) else StoreUnavailable(str(known))
+                again.__cause__ = error
+                write.answer.set_exception(again)
+
+    def _account(self, write: _Write) -> None:
+        self.pending_changes -= len(write.rows)
+        self._pending_bytes -= write.size
+        self._log_growth += write.size
+
+    def _maintain(self) -> None:
+        """Hand housekeeping to the thread when enough has gathered; a failure is remembered and tried again."""
+        self._log_growth += _COMMIT_COST
+        if len(self._doomed) >= self._settings.compact_every and self._compaction is None:
+            self._compact()
+        if self._log_growth >= self._settings.checkpoint_bytes:
+            self._log_growth = 0
+            job = self._loop.run_in_executor(self._thread, self._database.checkpoint)
+            job.add_done_callback(self._note_problem)
+
+    def _compact(self) -> asyncio.Future[None]:
+        """Start the only compaction: two could leave a row that the later one's new beginning of the log forbids."""
+        doomed, self._doomed = self._doomed, []
+        job = self._loop.run_in_executor(self._thread, self._database.compact, self._doomed_upto, doomed)
+        self._compaction = job
+
+        def ended(done: asyncio.Future[None]) -> None:
+            self._compaction = None
+            if not self._note_problem(done):
+                self._doomed = doomed + self._doomed
+
+        job.add_done_callback(ended)
+        return job
+
+    def _note_problem(self, job: asyncio.Future[None]) -> bool:
+        """Whether a job succeeded; why not is for readiness, and the job is tried again when more has gathered."""
+        error = None if job.cancelled() else job.exception()
+        if isinstance(error, StoreError):
+            self.problem = error
+        return error is None
+
+
+def _commit(database: Database, rows: Sequence[Row], resume: int | None) -> None:
+    """One batch, in the writer thread."""
+    if resume is not None:
+        database.resume(resume)
+    if rows:
+        database.append(rows)
