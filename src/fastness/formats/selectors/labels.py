@@ -186,7 +186,7 @@ def _member(value: Any, name: str, kind: type, path: str) -> Any:
 
 def all_of(found: list[Requirement]) -> LabelSelector:
     """The selector of several requirements, in canonical order."""
-    return LabelSelector(tuple(sorted(found, key=str)))
+    return LabelSelector(tuple(sorted(found, key=lambda condition: (condition.key, str(condition)))))
 
 
 def _int64(value: str) -> int | None:
