@@ -75,14 +75,14 @@ class WrongPurpose(UntrustedCertificate):
     default_hint = "Use a client certificate (extended key usage clientAuth)."
 
 
-class BrokenSeal(CryptoError):
+class BrokenSeal(CryptoError, ValueError):
     """An envelope was changed, cut off, or opened in another context than it was sealed in."""
 
     code = "broken-seal"
     default_hint = "The stored data is damaged or was moved: restore it from a backup."
 
 
-class UnknownSealKey(CryptoError):
+class UnknownSealKey(CryptoError, ValueError):
     """An envelope names a key that the ring does not hold."""
 
     code = "unknown-seal-key"

@@ -11,3 +11,8 @@ Kubernetes come from `defaults.py`.
 
 The flow goes on in `cluster/embedded/auth`, which holds the current policy and asks these functions.
 """
+
+from fastness.domain.access.policy import Policy, authorize, rules_for
+from fastness.domain.access.user import Attributes, Decision, User, refusal
+
+__all__ = ["Attributes", "Decision", "Policy", "User", "authorize", "refusal", "rules_for"]

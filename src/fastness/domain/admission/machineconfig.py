@@ -1,0 +1,107 @@
+"""Rules about machine configuration that hold before anything is rendered.
+
+* A pool's selector must take in the configuration of a built-in role: `worker` for custom pools. Without it a pool would render
+  nothing that a machine can boot with.
+* There is one MachineConfiguration, `cluster`.
+* A MachineConfig that changes the kernel, its arguments, FIPS mode or extensions is accepted, and a warning says what follows
+  where the pool's trust model does not allow it or cannot vouch for it: nothing is rendered for a confidential pool, and the
+  host of pod VMs is not attested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
+from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.formats.errors import SelectorError
+from fastness.formats.selectors import label_selector_from_object
+from fastness.model.objects import labels_of, object_name
+
+OPERATOR_GROUP: Final = "operator.openshift.io"
+ROLE_LABEL: Final = "machineconfiguration.openshift.io/role"
+BUILT_IN_ROLES: Final = ("master", "worker", "arbiter")
+HOST_FIELDS: Final = ("kernelArguments", "kernelType", "fips", "extensions")
+
+Object = Mapping[str, Any]
+
+
+def pool_selects_a_role(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a pool whose selector leaves out the worker role; an unchanged selector is not judged again."""
+    selector = _spec(request.new).get("machineConfigSelector")
+    if request.old is not None and _spec(request.old).get("machineConfigSelector") == selector:
+        return None
+    if _includes_worker(selector):
+        return None
+    why = (
+        f"spec.machineConfigSelector must include the worker role: {ROLE_LABEL} In [worker, {request.name}] is what a custom "
+        "pool needs"
+    )
+    return forbidden(request, why)
+
+
+def configuration_is_singleton(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a MachineConfiguration of another name."""
+    if request.name == "cluster":
+        return None
+    return invalid(request, "metadata.name", f"{request.name!r}: the only MachineConfiguration is named 'cluster'")
+
+
+def warn_about_trust_model(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:
+    """Warn about fields that a selected pool's trust model refuses or cannot vouch for."""
+    fields = [name for name in HOST_FIELDS if _is_set(name, _spec(request.new).get(name))]
+    if not fields:
+        return None
+    warnings = tuple(_warnings(fields, labels_of(request.new), lookups))
+    return Allowed(warnings) if warnings else None
+
+
+def _warnings(fields: list[str], labels: Mapping[str, str], lookups: AdmissionLookups) -> Iterator[str]:
+    cluster = lookups.confidential_cluster()
+    named = ", ".join(fields)
+    for pool in lookups.pools():
+        name = object_name(pool).name
+        if not _selects(pool, labels):
+            continue
+        match trust_model(cluster, name):
+            case TrustModel.CONFIDENTIAL_CLUSTER:
+                yield f"pool {name} is confidential: {named} are refused there; nothing will be rendered until they are gone"
+            case TrustModel.CONTAINERS_HOST:
+                yield f"pool {name} hosts pod VMs and is not attested: nobody vouches for {named} on its machines"
+            case TrustModel.NONE:
+                pass
+
+
+def _selects(pool: Object, labels: Mapping[str, str]) -> bool:
+    try:
+        return label_selector_from_object(_spec(pool).get("machineConfigSelector")).matches(labels)
+    except SelectorError:
+        return False
+
+
+def _includes_worker(selector: Any) -> bool:
+    if not isinstance(selector, dict):
+        return False
+    labels = selector.get("matchLabels")
+    if isinstance(labels, dict) and labels.get(ROLE_LABEL) in BUILT_IN_ROLES:
+        return True
+    expressions = selector.get("matchExpressions")
+    return any(_admits_worker(entry) for entry in (expressions if isinstance(expressions, list) else ()))
+
+
+def _admits_worker(expression: Any) -> bool:
+    if not isinstance(expression, dict) or expression.get("key") != ROLE_LABEL:
+        return False
+    values = expression.get("values")
+    contains = "worker" in values if isinstance(values, list) else False
+    return contains if expression.get("operator") == "In" else expression.get("operator") == "NotIn" and not contains
+
+
+def _is_set(field: str, value: Any) -> bool:
+    return value not in ("", "default") if field == "kernelType" and value is not None else bool(value)
+
+
+def _spec(obj: Object) -> Object:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, dict) else {}

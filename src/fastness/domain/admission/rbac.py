@@ -1,0 +1,35 @@
+"""Rules about who writes: nobody grants more than they have, and a node writes its own objects only.
+
+The decisions live in `domain/access`; these functions put them into the words of admission.
+"""
+
+from __future__ import annotations
+
+from fastness.domain.access.escalation import Refusal, refuse_binding, refuse_role
+from fastness.domain.access.noderestriction import refuse_node_write
+from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Denied, forbidden
+
+
+def role_grants_no_more(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a role with rules that its writer does not hold."""
+    return _denied(refuse_role(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
+
+
+def binding_grants_no_more(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a binding to a role with rules that its writer does not hold."""
+    return _denied(refuse_binding(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
+
+
+def node_writes_its_own(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse what a node's credential may not put into its own objects."""
+    node = request.user.node
+    if not node:
+        return None
+    why = refuse_node_write(
+        node, request.operation.value, request.group, request.resource, request.subresource, request.object, request.old
+    )
+    return forbidden(request, why) if why else None
+
+
+def _denied(refusal: Refusal | None) -> Denied | None:
+    return None if refusal is None else Denied(refusal.message, refusal.code, refusal.reason)

@@ -1,0 +1,94 @@
+"""The table of admission rules, and the function that runs it.
+
+Order matters where it is visible: namespaces first, because nothing else about an object in a missing namespace is worth saying;
+then who may write; then what may be written. A row says which writes a rule sees, so that a rule never asks for the kind itself.
+
+* `resource` "*" means every resource; `subresources` empty means the object itself only.
+* Deny ends the review. Patches are applied at once, so that later rules judge what will be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from fastness.domain.access.node import MCO_GROUP
+from fastness.domain.access.policy import RBAC_GROUP
+from fastness.domain.admission import confidential, machineconfig, namespaces, rbac
+from fastness.domain.admission.request import (
+    AdmissionLookups,
+    AdmissionRequest,
+    Allowed,
+    Answer,
+    Denied,
+    Operation,
+    Patched,
+    Rule,
+)
+from fastness.formats.patch.jsonpatch import apply_json_patch
+
+_CREATE: Final = frozenset({Operation.CREATE})
+_DELETE: Final = frozenset({Operation.DELETE})
+_WRITE: Final = frozenset({Operation.CREATE, Operation.UPDATE})
+_ANY: Final = frozenset(Operation)
+_EVERY_SUBRESOURCE: Final = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One rule and the writes that it sees."""
+
+    rule: Rule
+    operations: frozenset[Operation]
+    group: str = "*"
+    resource: str = "*"
+    subresources: tuple[str, ...] = ("",)
+
+    def sees(self, request: AdmissionRequest) -> bool:
+        """Whether the rule is asked about this write."""
+        return (
+            request.operation in self.operations
+            and self.resource in ("*", request.resource)
+            and self.group in ("*", request.group)
+            and (self.subresources == _EVERY_SUBRESOURCE or request.subresource in self.subresources)
+        )
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    Row(namespaces.namespace_exists, _WRITE, subresources=_EVERY_SUBRESOURCE),
+    Row(namespaces.namespace_is_alive, _CREATE, subresources=_EVERY_SUBRESOURCE),
+    Row(namespaces.namespace_may_go, _DELETE, "", "namespaces"),
+    Row(rbac.node_writes_its_own, _ANY, subresources=_EVERY_SUBRESOURCE),
+    Row(rbac.role_grants_no_more, _WRITE, RBAC_GROUP, "roles"),
+    Row(rbac.role_grants_no_more, _WRITE, RBAC_GROUP, "clusterroles"),
+    Row(rbac.binding_grants_no_more, _WRITE, RBAC_GROUP, "rolebindings"),
+    Row(rbac.binding_grants_no_more, _WRITE, RBAC_GROUP, "clusterrolebindings"),
+    Row(confidential.is_singleton, _CREATE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.simulated_fits_the_store, _WRITE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
+        "confidentialclusters"),
+    Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
+    Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
+    Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
+)  # fmt: skip
+
+
+def review(request: AdmissionRequest, lookups: AdmissionLookups, table: Sequence[Row] = TABLE) -> Answer:
+    """Run every rule that sees the write; the first refusal wins, warnings and patches add up."""
+    warnings: list[str] = []
+    patch: list[Any] = []
+    for row in table:
+        if not row.sees(request):
+            continue
+        answer = row.rule(request, lookups)
+        if answer is None:
+            continue
+        if isinstance(answer, Denied):
+            return answer
+        warnings += answer.warnings
+        if isinstance(answer, Patched):
+            patch += answer.patch
+            request = replace(request, object=apply_json_patch(dict(request.new), list(answer.patch)))
+    return Patched(tuple(patch), tuple(warnings)) if patch else Allowed(tuple(warnings))

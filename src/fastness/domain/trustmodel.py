@@ -1,0 +1,68 @@
+"""What a pool's machines are to the cluster: confidential VMs, untrusted hosts of pod VMs, or ordinary nodes.
+
+`ConfidentialCluster.spec.pools[]` says which model a pool has; a pool that is not listed is a confidential one as long as the
+mode is Audit or Enforce. Everything that treats pools differently (validation, rendering, delivery) asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+Object = Mapping[str, Any]
+
+
+class TrustModel(StrEnum):
+    """The three models, weakest last."""
+
+    CONFIDENTIAL_CLUSTER = "ConfidentialCluster"
+    CONTAINERS_HOST = "ContainersHost"
+    NONE = "None"
+
+    @property
+    def strength(self) -> int:
+        """How much is asked of a machine: a higher number is stricter."""
+        return {"ConfidentialCluster": 2, "ContainersHost": 1, "None": 0}[self.value]
+
+
+class Mode(StrEnum):
+    """How strictly the cluster asks for attestation."""
+
+    DISABLED = "Disabled"
+    AUDIT = "Audit"
+    ENFORCE = "Enforce"
+
+    @property
+    def strength(self) -> int:
+        """A higher number is stricter."""
+        return {"Disabled": 0, "Audit": 1, "Enforce": 2}[self.value]
+
+
+def mode_of(cluster: Object | None) -> Mode:
+    """The mode of a ConfidentialCluster; Disabled when there is none."""
+    value = _spec(cluster).get("mode")
+    return Mode(value) if value in set(Mode) else Mode.DISABLED
+
+
+def listed_pools(cluster: Object | None) -> dict[str, TrustModel]:
+    """The pools that the ConfidentialCluster names, with their models."""
+    entries = _spec(cluster).get("pools")
+    return {
+        str(entry.get("name")): TrustModel(entry["trustModel"])
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict) and entry.get("trustModel") in set(TrustModel)
+    }
+
+
+def trust_model(cluster: Object | None, pool: str) -> TrustModel:
+    """The model of a pool."""
+    listed = listed_pools(cluster).get(pool)
+    if listed is not None:
+        return listed
+    return TrustModel.NONE if mode_of(cluster) is Mode.DISABLED else TrustModel.CONFIDENTIAL_CLUSTER
+
+
+def _spec(cluster: Object | None) -> Object:
+    spec = (cluster or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}
