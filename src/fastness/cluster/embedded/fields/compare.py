@@ -52,14 +52,7 @@ def compare(live: Mapping[str, Any], new: Mapping[str, Any], schema: TypedSchema
     root = schema.root.map
     if root is None:
         return SAME
-    collected = _Collected()
-    for name in dict.fromkeys((*live, *new)):
-        one, other = live.get(name, _ABSENT), new.get(name, _ABSENT)
-        if name == "metadata" and isinstance(one, dict) and isinstance(other, dict):
-            one, other = _unmanaged(one), _unmanaged(other)
-        if one is not other:
-            collected.add(f"f:{name}", _compare(one, other, root.field(name)))
-    return collected.change()
+    return _compare_entries(_unmanaged(live), _unmanaged(new), root)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -104,8 +97,11 @@ class _Collected:
         return Change(self.removed or None, modified, self.added or None)
 
 
-def _unmanaged(meta: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in meta.items() if name != "managedFields"}
+def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or "managedFields" not in meta:
+        return obj if isinstance(obj, dict) else dict(obj)
+    return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
 
 
 def _compare(one: Any, other: Any, node: Node) -> Change:
@@ -159,14 +155,14 @@ def _compare_as(shape: MapType | ListType | None, one: Any, other: Any) -> Chang
 
 
 def _compare_entries(one: dict[str, Any], other: dict[str, Any], entries: MapType) -> Change:
-    collected = _Collected()
+    collected, implied = _Collected(), entries.implied
     for name, before in one.items():
-        after = other.get(name, _ABSENT)
+        after = other[name] if name in other else implied.get(name, _ABSENT)
         if after is not before:
             collected.add(f"f:{name}", _compare(before, after, entries.field(name)))
     for name, after in other.items():
         if name not in one:
-            collected.add(f"f:{name}", Change(added=appeared(after, entries.field(name))))
+            collected.add(f"f:{name}", _compare(implied.get(name, _ABSENT), after, entries.field(name)))
     return collected.change()
 
 

@@ -34,6 +34,9 @@ class FieldsError(Exception):
         self.message = message
         self.path = path
 
+    def __str__(self) -> str:
+        return self.message
+
 
 @dataclass(frozen=True, slots=True)
 class FieldConflict:
@@ -43,18 +46,15 @@ class FieldConflict:
     operation: str
     api_version: str
     subresource: str
-    time: str
     path: str
 
     @property
     def owner(self) -> str:
-        """The other manager as messages name it; an updater is dated, an applier is not."""
+        """The other manager as messages name it; the version tells two updaters of one name apart."""
         told = f'"{self.manager}"'
         if self.subresource:
             told += f' with subresource "{self.subresource}"'
-        if self.operation != "Update":
-            return told
-        return f"{told} using {self.api_version}" + (f" at {self.time}" if self.time else "")
+        return f"{told} using {self.api_version}" if self.operation == "Update" else told
 
 
 class ApplyConflict(FieldsError):

@@ -171,4 +171,5 @@ def _fits(value: Any, scalar: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return "map" if isinstance(value, dict) else "list" if isinstance(value, list) else repr(value)
+    names = {dict: "map", list: "list", str: "string", bool: "boolean"}
+    return names.get(value.__class__, "number")

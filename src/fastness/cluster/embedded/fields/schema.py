@@ -42,9 +42,10 @@ class Node:
 class MapType:
     """A struct, a map, or both: declared fields, and the type of all others."""
 
-    def __init__(self, declared: Mapping[str, RawNode], compiler: Compiler, atomic: bool) -> None:
-        self.atomic = atomic
-        self._declared = declared
+    def __init__(self, raw: RawNode, compiler: Compiler) -> None:
+        self.atomic = raw.get("x-kubernetes-map-type") == "atomic"
+        self._declared: Mapping[str, RawNode] = raw.get("properties") or {}
+        self._required = raw.get("required") or ()
         self._compiler = compiler
         self._fields: dict[str, Node] = {}
 
@@ -73,14 +74,22 @@ class MapType:
         declared = self._declared.get(name)
         return None if declared is None else declared.get("default")
 
+    @cached_property
+    def implied(self) -> dict[str, Any]:
+        """Fields that an object of a native kind has even when nobody wrote them, with their empty value."""
+        if not self._compiler.native:
+            return {}
+        structs: dict[str, Any] = {name: {} for name, raw in self._declared.items() if raw.get("default") == {}}
+        required = {name: self._declared.get(name, {}) for name in self._required}
+        containers = {name: None for name, raw in required.items() if raw.get("type") in ("array", "object")}
+        return {**structs, **containers}
+
 
 class _OpenMap(MapType):
     """A map whose undeclared fields have a type."""
 
-    def __init__(
-        self, declared: Mapping[str, RawNode], compiler: Compiler, atomic: bool, extra: RawNode | None
-    ) -> None:
-        super().__init__(declared, compiler, atomic)
+    def __init__(self, raw: RawNode, compiler: Compiler, extra: RawNode | None) -> None:
+        super().__init__(raw, compiler)
         self._extra = extra
 
     @cached_property
@@ -140,9 +149,10 @@ class ListType:
 class Compiler:
     """Turns raw schema nodes into `Node`s; `preserve` is inherited from above, as Kubernetes does."""
 
-    __slots__ = ("_lookup", "_memo", "_preserve", "_preserving")
+    __slots__ = ("_lookup", "_memo", "_preserve", "_preserving", "native")
 
-    def __init__(self, lookup: Lookup, preserve: bool = False) -> None:
+    def __init__(self, lookup: Lookup, *, preserve: bool = False, native: bool = False) -> None:
+        self.native = native
         self._lookup = lookup
         self._preserve = preserve
         self._memo: dict[tuple[str, str], Node] = {}
@@ -166,7 +176,7 @@ class Compiler:
         if name.endswith(".runtime.RawExtension"):
             return UNTYPED
         target = self._lookup(name)
-        outside = Compiler(self._lookup) if self._preserve else self
+        outside = Compiler(self._lookup, native=self.native) if self._preserve else self
         return outside.node({**target, "x-kubernetes-map-type": map_type} if map_type else target)
 
     def _inline(self, raw: RawNode) -> Node:
@@ -188,20 +198,18 @@ class Compiler:
         if self._preserve or raw.get("x-kubernetes-preserve-unknown-fields") is not True:
             return self
         if self._preserving is None:
-            self._preserving = Compiler(self._lookup, preserve=True)
+            self._preserving = Compiler(self._lookup, preserve=True, native=self.native)
         return self._preserving
 
     def _map(self, raw: RawNode) -> MapType:
-        atomic = raw.get("x-kubernetes-map-type") == "atomic"
-        declared = raw.get("properties") or {}
         if raw.get("x-kubernetes-embedded-resource"):
-            declared = {**declared, "apiVersion": _STRING, "kind": _STRING, "metadata": OBJECT_META}
+            raw = {**raw, "properties": {**(raw.get("properties") or {}), **_HEAD}}
         extra = raw.get("additionalProperties")
         if isinstance(extra, Mapping):
-            return _OpenMap(declared, self, atomic, extra)
-        if extra or (extra is None and (self._preserve or not declared)):
-            return _OpenMap(declared, self, atomic, None)
-        return MapType(declared, self, atomic)
+            return _OpenMap(raw, self, extra)
+        if extra or (extra is None and (self._preserve or not raw.get("properties"))):
+            return _OpenMap(raw, self, None)
+        return MapType(raw, self)
 
     def _list(self, raw: RawNode) -> ListType:
         items = raw.get("items")
@@ -220,11 +228,12 @@ class TypedSchema:
     """The type of one kind: the root node, compiled as walks reach it.
 
     `schema` is the structural schema of the kind, or a native definition whose `$ref`s `lookup` resolves by their last part.
-    `api_versions` are the versions in which the kind is served: ownership recorded under another one is forgotten. Without
-    them, every version is believed.
+    `api_versions` are the versions in which the kind is served: ownership recorded under another one is forgotten; none given,
+    every version is believed. `native` kinds live as structs in a real API server, which have all their parts from the start:
+    nobody owns the mere existence of a Deployment's `spec`.
     """
 
-    __slots__ = ("api_versions", "baseline", "root")
+    __slots__ = ("api_versions", "native", "root")
 
     def __init__(
         self,
@@ -232,18 +241,16 @@ class TypedSchema:
         lookup: Lookup | None = None,
         *,
         api_versions: frozenset[str] = frozenset(),
-        baseline: Mapping[str, Any] | None = None,
+        native: bool = False,
     ) -> None:
-        raw = dict(schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
-        raw.setdefault("type", "object")
-        raw["properties"] = {
-            **(raw.get("properties") or {}), "apiVersion": _STRING, "kind": _STRING, "metadata": OBJECT_META,
-        }  # fmt: skip
-        if not schema or not schema.get("properties"):
+        raw = dict(schema or ())
+        if not raw.get("properties"):
             raw.setdefault("x-kubernetes-preserve-unknown-fields", True)
-        self.root: Final = Compiler(lookup or _no_references).node(raw)
+        raw["type"] = "object"
+        raw["properties"] = {**(raw.get("properties") or {}), **_HEAD}
+        self.root: Final = Compiler(lookup or _no_references, native=native).node(raw)
         self.api_versions: Final = api_versions
-        self.baseline: Final[Mapping[str, Any]] = baseline or {}
+        self.native: Final = native
 
 
 def _reference(raw: RawNode) -> str | None:
@@ -269,9 +276,9 @@ _PLAIN: Final = Compiler(_no_references)
 
 SCALAR: Final = Node("untyped")
 UNTYPED: Final = Node(
-    "untyped", ListType(None, _PLAIN, True), _OpenMap({}, _PLAIN, True, {"x-kubernetes-map-type": "atomic"})
+    "untyped", ListType(None, _PLAIN, True), _OpenMap({"x-kubernetes-map-type": "atomic"}, _PLAIN, None)
 )
-DEDUCED: Final = Node("untyped", ListType(None, _PLAIN, True), _OpenMap({}, _PLAIN, False, None))
+DEDUCED: Final = Node("untyped", ListType(None, _PLAIN, True), _OpenMap({}, _PLAIN, None))
 
 OBJECT_META: Final[RawNode] = {
     "type": "object",
@@ -302,3 +309,5 @@ OBJECT_META: Final[RawNode] = {
         "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "object"}},
     },
 }
+
+_HEAD: Final[RawNode] = {"apiVersion": _STRING, "kind": _STRING, "metadata": OBJECT_META}

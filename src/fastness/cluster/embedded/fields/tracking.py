@@ -23,7 +23,13 @@ import orjson
 
 from fastness.cluster.embedded.fields.compare import Change, compare, same
 from fastness.cluster.embedded.fields.element import SELF
-from fastness.cluster.embedded.fields.errors import ApplyConflict, DamagedOwnership, FieldConflict, ManagedFieldsGiven
+from fastness.cluster.embedded.fields.errors import (
+    ApplyConflict,
+    BadConfiguration,
+    DamagedOwnership,
+    FieldConflict,
+    ManagedFieldsGiven,
+)
 from fastness.cluster.embedded.fields.fieldset import (
     FieldSet,
     Trie,
@@ -76,14 +82,14 @@ def track_update(
     The list may be put into the object as it is; its fieldsV1 are shared and must not be written into.
     """
     sent = (new.get("metadata") or _NO_META).get("managedFields")
-    if live is None and not sent and not schema.baseline:
+    if live is None and not sent and not schema.native:
         fields = created(new, schema, reset)
         by_now = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
         return [by_now.to_json()] if fields else []
     managed = _before(live, sent, by, schema)
     if live is not None and not managed:
         return []  # ownership was never tracked, or just reset: only an apply starts it again
-    change = compare(live if live is not None else schema.baseline, new, schema).without(reset)
+    change = compare(live or {}, new, schema).without(reset)
     return listed(capped(_taken_over(managed, change, by)))
 
 
@@ -99,7 +105,7 @@ def apply(
     """Merge a configuration into the live object (None: create it); raises ApplyConflict or BadConfiguration."""
     if (config.get("metadata") or _NO_META).get("managedFields") is not None:
         raise ManagedFieldsGiven
-    check(config, schema.root)
+    _check(config, schema.root)
     base: Mapping[str, Any] = live if live is not None else {}
     managed = _owners(base, by, schema)
     mine = identity("Apply", by.manager, by.api_version, by.subresource)
@@ -113,6 +119,17 @@ def apply(
         merged = _pruned(merged, managed, last.fields, schema.root)
     managed = _contested(managed, mine, compare(base, merged, schema).without(reset), force=force)
     return _result(live, merged, _signed(managed, mine, "" if same(dict(base), merged) else by.time))
+
+
+def _check(config: Mapping[str, Any], root: Node) -> None:
+    try:
+        check(dict(config), root)
+    except BadConfiguration as bad:
+        meta, version = config.get("metadata") or _NO_META, str(config.get("apiVersion", ""))
+        name = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
+        kind = f"{version if '/' in version else '/' + version}, Kind={config.get('kind', '')}"
+        bad.message = f"failed to create typed patch object ({name}; {kind}): {bad.message}"
+        raise
 
 
 def _result(live: Mapping[str, Any] | None, merged: JsonObject, managed: Managed) -> Applied:
@@ -144,7 +161,7 @@ def _owners(live: Mapping[str, Any], by: Writer, schema: TypedSchema) -> Managed
     managed = _served(stored((live.get("metadata") or _NO_META).get("managedFields")), schema)
     if managed or not live:
         return managed
-    return _taken_over({}, compare(schema.baseline, live, schema), by._replace(manager=BEFORE_FIRST_APPLY))
+    return _taken_over({}, compare({}, live, schema), by._replace(manager=BEFORE_FIRST_APPLY))
 
 
 def _served(managed: Managed, schema: TypedSchema) -> Managed:
@@ -188,7 +205,7 @@ def _contested(managed: Managed, mine: Identity, change: Change, *, force: bool)
             out[each] = entry
             continue
         conflicts += [
-            FieldConflict(entry.manager, entry.operation, entry.api_version, entry.subresource, entry.time, human(path))
+            FieldConflict(entry.manager, entry.operation, entry.api_version, entry.subresource, human(path))
             for path in paths(intersection(entry.fields, taken))
         ]
         left = _left(entry.fields, taken, removed)
