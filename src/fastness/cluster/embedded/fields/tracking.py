@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from fastness.cluster.embedded.fields.client_side import KUBECTL, follow, recorded
 from fastness.cluster.embedded.fields.compare import Change, compare, same
 from fastness.cluster.embedded.fields.element import SELF
 from fastness.cluster.embedded.fields.errors import (
@@ -30,8 +31,10 @@ from fastness.cluster.embedded.fields.errors import (
     FieldConflict,
     ManagedFieldsGiven,
 )
+from fastness.cluster.embedded.fields.evolution import reconciled
 from fastness.cluster.embedded.fields.fieldset import (
     FieldSet,
+    Path,
     Trie,
     difference,
     human,
@@ -109,16 +112,24 @@ def apply(
     base: Mapping[str, Any] = live if live is not None else {}
     managed = _owners(base, by, schema)
     mine = identity("Apply", by.manager, by.api_version, by.subresource)
-    stated = stated_fields(config, schema.root) or {}
-    stated = without(stated, reset.trie) if reset else stated
     last = managed.get(mine)
-    since = last.time if last is not None else ""
-    managed[mine] = Entry(by.manager, "Apply", by.api_version, since, by.subresource, stated)
+    managed[mine] = _claim(config, by, schema, reset)._replace(time=last.time if last is not None else "")
     merged: JsonObject = merge(dict(base), dict(config), schema.root)
-    if last is not None and last.fields:
+    if last is not None:
         merged = _pruned(merged, managed, last.fields, schema.root)
-    managed = _contested(managed, mine, compare(base, merged, schema).without(reset), force=force)
-    return _result(live, merged, _signed(managed, mine, "" if same(dict(base), merged) else by.time))
+    change = compare(base, merged, schema).without(reset)
+    if not force:
+        _refuse(_conflicts(managed, mine, change.taken), base, by, schema)
+    managed = {mine: managed.pop(mine), **_surrendered(managed, change)}
+    managed = _signed(managed, mine, "" if same(dict(base), merged) else by.time)
+    return _result(live, merged, managed, config if by.manager == KUBECTL else None)
+
+
+def _claim(config: Mapping[str, Any], by: Writer, schema: TypedSchema, reset: FieldSet) -> Entry:
+    """The line of an applier: the fields that its configuration states."""
+    stated = stated_fields(dict(config), schema.root) or {}
+    stated = without(stated, reset.trie) if reset else stated
+    return Entry(by.manager, "Apply", by.api_version, "", by.subresource, stated)
 
 
 def _check(config: Mapping[str, Any], root: Node) -> None:
@@ -132,10 +143,14 @@ def _check(config: Mapping[str, Any], root: Node) -> None:
         raise
 
 
-def _result(live: Mapping[str, Any] | None, merged: JsonObject, managed: Managed) -> Applied:
+def _result(
+    live: Mapping[str, Any] | None, merged: JsonObject, managed: Managed, to_follow: Mapping[str, Any] | None
+) -> Applied:
     lines = listed(managed)
     # A round trip through JSON is the cheapest deep copy there is, and callers go on to write defaults into the object.
     obj: JsonObject = orjson.loads(orjson.dumps(merged))
+    if to_follow is not None:
+        follow(obj, to_follow)
     meta = obj.setdefault("metadata", {})
     meta.pop("managedFields", None)
     if lines:
@@ -147,43 +162,53 @@ def _before(live: Mapping[str, Any] | None, sent: Any, by: Writer, schema: Typed
     """Ownership before the write: what the client sent counts, unless it sent nothing that can be read."""
     known = (live.get("metadata") or _NO_META).get("managedFields") if live is not None else None
     if sent is None or by.subresource or sent == known:
-        return _served(stored(known), schema)
+        return _current(stored(known), schema)
     if is_reset(sent):
         return {}
     try:
-        return _served(parse(sent), schema)
+        return _current(parse(sent), schema)
     except DamagedOwnership:
-        return _served(stored(known), schema)
+        return _current(stored(known), schema)
 
 
 def _owners(live: Mapping[str, Any], by: Writer, schema: TypedSchema) -> Managed:
     """Ownership before an apply: fields of an object that was never tracked are owned by nobody in particular."""
-    managed = _served(stored((live.get("metadata") or _NO_META).get("managedFields")), schema)
+    managed = _current(stored((live.get("metadata") or _NO_META).get("managedFields")), schema)
     if managed or not live:
         return managed
     return _taken_over({}, compare({}, live, schema), by._replace(manager=BEFORE_FIRST_APPLY))
 
 
-def _served(managed: Managed, schema: TypedSchema) -> Managed:
-    if not schema.api_versions:
-        return managed
-    return {each: entry for each, entry in managed.items() if entry.api_version in schema.api_versions}
+def _current(managed: Managed, schema: TypedSchema) -> Managed:
+    """Ownership under the schema and the versions of today."""
+    out: Managed = {}
+    for each, entry in managed.items():
+        if not schema.api_versions or entry.api_version in schema.api_versions:
+            fields = reconciled(entry.fields, schema.root)
+            out[each] = entry if fields is entry.fields else entry._replace(fields=fields)
+    return out
 
 
 def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
     """Ownership after an update: changed fields go from everybody to the writer, removed ones go."""
+    out = _surrendered(managed, change)
+    own = strip(change.taken)
+    if own:
+        mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
+        kept = out.get(mine)
+        fields = ordered(union(kept.fields, own) if kept is not None else own)
+        out[mine] = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
+    return out
+
+
+def _surrendered(managed: Managed, change: Change) -> Managed:
+    """Everybody's ownership without fields that changed or went; who has nothing left is not listed."""
     taken, removed = change.taken, change.removed or {}
     out: Managed = {}
     for each, entry in managed.items():
         left = _left(entry.fields, taken, removed)
         if left:
             out[each] = entry if left is entry.fields else entry._replace(fields=left)
-    own = strip(taken)
-    if own:
-        mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
-        kept = out.get(mine)
-        fields = ordered(union(kept.fields, own) if kept is not None else own)
-        out[mine] = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
     return out
 
 
@@ -195,25 +220,28 @@ def _left(fields: Trie, taken: Trie, removed: Trie) -> Trie:
     return left
 
 
-def _contested(managed: Managed, mine: Identity, change: Change, *, force: bool) -> Managed:
-    """Ownership after an apply; raises ApplyConflict when it would take fields from others without `force`."""
-    taken, removed = change.taken, change.removed or {}
-    conflicts: list[FieldConflict] = []
-    out: Managed = {}
-    for each, entry in managed.items():
-        if each == mine:
-            out[each] = entry
-            continue
-        conflicts += [
-            FieldConflict(entry.manager, entry.operation, entry.api_version, entry.subresource, human(path))
-            for path in paths(intersection(entry.fields, taken))
-        ]
-        left = _left(entry.fields, taken, removed)
-        if left:
-            out[each] = entry if left is entry.fields else entry._replace(fields=left)
-    if conflicts and not force:
-        raise ApplyConflict(conflicts)
-    return out
+def _conflicts(managed: Managed, mine: Identity, taken: Trie) -> list[tuple[Entry, Path]]:
+    """Fields that an apply would change and that others own."""
+    return [
+        (entry, path)
+        for each, entry in managed.items()
+        if each != mine
+        for path in paths(intersection(entry.fields, taken))
+    ]
+
+
+def _refuse(conflicts: list[tuple[Entry, Path]], base: Mapping[str, Any], by: Writer, schema: TypedSchema) -> None:
+    """Raise ApplyConflict, unless all fields were the applier's own under client-side apply."""
+    if not conflicts:
+        return
+    own = recorded(base, by.api_version, schema) if by.manager == KUBECTL else NOTHING
+    refused = [
+        FieldConflict(entry.manager, entry.operation, entry.api_version, entry.subresource, human(path))
+        for entry, path in conflicts
+        if not own.has(path)
+    ]
+    if refused:
+        raise ApplyConflict(refused)
 
 
 def _signed(managed: Managed, mine: Identity, time: str) -> Managed:
