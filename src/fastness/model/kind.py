@@ -3,10 +3,12 @@
 A `Kind` is the single source for everything that the API says about one kind of object in one version: where it is served,
 what it may contain, how it prints. Rules:
 
-* One `Kind` is one (group, version, kind). User CRDs with several versions become several kinds that share their storage.
+* One `Kind` is one (group, version, kind). CRDs with several versions become several kinds that share their `storage`, as do
+  kinds that two groups serve (Event); exactly one version of a CRD is the `storage_version`.
 * `schema` is a structural OpenAPI v3 schema (see `schema.py`) of the whole object without `apiVersion`, `kind`, `metadata`,
   which every object has. Native kinds take theirs from `model/kubernetes`.
-* `native` kinds belong to Kubernetes itself: a real API server serves them, so no CRD is generated for them.
+* `native` kinds belong to Kubernetes itself: a real API server serves them, so no CRD is generated for them; `definition` is
+  the name of their OpenAPI definition. `computed` kinds are questions (reviews): the answer is computed, nothing is stored.
 * `columns` are those of kubectl *after* NAME; AGE is written out like any other column.
 
 The flow goes on in `registry.py` (all kinds), `crd.py` (manifests) and `cluster/embedded/catalog` (what is served).
@@ -92,13 +94,21 @@ class Kind:
     scale: Mapping[str, str] | None = None
     verbs: tuple[str, ...] = ALL_VERBS
     native: bool = False
+    computed: bool = False
     definition: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    storage: tuple[str, str] = ("", "")
+    served: bool = True
+    storage_version: bool = True
+    deprecated: bool = False
+    deprecation_warning: str = ""
+    selectable_fields: tuple[str, ...] = ()
     resource: Resource = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "singular", self.singular or self.kind.lower())
         object.__setattr__(self, "list_kind", self.list_kind or f"{self.kind}List")
+        object.__setattr__(self, "storage", self.storage if self.storage[1] else (self.group, self.plural))
         object.__setattr__(
             self,
             "resource",

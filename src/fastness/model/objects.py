@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -19,8 +19,81 @@ from fastness.model.kind import JsonObject
 V = TypeVar("V")
 
 
-class View(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
-    """Base of typed views: camelCase names, unknown fields ignored."""
+if TYPE_CHECKING:
+    # Type checkers do not see that subclasses of a frozen Struct are frozen too; this says the same in their words.
+    @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+    class View:
+        """Base of typed views: camelCase names, unknown fields ignored, values never change."""
+
+        def __init_subclass__(cls, *, kw_only: bool = True) -> None: ...
+
+else:
+
+    class View(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
+        """Base of typed views: camelCase names, unknown fields ignored, values never change."""
+
+
+class OwnerReference(View):
+    """Who an object belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class Metadata(View):
+    """The metadata that decisions look at."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object, if it has one."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Condition(View):
+    """One condition of a status."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class LabelRequirement(View):
+    """One requirement of a label selector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(View):
+    """A label selector as objects carry it; `formats.selectors` evaluates it."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[LabelRequirement, ...] = ()
+
+
+def holds(conditions: Sequence[Condition], kind: str) -> bool:
+    """Whether the condition of that type is there with status True."""
+    return any(entry.type == kind and entry.status == "True" for entry in conditions)
 
 
 class ObjectName(NamedTuple):

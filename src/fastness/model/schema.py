@@ -13,6 +13,19 @@ from typing import Any
 
 Fragment = dict[str, Any]
 
+ATOMIC: Fragment = {"x-kubernetes-list-type": "atomic"}
+"""For a list that one manager owns as a whole."""
+KEEP: Fragment = {"x-kubernetes-preserve-unknown-fields": True}
+"""For an object that keeps fields beside the known ones."""
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+SHA256 = r"^sha256:[0-9a-f]{64}$"
+QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
 
 def string(description: str = "", **rules: Any) -> Fragment:
     """A string; `pattern`, `minLength`, `maxLength`, `format` as rules."""
@@ -36,7 +49,7 @@ def boolean(description: str = "", **rules: Any) -> Fragment:
 
 def enum(*values: str, description: str = "", **rules: Any) -> Fragment:
     """A string out of a closed set."""
-    return _node("string", description, {"enum": list(values), **rules})
+    return _node("string", description, {"enum": [str(value) for value in values], **rules})
 
 
 def timestamp(description: str = "", **rules: Any) -> Fragment:
@@ -57,6 +70,21 @@ def int_or_string(description: str = "", **rules: Any) -> Fragment:
         "x-kubernetes-int-or-string": True,
         **rules,
     }
+
+
+def quantity(description: str = "", **rules: Any) -> Fragment:
+    """An amount such as `64`, `512Gi` or `100m`."""
+    return int_or_string(description, pattern=QUANTITY, **rules)
+
+
+def object_name(description: str = "", **rules: Any) -> Fragment:
+    """The name of another object (a DNS subdomain)."""
+    return _node("string", description, {"pattern": DNS_SUBDOMAIN, "maxLength": 253, **rules})
+
+
+def sha256(description: str = "", **rules: Any) -> Fragment:
+    """A digest that carries its algorithm: `sha256:<64 hex>`."""
+    return _node("string", description, {"pattern": SHA256, "maxLength": 71, **rules})
 
 
 def obj(
@@ -82,7 +110,7 @@ def mapping(values: Fragment, description: str = "", **rules: Any) -> Fragment:
 
 def anything(description: str = "", **rules: Any) -> Fragment:
     """An object that keeps whatever it holds: for documents with a schema of their own."""
-    return _node("object", description, {"x-kubernetes-preserve-unknown-fields": True, **rules})
+    return _node("object", description, {**KEEP, **rules})
 
 
 def array(items: Fragment, description: str = "", **rules: Any) -> Fragment:
@@ -121,23 +149,52 @@ def with_rules(fragment: Fragment, *rules: Fragment) -> Fragment:
     return {**fragment, "x-kubernetes-validations": [*known, *rules]}
 
 
-def label_selector(description: str = "") -> Fragment:
+def singleton(fragment: Fragment, name: str) -> Fragment:
+    """The same root schema for a kind of which only the object called `name` may exist."""
+    return with_rules(fragment, rule(f"self.metadata.name == '{name}'", f"only one object may exist, named {name!r}"))
+
+
+def immutable_once_set(fragment: Fragment, *names: str) -> Fragment:
+    """The same object with optional fields that, once set, can neither change nor go away."""
+    return with_rules(
+        fragment,
+        *(
+            rule(f"!has(oldSelf.{name}) || (has(self.{name}) && self.{name} == oldSelf.{name})", f"{name} is immutable")
+            for name in names
+        ),
+    )
+
+
+def exactly_one_of(fragment: Fragment, *names: str) -> Fragment:
+    """The same object with a union: one of the named fields is set, and only one."""
+    choice = ", ".join(f"has(self.{name})" for name in names)
+    return with_rules(
+        fragment, rule(f"[{choice}].filter(x, x).size() == 1", f"exactly one of {', '.join(names)} must be set")
+    )
+
+
+def label_selector(description: str = "", **rules: Any) -> Fragment:
     """A LabelSelector as Kubernetes has it."""
     expression = obj(
         {
-            "key": string(),
-            "operator": string(),
-            "values": array(string(), **{"x-kubernetes-list-type": "atomic"}),
+            "key": string("The label that the requirement looks at."),
+            "operator": string("How the label relates to the values: In, NotIn, Exists or DoesNotExist."),
+            "values": array(
+                string(),
+                "The values for In and NotIn; empty for Exists and DoesNotExist.",
+                **ATOMIC,
+            ),
         },
+        "One requirement on one label.",
         required=("key", "operator"),
     )
     return obj(
         {
-            "matchLabels": mapping(string()),
-            "matchExpressions": array(expression, **{"x-kubernetes-list-type": "atomic"}),
+            "matchLabels": mapping(string(), "Labels that must be there with exactly these values."),
+            "matchExpressions": array(expression, "Requirements that must all hold.", **ATOMIC),
         },
         description,
-        **{"x-kubernetes-map-type": "atomic"},
+        **{"x-kubernetes-map-type": "atomic", **rules},
     )
 
 
@@ -145,16 +202,19 @@ def conditions(description: str = "", **rules: Any) -> Fragment:
     """The conditions of a status, owned one by one by type."""
     condition = obj(
         {
-            "type": string(maxLength=316),
-            "status": enum("True", "False", "Unknown"),
-            "reason": string(maxLength=1024),
-            "message": string(maxLength=32768),
-            "lastTransitionTime": timestamp(),
-            "observedGeneration": integer(format="int64", minimum=0),
+            "type": string("What the condition is about, in CamelCase.", maxLength=316),
+            "status": enum("True", "False", "Unknown", description="Whether it holds."),
+            "reason": string("Why, as one CamelCase word for programs.", maxLength=1024),
+            "message": string("Why, as a sentence for people.", maxLength=32768),
+            "lastTransitionTime": timestamp("When the status last changed."),
+            "observedGeneration": integer(
+                "The generation of the object that the condition speaks of.", format="int64", minimum=0
+            ),
         },
+        "One observation about the object.",
         required=("type", "status"),
     )
-    return list_map(condition, ("type",), description, **rules)
+    return list_map(condition, ("type",), description or "What is known about the object, by type.", **rules)
 
 
 def _node(kind: str, description: str, rules: Mapping[str, Any]) -> Fragment:

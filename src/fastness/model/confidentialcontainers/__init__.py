@@ -1,0 +1,7 @@
+"""`confidentialcontainers.org/v1alpha1`: settings of the key broker, under the names its users know.
+
+The built-in broker reads them: secrets named here appear as resources, config maps feed policies and reference values.
+"""
+
+GROUP = "confidentialcontainers.org"
+VERSION = "v1alpha1"

@@ -1,0 +1,12 @@
+"""`fastness.dev/v1alpha1`: our own kinds, where public ones end.
+
+They say how strict the cluster is, who may knock, what is trusted and no longer trusted, how changes are rolled out, and what was
+decided and released. Every field has a description, because `kubectl explain` is where users look first.
+"""
+
+GROUP = "fastness.dev"
+VERSION = "v1alpha1"
+LABELS = {"fastness.dev/set": "core"}
+CATEGORIES = ("fastness",)
+
+EVIDENCE_TYPES = ("tpm", "tdx", "snp", "az-snp-vtpm", "az-tdx-vtpm", "nvidia")

@@ -1,0 +1,83 @@
+"""AuditBatch and AuditCheckpoint: the record.
+
+A door writes a batch before the bytes leave. Batches of one door form a chain (sequence number and hash of the one before), so a
+missing one is seen; the sequencer folds them into Merkle tiles and signs a checkpoint. Neither ever changes.
+"""
+
+from __future__ import annotations
+
+from fastness.model import schema as s
+from fastness.model.fastness_dev.declare import declare, thumbprint
+from fastness.model.kind import AGE, Column
+
+MOST_ENTRIES = 100
+
+_ENTRY = s.obj(
+    {
+        "time": s.timestamp("When it happened."),
+        "what": s.string("What happened, such as release, refusal or approval.", minLength=1, maxLength=64),
+        "who": thumbprint(
+            "Thumbprint of the key of the one who asked.", pattern="^[A-Za-z0-9:@._/-]{1,253}$", maxLength=253
+        ),
+        "resource": s.string("What was asked for.", maxLength=1024),
+        "verdict": s.object_name("Name of the Verdict that it rests on."),
+        "grant": s.string("Id of the Grant that it rests on.", maxLength=128),
+        "evidence": s.sha256("Digest of the evidence."),
+        "detail": s.mapping(s.string(maxLength=4096), "Further facts, never a secret.", maxProperties=32),
+    },
+    "One entry.",
+    required=("time", "what", "who"),
+)
+
+AUDIT_BATCH = declare(
+    "AuditBatch",
+    "auditbatches",
+    "Entries of the record that a door has written and the sequencer has not folded in yet.",
+    s.obj(
+        {
+            "spec": s.immutable(
+                s.obj(
+                    {
+                        "door": s.object_name("Id of the door.", minLength=1),
+                        "sequence": s.integer("Number of the batch, from 1, without gaps.", format="int64", minimum=1),
+                        "previous": s.sha256("Hash of the door's previous batch; left out in the first."),
+                        "entries": s.array(_ENTRY, "What happened.", minItems=1, maxItems=MOST_ENTRIES, **s.ATOMIC),
+                    },
+                    "One batch.",
+                    required=("door", "sequence", "entries"),
+                ),
+                "a batch cannot be changed",
+            )
+        },
+        required=("spec",),
+    ),
+    columns=(Column("Door", ".spec.door"), Column("Sequence", ".spec.sequence", "integer"), AGE),
+)
+
+AUDIT_CHECKPOINT = declare(
+    "AuditCheckpoint",
+    "auditcheckpoints",
+    "A signed statement of how long the record is and what its root hash is.",
+    s.obj(
+        {
+            "spec": s.immutable(
+                s.obj(
+                    {
+                        "origin": s.string("Name of the log.", minLength=1, maxLength=253),
+                        "size": s.integer("How many entries the log has.", format="int64", minimum=0),
+                        "rootHash": s.string("Root of the Merkle tree, base64.", format="byte", maxLength=64),
+                        "time": s.timestamp("When it was signed."),
+                        "note": s.string("The signed note, as verifiers read it.", minLength=1, maxLength=16384),
+                    },
+                    "The statement.",
+                    required=("origin", "size", "rootHash", "time", "note"),
+                ),
+                "a checkpoint cannot be changed",
+            )
+        },
+        required=("spec",),
+    ),
+    columns=(Column("Origin", ".spec.origin"), Column("Size", ".spec.size", "integer"), AGE),
+)
+
+KINDS = (AUDIT_BATCH, AUDIT_CHECKPOINT)

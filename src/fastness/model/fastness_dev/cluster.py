@@ -1,0 +1,267 @@
+"""ConfidentialCluster: how strict the cluster is. A singleton called `cluster`.
+
+It says which pools are trusted in which way, how configuration is delivered, which evidence counts. Whatever weakens it needs a
+confirmation that admission checks (`domain/admission`); `simulated` can never change.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from fastness.model import schema as s
+from fastness.model.fastness_dev.declare import declare, evidence_type, tcb
+from fastness.model.kind import AGE, Column
+from fastness.model.objects import Condition, Metadata, View
+
+NAME = "cluster"
+CONFIRM_LOWER = "fastness.dev/confirm-lower"
+CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Degraded")
+
+
+class Mode(StrEnum):
+    """Whether attestation is demanded."""
+
+    DISABLED = "Disabled"
+    AUDIT = "Audit"
+    ENFORCE = "Enforce"
+
+
+class TrustModel(StrEnum):
+    """What the nodes of a pool are, and so what they must prove."""
+
+    CONFIDENTIAL_CLUSTER = "ConfidentialCluster"
+    CONTAINERS_HOST = "ContainersHost"
+    NONE = "None"
+
+
+_POOLS = s.list_map(
+    s.obj(
+        {
+            "name": s.object_name("Name of the MachineConfigPool.", minLength=1),
+            "trustModel": s.enum(
+                *TrustModel,
+                description="ConfidentialCluster: each node is a measured confidential VM. ContainersHost: nodes are "
+                "untrusted hosts of pod VMs. None: ordinary nodes.",
+            ),
+        },
+        "One pool.",
+        required=("name", "trustModel"),
+    ),
+    ("name",),
+    "How each pool is trusted. A pool that is not listed counts as ConfidentialCluster in the modes Audit and Enforce, "
+    "and as None otherwise.",
+    maxItems=256,
+)
+
+_DELIVERY = s.with_rules(
+    s.obj(
+        {
+            "via": s.enum(
+                "Gate",
+                "Broker",
+                default="Gate",
+                description="Gate: the config server's answer passes a gate that checks the grant. Broker: the "
+                "configuration is a resource of the key broker.",
+            ),
+            "sync": s.enum(
+                "OnDemand",
+                "Scheduled",
+                "OnChange",
+                default="OnDemand",
+                description="When configuration is copied to the broker: when asked for, at intervals, or when it changes.",
+            ),
+            "interval": s.duration("Time between copies, for sync Scheduled.", maxLength=32),
+        },
+        "How configuration reaches machines.",
+        default={},
+    ),
+    s.rule(
+        "!has(self.sync) || self.sync != 'Scheduled' || has(self.interval)", "interval is required for sync Scheduled"
+    ),
+)
+
+_EXTRA_ROOT = s.obj(
+    {
+        "sha256": s.string("SHA-256 of the certificate, 64 hex digits.", pattern="^[0-9a-f]{64}$", maxLength=64),
+        "for": evidence_type("The kind of evidence that it may vouch for."),
+        "reason": s.string("Why it is trusted; goes on the record.", minLength=1, maxLength=1024),
+    },
+    "One certificate.",
+    required=("sha256", "for", "reason"),
+)
+
+
+def _lifetime(description: str, default: str) -> s.Fragment:
+    return s.duration(description, default=default, maxLength=32)
+
+
+_ATTESTATION = s.obj(
+    {
+        "evidence": s.list_set(
+            evidence_type(""), "The kinds of evidence that count; all if not set.", minItems=1, maxItems=6
+        ),
+        "extraRoots": s.list_map(
+            _EXTRA_ROOT, ("sha256", "for"), "Certificates that are trusted beside the vendors' own.", maxItems=64
+        ),
+        "reattestInterval": _lifetime("How often machines attest again.", "15m"),
+        "tokenLifetime": _lifetime("How long an attestation token is valid.", "10m"),
+        "challengeLifetime": _lifetime("How long a challenge can be answered.", "60s"),
+        "collateralStaleness": _lifetime("How old the vendors' collateral may be.", "24h"),
+        "minimumTcb": tcb("The least security versions that are accepted."),
+    },
+    "What counts as proof, and for how long.",
+    default={},
+)
+
+_JOIN = s.obj(
+    {
+        "approval": s.enum(
+            "Automatic", "Manual", default="Automatic", description="Whether a person approves each new machine."
+        ),
+        "trustOnFirstUse": s.boolean(
+            "Whether a key without an endorsement certificate is accepted when it is first seen.", default=False
+        ),
+    },
+    "How machines join.",
+    default={},
+)
+
+_SPEC = s.obj(
+    {
+        "mode": s.enum(
+            *Mode,
+            default="Disabled",
+            description="Disabled: attestation is not asked for. Audit: it is asked for and recorded, but a valid ticket is "
+            "enough. Enforce: nothing is released without it.",
+        ),
+        "simulated": s.immutable(
+            s.boolean("Whether simulated TEEs are accepted. Set once, when the cluster is made.", default=False),
+            "simulated is immutable",
+        ),
+        "pools": _POOLS,
+        "delivery": _DELIVERY,
+        "attestation": _ATTESTATION,
+        "join": _JOIN,
+    },
+    "How strict the cluster is.",
+)
+
+
+def _count(description: str) -> s.Fragment:
+    return s.integer(description, format="int32", minimum=0)
+
+
+_STATUS = s.obj(
+    {
+        "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
+        "conditions": s.conditions("Ready, Enforcing, ValuesReady, CollateralFresh and Degraded."),
+        "enrolled": _count("Machines that enrolled."),
+        "attested": _count("Machines whose last appraisal passed and still counts."),
+        "pending": _count("Machines that have not attested yet."),
+        "refused": _count("Machines whose last appraisal failed."),
+        "revoked": _count("Machines that are no longer trusted."),
+    },
+    "What was observed.",
+)
+
+CONFIDENTIAL_CLUSTER = declare(
+    "ConfidentialCluster",
+    "confidentialclusters",
+    "How strict the cluster is: what machines must prove before they get configuration, keys and a place in it.",
+    s.singleton(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)), NAME),
+    columns=(
+        Column("Mode", ".spec.mode"),
+        Column("Delivery", ".spec.delivery.via"),
+        Column("Attested", ".status.attested", "integer"),
+        Column("Pending", ".status.pending", "integer"),
+        Column("Refused", ".status.refused", "integer"),
+        Column("Simulated", ".spec.simulated", "boolean"),
+        AGE,
+    ),
+    subresources=("status",),
+)
+
+
+class PoolTrust(View):
+    """The trust model of one pool."""
+
+    name: str
+    trust_model: TrustModel
+
+
+class Delivery(View):
+    """How configuration reaches machines."""
+
+    via: str = "Gate"
+    sync: str = "OnDemand"
+    interval: str | None = None
+
+
+class ExtraRoot(View, kw_only=True):
+    """A certificate that is trusted beside the vendors' own."""
+
+    sha256: str
+    used_for: str = msgspec.field(name="for")
+    reason: str
+
+
+class Attestation(View):
+    """What counts as proof, and for how long; durations as they are written."""
+
+    evidence: tuple[str, ...] = ()
+    extra_roots: tuple[ExtraRoot, ...] = ()
+    reattest_interval: str = "15m"
+    token_lifetime: str = "10m"
+    challenge_lifetime: str = "60s"
+    collateral_staleness: str = "24h"
+    minimum_tcb: dict[str, Any] | None = None
+
+
+class Join(View):
+    """How machines join."""
+
+    approval: str = "Automatic"
+    trust_on_first_use: bool = False
+
+
+class ConfidentialClusterSpec(View):
+    """How strict the cluster is."""
+
+    mode: Mode = Mode.DISABLED
+    simulated: bool = False
+    pools: tuple[PoolTrust, ...] = ()
+    delivery: Delivery = Delivery()
+    attestation: Attestation = Attestation()
+    join: Join = Join()
+
+
+class ConfidentialClusterStatus(View):
+    """What was observed."""
+
+    conditions: tuple[Condition, ...] = ()
+    enrolled: int = 0
+    attested: int = 0
+    pending: int = 0
+    refused: int = 0
+    revoked: int = 0
+
+
+class ConfidentialCluster(View):
+    """The singleton as decisions see it."""
+
+    metadata: Metadata = Metadata()
+    spec: ConfidentialClusterSpec = ConfidentialClusterSpec()
+    status: ConfidentialClusterStatus = ConfidentialClusterStatus()
+
+    def trust_model(self, pool: str) -> TrustModel:
+        """How a pool is trusted; one that is not listed is confidential as soon as attestation is asked for."""
+        listed = next((entry.trust_model for entry in self.spec.pools if entry.name == pool), None)
+        if listed is not None:
+            return listed
+        return TrustModel.NONE if self.spec.mode is Mode.DISABLED else TrustModel.CONFIDENTIAL_CLUSTER
+
+
+KINDS = (CONFIDENTIAL_CLUSTER,)

@@ -1,0 +1,49 @@
+"""ResourceBinding: who may read a resource that belongs to no machine, pool or tenant by its name."""
+
+from __future__ import annotations
+
+from fastness.model import schema as s
+from fastness.model.fastness_dev.appraisal_policy import RESOURCE
+from fastness.model.fastness_dev.declare import declare, uid
+from fastness.model.kind import AGE, Column
+
+_SUBJECTS = s.with_rules(
+    s.obj(
+        {
+            "machines": s.list_set(uid(""), "UIDs of Machines.", maxItems=1024),
+            "pools": s.list_set(s.object_name(), "Names of pools.", maxItems=256),
+            "tenants": s.list_set(s.object_name(), "Names of tenants.", maxItems=256),
+        },
+        "Who may read it; attested members only.",
+    ),
+    s.rule(
+        "has(self.machines) || has(self.pools) || has(self.tenants)",
+        "at least one of machines, pools, tenants must be set",
+    ),
+)
+
+RESOURCE_BINDING = declare(
+    "ResourceBinding",
+    "resourcebindings",
+    "Who may read a resource of the key broker.",
+    s.obj(
+        {
+            "spec": s.obj(
+                {
+                    "resource": s.string(
+                        "The resource as repository/type/tag, in which * matches anything within a segment.",
+                        pattern=f"^{RESOURCE}$",
+                        maxLength=1024,
+                    ),
+                    "subjects": _SUBJECTS,
+                },
+                "What may be read, and by whom.",
+                required=("resource", "subjects"),
+            )
+        },
+        required=("spec",),
+    ),
+    columns=(Column("Resource", ".spec.resource"), AGE),
+)
+
+KINDS = (RESOURCE_BINDING,)

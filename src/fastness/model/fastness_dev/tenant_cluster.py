@@ -1,0 +1,28 @@
+"""TenantCluster: a cluster for one tenant. Its document has a schema of its own, so the object keeps what it holds."""
+
+from __future__ import annotations
+
+from fastness.model import schema as s
+from fastness.model.fastness_dev.declare import declare
+from fastness.model.kind import AGE, Scope
+
+TENANT_CLUSTER = declare(
+    "TenantCluster",
+    "tenantclusters",
+    "A cluster for one tenant: its private nodes, its runtime classes, its place in the key broker.",
+    s.obj(
+        {
+            "spec": s.anything("What the tenant asked for."),
+            "status": s.obj(
+                {"conditions": s.conditions()},
+                "What was observed.",
+                **s.KEEP,
+            ),
+        }
+    ),
+    columns=(AGE,),
+    scope=Scope.NAMESPACED,
+    subresources=("status",),
+)
+
+KINDS = (TENANT_CLUSTER,)

@@ -1,0 +1,21 @@
+"""How a kind that is only stored is declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastness.model import schema as s
+from fastness.model.kind import Kind, Scope
+from fastness.model.openshift import LABELS
+
+
+def stored(group: str, version: str, kind: str, plural: str, scope: Scope, description: str, **more: Any) -> Kind:
+    """A kind whose spec and status keep whatever they hold; `more` are fields of `Kind`."""
+    schema = s.obj({"spec": s.anything("What is wanted."), "status": s.anything("What was observed.")})
+    known: dict[str, Any] = {"schema": schema, "subresources": ("status",), "labels": LABELS, **more}
+    return Kind(group=group, version=version, kind=kind, plural=plural, scope=scope, description=description, **known)
+
+
+def condition(kind: str, field: str = "status") -> str:
+    """The path of a field of a condition."""
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
