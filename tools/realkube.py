@@ -207,14 +207,14 @@ def build(env: Mapping[str, str], pins: Path, target: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     for name, package in PACKAGES.items():
-        say(f"building {name} (all three take about nine CPU minutes, once)")
+        say(f"building {name} (all three take about twelve CPU minutes, once)")
         command = [go, "build", *BUILD_FLAGS, "-ldflags", link_flags(go_mod), "-o", str(partial / name), package]
         answer = subprocess.run(command, cwd=pins, env=go_environment(env), stdout=sys.stderr)
         if answer.returncode != 0:
             raise RealKubeError(
                 "BuildFailed",
                 f"go build {package} failed (its messages stand above)",
-                "check the network (GOPROXY) and 4 GB of free disk, or set KUBEBUILDER_ASSETS",
+                "check the network (GOPROXY) and 5 GB of free disk, or set KUBEBUILDER_ASSETS",
             )
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)

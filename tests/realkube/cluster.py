@@ -3,7 +3,7 @@
 Start is in three steps, each of which waits for the effect that the next one needs, never for a time:
 
 1. etcd answers its health page;
-2. kube-apiserver says ready, with its own CA, RBAC, and tokens from a file;
+2. kube-apiserver says ready, with its own CA, Node and RBAC authorization, and tokens from a file;
 3. kube-controller-manager has worked: the default service account exists and `view` has its aggregated rules.
 
 Rules: everything binds 127.0.0.1 on free ports and lives below one directory; etcd syncs to disk as in production
@@ -13,6 +13,7 @@ unless `unsafe_no_fsync` is asked for; feature gates are the defaults; a failed 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import ssl
 import time
@@ -120,15 +121,14 @@ class RealKube:
             "client-key": str(self.credentials.admin_key),
         }
         self.kubeconfig.write_text(kubeconfig(self.url, self.credentials.ca, certificate))
-        for user in self.users.values():
-            path = self.kubeconfig_for(user.name)
-            path.write_text(kubeconfig(self.url, self.credentials.ca, {"token": user.token}))
+        for name, user in self.users.items():
+            self.kubeconfig_for(name).write_text(kubeconfig(self.url, self.credentials.ca, {"token": user.token}))
         for path in self.directory.glob("*kubeconfig"):
             path.chmod(0o600)
 
     @property
     def users(self) -> dict[str, User]:
-        """Users with tokens: admin (system:masters), alice (no rights), viewer (ClusterRole view)."""
+        """Users with tokens: admin (system:masters), alice (no rights), viewer (ClusterRole view), node (worker-0)."""
         return self.credentials.users
 
     @property
@@ -143,23 +143,28 @@ class RealKube:
 
     def kubeconfig_for(self, user: str) -> Path:
         """Kubeconfig of a user of the token file."""
-        return self.directory / f"{self.users[user].name}.kubeconfig"
+        return self.directory / f"{user}.kubeconfig"
+
+    def trust(self) -> ssl.SSLContext:
+        """A TLS context that trusts this cluster and nobody else."""
+        return ssl.create_default_context(cafile=str(self.ca))
 
     def client(self, user: str | None = "admin", **options: Any) -> httpx.Client:
         """An HTTP client for the API as one of the users; None sends no credential at all."""
         headers = {"Authorization": f"Bearer {self.users[user].token}"} if user is not None else {}
-        trust = ssl.create_default_context(cafile=str(self.ca))
         settings = {"timeout": 30.0, "trust_env": False, **options}
-        return httpx.Client(base_url=self.url, verify=trust, headers=headers, **settings)
+        return httpx.Client(base_url=self.url, verify=self.trust(), headers=headers, **settings)
 
     def pids(self) -> dict[str, int]:
         """Process ids by program name, for measuring CPU and memory."""
         return {name: program.pid for name, program in self.programs.items()}
 
     def stop(self) -> None:
-        """End the three programs, the last started first. Calling it again does nothing."""
+        """End the three programs, the last started first, and drop the store; logs stay. Again: does nothing."""
         for program in reversed(self.programs.values()):
             program.stop()
+        # etcd allocates 128 MB ahead, and pytest keeps the directories of three runs.
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
 
     def __enter__(self) -> RealKube:
         return self
@@ -207,7 +212,7 @@ def etcd_flags(client_url: str, peer_url: str, unsafe_no_fsync: bool) -> list[st
 
 
 def apiserver_flags_for(credentials: Credentials, etcd_url: str, url: str) -> list[str]:
-    """Flags of kube-apiserver: RBAC, certificates and tokens, no node and no service network behind it."""
+    """Flags of kube-apiserver: Node and RBAC, certificates and tokens, no node and no service network behind it."""
     return [
         f"--etcd-servers={etcd_url}",
         "--bind-address=127.0.0.1",
@@ -218,7 +223,8 @@ def apiserver_flags_for(credentials: Credentials, etcd_url: str, url: str) -> li
         f"--tls-private-key-file={credentials.serving_key}",
         f"--client-ca-file={credentials.ca}",
         f"--token-auth-file={credentials.token_file}",
-        "--authorization-mode=RBAC",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={credentials.account_key}",
         f"--service-account-signing-key-file={credentials.account_key}",

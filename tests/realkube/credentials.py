@@ -3,6 +3,7 @@
 - `admin` is in system:masters, by token and by client certificate.
 - `alice` belongs to no group and has no role: what she may do is what every authenticated user may.
 - `viewer` is bound to the ClusterRole `view` once the server is up.
+- `node` is the kubelet of the node worker-0, held to its own node by the Node authorizer and NodeRestriction.
 
 Tokens are random per cluster, so a kubeconfig of one run is worthless for the next.
 """
@@ -20,7 +21,7 @@ import trustme
 
 @dataclass(frozen=True)
 class User:
-    """A user of the token file."""
+    """A user of the token file; `name` is what the server calls them."""
 
     name: str
     token: str
@@ -29,7 +30,7 @@ class User:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Paths of the key material of one cluster, and its users by name."""
+    """Paths of the key material of one cluster, and its users by the names that tests call them."""
 
     ca: Path
     serving_certificate: Path
@@ -54,10 +55,14 @@ class Credentials:
             leaf.private_key_pem.write_to_path(directory / f"{name}.key")
         # Service account tokens are signed with a key of their own; a leaf is how trustme makes one.
         authority.issue_cert(common_name="service-accounts").private_key_pem.write_to_path(directory / "accounts.key")
-        users = [User("admin", secrets.token_hex(16), ("system:masters",))]
-        users += [User(name, secrets.token_hex(16)) for name in ("alice", "viewer")]
+        users = {
+            "admin": User("admin", secrets.token_hex(16), ("system:masters",)),
+            "alice": User("alice", secrets.token_hex(16)),
+            "viewer": User("viewer", secrets.token_hex(16)),
+            "node": User("system:node:worker-0", secrets.token_hex(16), ("system:nodes",)),
+        }
         token_file = directory / "tokens.csv"
-        token_file.write_text("".join(token_line(user) for user in users))
+        token_file.write_text("".join(token_line(user) for user in users.values()))
         return cls(
             ca=directory / "ca.crt",
             serving_certificate=directory / "serving.crt",
@@ -66,7 +71,7 @@ class Credentials:
             admin_key=directory / "admin.key",
             account_key=directory / "accounts.key",
             token_file=token_file,
-            users={user.name: user for user in users},
+            users=users,
         )
 
 

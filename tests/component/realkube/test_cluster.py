@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 import stat
 import time
 from pathlib import Path
@@ -26,7 +25,7 @@ def test_admin_may_everything_by_token(real_kube: RealKube) -> None:
 
 def test_admin_may_everything_by_certificate(real_kube: RealKube) -> None:
     keys = (str(real_kube.credentials.admin_certificate), str(real_kube.credentials.admin_key))
-    trust = ssl.create_default_context(cafile=str(real_kube.ca))
+    trust = real_kube.trust()
     trust.load_cert_chain(*keys)
     with httpx.Client(base_url=real_kube.url, verify=trust, trust_env=False) as admin:
         assert admin.get("/api/v1/secrets").status_code == 200
@@ -44,6 +43,13 @@ def test_viewer_reads_but_sees_no_secrets_and_writes_nothing(real_kube: RealKube
         assert viewer.get("/api/v1/namespaces/default/secrets").status_code == 403
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "realkube-viewer"}}
         assert viewer.post("/api/v1/namespaces/default/configmaps", json=body).status_code == 403
+
+
+def test_node_may_touch_its_own_node_and_no_other(real_kube: RealKube) -> None:
+    with real_kube.client("node") as node:
+        for name, code in (("worker-0", 201), ("worker-1", 403)):
+            body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+            assert node.post("/api/v1/nodes", json=body, params={"dryRun": "All"}).status_code == code
 
 
 def test_client_without_credential_is_anonymous(real_kube: RealKube) -> None:
@@ -74,6 +80,8 @@ def test_stop_ends_every_program(real_kube_binaries: Path, tmp_path: Path) -> No
     assert set(pids) == {"etcd", "kube-apiserver", "kube-controller-manager"}
     kube.stop()
     kube.stop()
+    assert not (kube.directory / "etcd").exists()
+    assert (kube.directory / "etcd.log").exists()
     for pid in pids.values():
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

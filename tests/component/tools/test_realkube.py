@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from tools import realkube
@@ -127,6 +130,24 @@ def test_build_appears_complete_and_only_once(env: dict[str, str], pins: Path, t
     assert ensure({**env, "PATH": path}, pins) == first
     assert len((tmp_path / "built").read_text().splitlines()) == len(realkube.PACKAGES)
     assert not list(first.parent.glob("*.partial"))
+
+
+def test_second_builder_waits_and_takes_what_the_first_built(
+    env: dict[str, str], pins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, waiting = tmp_path / "gate", Event()
+    os.mkfifo(gate)
+    monkeypatch.setattr(realkube, "say", lambda message: waiting.set() if "another build" in message else None)
+    build = f'echo x >> {tmp_path}/built; read line < {gate}; printf "#!/bin/sh\\n" > "$out"; chmod 755 "$out"'
+    path = fake_go(tmp_path / "go", build)
+    # Open for both directions: the lines wait in the pipe for their readers, and nobody blocks on opening it.
+    with ThreadPoolExecutor(2) as pool, os.fdopen(os.open(gate, os.O_RDWR), "wb", buffering=0) as opener:
+        both = [pool.submit(ensure, {**env, "PATH": path}, pins) for _ in range(2)]
+        came = waiting.wait(10)
+        opener.write(b"go on\n" * len(realkube.PACKAGES))
+        assert {future.result(timeout=30) for future in both} == {cache_root(env) / build_key(pins)}
+    assert came
+    assert len((tmp_path / "built").read_text().splitlines()) == len(realkube.PACKAGES)
 
 
 def test_failed_build_leaves_no_directory_that_looks_complete(env: dict[str, str], pins: Path, tmp_path: Path) -> None:
