@@ -9,14 +9,36 @@
 * The order is that of an API server: `prune`, then `default`, then `validate`.
 * Custom resources answer a wrong JSON type with 422 (`validate`); native kinds with 400 (`type_errors`), because there a typed
   decoder stands before validation.
+
+Validation asks the fast acceptor first and walks only what it refuses; rules run on objects whose structure is sound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
+from fastness.cluster.embedded.schema import causes, validation
+from fastness.cluster.embedded.schema.accept import acceptor
+from fastness.cluster.embedded.schema.cel.rules import Rules
+from fastness.cluster.embedded.schema.defaulting import apply_defaults
+from fastness.cluster.embedded.schema.embedded import embedded_problems
+from fastness.cluster.embedded.schema.lists import duplicates
+from fastness.cluster.embedded.schema.node import MISSING, build
+from fastness.cluster.embedded.schema.pruning import prune
+from fastness.cluster.embedded.schema.types import type_errors
 from fastness.cluster.errors import Cause
+
+_BLOCKING: Final = frozenset({
+    causes.NOT_SUPPORTED, causes.REQUIRED, causes.TOO_LONG, causes.TOO_MANY, causes.TYPE_INVALID,
+})  # fmt: skip
+_UNCHECKED: Final = Cause(
+    causes.NOWHERE,
+    causes.INVALID,
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 
 
 class CompiledSchema:
@@ -30,19 +52,40 @@ class CompiledSchema:
         native: bool = False,
     ) -> None:
         """Compile `schema`; `resolve` maps a `$ref` to its schema, `native` selects the rules of typed kinds."""
+        self._native = native
+        self._root = build(schema, resolve, native=native)
+
+    @cached_property
+    def _accepts(self) -> Callable[[Any], bool]:
+        return acceptor(self._root)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return Rules(self._root)
 
     def prune(self, obj: Any) -> tuple[Any, list[str]]:
-        """The object without the fields that the schema does not know, and the paths of those fields."""
-        raise NotImplementedError
+        """The object without the fields that the schema does not know, and the sorted paths of those fields."""
+        return prune(self._root, obj)
 
     def default(self, obj: Any) -> Any:
-        """The object with every missing field that has a default."""
-        raise NotImplementedError
+        """The object with every missing field that has a default, and without nulls that stand for "not set"."""
+        return apply_defaults(self._root, obj)
 
     def validate(self, obj: Any, old: Any = None) -> list[Cause]:
         """Everything that is wrong with the object; with `old`, transition rules are judged as well."""
-        raise NotImplementedError
+        before = MISSING if old is None else old
+        found = [] if self._accepts(obj) else validation.problems(self._root, obj, before)
+        if self._root.has_embedded:
+            found += embedded_problems(self._root, obj)
+        if self._root.has_keyed_lists and (old is None or not duplicates(self._root, old)):
+            found += duplicates(self._root, obj)
+        if self._root.has_rules:
+            if any(cause.reason in _BLOCKING for cause in found):
+                found.append(_UNCHECKED)
+            else:
+                found += self._rules.broken(obj, before)
+        return found
 
     def type_errors(self, obj: Any) -> list[Cause]:
         """Values whose JSON type a typed decoder would refuse: the 400 of native kinds."""
-        raise NotImplementedError
+        return [] if self._accepts(obj) else type_errors(self._root, obj)

@@ -1,0 +1,217 @@
+"""Rules on the values they belong to: compiled once per node, judged value by value.
+
+* A rule that mentions `oldSelf` is a transition rule: without `optionalOldSelf` it runs only where there is an old value.
+* A rule that fails while it runs counts as broken: what cannot be judged is refused.
+* On update, a rule without `oldSelf` that is broken by a value which did not change is forgiven.
+* A broken rule reports `message`, else what `messageExpression` says, else the rule itself, under `fieldPath` with `reason`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastness.cluster.embedded.schema import causes
+from fastness.cluster.embedded.schema.cel.engine import Program, RuleError, bindings, compile_rule
+from fastness.cluster.embedded.schema.cel.presentation import presenter, type_name, visible
+from fastness.cluster.embedded.schema.correlation import OldEntries, same
+from fastness.cluster.embedded.schema.node import MISSING, Node
+from fastness.cluster.errors import Cause
+
+_LITERAL: Final = re.compile(
+    r"""[rR]?[bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|//[^\n]*""", re.DOTALL
+)
+_CHAIN: Final = re.compile(r"(?<![\w.])(self|oldSelf)\b((?:\s*\.\s*[A-Za-z_]\w*(?!\w|\s*\())*)")
+_FIRST: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b(?:\s*\.\s*\??\s*([A-Za-z_]\w*)(?!\w|\s*\())?")
+_STEP: Final = re.compile(r"'((?:\\.|[^'\\])*)'|([^.\[\]']+)")
+MAX_MESSAGE: Final = 5120
+
+
+def bare(expression: str) -> str:
+    """The expression without texts and comments, for looking at names."""
+    return _LITERAL.sub("''", expression)
+
+
+def uses_old(expression: str) -> bool:
+    """Whether the expression compares with the old value."""
+    return re.search(r"(?<![\w.])oldSelf\b", bare(expression)) is not None
+
+
+def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
+    """The first field of `self` that the expression names and the schema does not have."""
+    for found in _CHAIN.finditer(bare(expression)):
+        at: Node | None = node
+        top = root
+        for name in re.findall(r"[A-Za-z_]\w*", found[2]):
+            if at is None or at.type != "object" or at.extra is not None or at.int_or_string:
+                break
+            fields = visible(at, root=top)
+            if name not in fields:
+                return str(name)
+            at, top = fields[name][1], False
+    return None
+
+
+class Rule:
+    """One entry of `x-kubernetes-validations`, compiled; raises RuleError when it does not compile."""
+
+    __slots__ = ("fields", "message_program", "old", "optional", "path", "program", "spec")
+
+    def __init__(self, node: Node, spec: Mapping[str, Any], *, root: bool) -> None:
+        source = str(spec.get("rule") or "")
+        kind = type_name(node)
+        if kind is None:
+            raise RuleError("rules cannot see a value without a type")
+        self.spec = spec
+        self.optional = bool(spec.get("optionalOldSelf"))
+        self.old = uses_old(source)
+        self.program = self._compile(node, source, kind, "bool", root)
+        message = str(spec.get("messageExpression") or "")
+        self.message_program = self._compile(node, message, kind, "string", root) if message else None
+        self.fields = _fields_asked(source, message)
+        self.path = field_path(node, str(spec.get("fieldPath") or ""))
+
+    def _compile(self, node: Node, source: str, kind: str, wanted: str, root: bool) -> Program:
+        missing = unknown_field(node, source, root=root)
+        if missing is not None:
+            raise RuleError(f"undefined field '{missing}'")
+        program = compile_rule(source, kind, optional_old=self.optional)
+        if program.returns not in (wanted, "dyn"):
+            raise RuleError(f"the expression must evaluate to a {wanted}, not to a {program.returns}")
+        return program
+
+    def broken(self, data: dict[str, Any], path: str, type_of_self: str) -> Cause | None:
+        """The cause that the rule reports on these variables, if any."""
+        source = str(self.spec.get("message") or self.spec["rule"]).strip()
+        try:
+            if self.program.run(data) is True:
+                return None
+        except RuleError as error:
+            return causes.invalid(path, type_of_self, f"{error} evaluating rule: {source}")
+        where = _joined(path, self.path)
+        detail = self._message(data)
+        match self.spec.get("reason"):
+            case "FieldValueForbidden":
+                return causes.forbidden(where, detail)
+            case "FieldValueRequired":
+                return causes.required(where, detail)
+            case "FieldValueDuplicate":
+                return causes.duplicate(where, type_of_self)
+        return causes.invalid(where, type_of_self, detail)
+
+    def _message(self, data: dict[str, Any]) -> str:
+        if self.message_program is not None:
+            try:
+                text = self.message_program.run(data)
+            except RuleError:
+                text = None
+            if isinstance(text, str) and text.strip() and "\n" not in text.strip() and len(text) <= MAX_MESSAGE:
+                return text.strip()
+        message = str(self.spec.get("message") or "").strip()
+        return message or f"failed rule: {str(self.spec['rule']).strip()}"
+
+
+def _joined(path: str, below: str) -> str:
+    return path + below if below.startswith("[") or not below else causes.child(path, below)
+
+
+def _fields_asked(*sources: str) -> frozenset[str] | None:
+    """The fields of `self` that expressions ask for; None when they use `self` as a whole."""
+    asked: set[str] = set()
+    for source in sources:
+        for found in _FIRST.finditer(bare(source)):
+            if found[1] is None:
+                return None
+            asked.add(found[1])
+    return frozenset(asked)
+
+
+def field_path(node: Node, path: str) -> str:
+    """A rule's `fieldPath` as causes write it; raises RuleError when the schema has no such field."""
+    out, at = "", node
+    for quoted, plain in _STEP.findall(path):
+        name = re.sub(r"\\(.)", r"\1", quoted) if quoted else plain
+        below = at.child(name)
+        if below is None:
+            raise RuleError(f"fieldPath {path!r} does not refer to a field of the schema")
+        out = causes.child(out, name) if name in at.properties else causes.key(out, name)
+        at = below
+    return out
+
+
+class Rules:
+    """All rules of a schema, by node."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._by_node: dict[int, _NodeRules] = {}
+
+    def broken(self, obj: Any, old: Any = MISSING) -> list[Cause]:
+        """Every rule that the object breaks."""
+        found: list[Cause] = []
+        self._judge(self._root, obj, old, "", False, found)
+        return found
+
+    def _judge(self, node: Node, value: Any, old: Any, path: str, unchanged: bool, found: list[Cause]) -> None:
+        if value is None:
+            return
+        if old is not MISSING and not unchanged:
+            unchanged = old is value
+        if node.rules:
+            rules = self._by_node.get(id(node))
+            if rules is None:
+                rules = self._by_node[id(node)] = _NodeRules(node, root=node is self._root)
+            rules.judge(value, old, path, unchanged, found)
+        if type(value) is dict:
+            self._judge_fields(node, value, old, path, unchanged, found)
+        elif type(value) is list and node.items is not None and node.items.has_rules:
+            entries = OldEntries(node, old)
+            alike = unchanged or (old is not MISSING and same(value, old))
+            for i, entry in enumerate(value):
+                self._judge(node.items, entry, entries.of(entry), f"{path}[{i}]", alike, found)
+
+    def _judge_fields(
+        self, node: Node, value: dict[str, Any], old: Any, path: str, unchanged: bool, found: list[Cause]
+    ) -> None:
+        before = old if type(old) is dict else {}
+        if node.map_type == "atomic" and old is not MISSING:
+            unchanged, before = unchanged or same(value, old), {}
+        for name, entry in value.items():
+            below = node.properties.get(name)
+            if below is not None:
+                if below.has_rules:
+                    self._judge(below, entry, before.get(name, MISSING), causes.child(path, name), unchanged, found)
+            elif node.extra is not None and node.extra.has_rules:
+                self._judge(node.extra, entry, before.get(name, MISSING), causes.key(path, name), unchanged, found)
+
+
+class _NodeRules:
+    """The rules of one node, with the presentation of the fields they ask for."""
+
+    def __init__(self, node: Node, *, root: bool) -> None:
+        self._type = node.type
+        self._rules: list[Rule] = []
+        self._failures: list[str] = []
+        for spec in node.rules:
+            try:
+                self._rules.append(Rule(node, spec, root=root))
+            except RuleError as error:
+                self._failures.append(f"rule compile error: {error}")
+        asked = [rule.fields for rule in self._rules]
+        only = None if None in asked else frozenset[str]().union(*(fields for fields in asked if fields is not None))
+        self._present = presenter(node, root=root, only=only)
+
+    def judge(self, value: Any, old: Any, path: str, unchanged: bool, found: list[Cause]) -> None:
+        """Add what the value breaks to `found`."""
+        found.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
+        has_old = old is not MISSING and old is not None
+        shown = self._present(value)
+        was = self._present(old) if has_old and any(rule.old for rule in self._rules) else None
+        for rule in self._rules:
+            if rule.old and not has_old and not rule.optional:
+                continue
+            data = bindings(shown, was, has_old=has_old, optional_old=rule.optional)
+            cause = rule.broken(data, path, self._type)
+            if cause is not None and (rule.old or not (unchanged or (has_old and same(value, old)))):
+                found.append(cause)
