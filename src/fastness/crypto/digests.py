@@ -61,6 +61,11 @@ def sha256(data: bytes) -> Digest:
     return Digest(Algorithm.SHA256, hashlib.sha256(data).digest())
 
 
+def fingerprint(data: bytes) -> bytes:
+    """The bare SHA-256, as a key of caches that must not hold the secret itself."""
+    return hashlib.sha256(data).digest()
+
+
 def parse_digest(text: str) -> Digest:
     """Read `algorithm:hex`, lower case only; raises BadDigest."""
     name, separator, value = text.partition(":")
