@@ -16,7 +16,7 @@ The tables of the embedded API (`cluster/embedded/tables`) are the main reader.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from fastness.formats.errors import FormatError
 
 MAX_LENGTH: Final = 2048
 MAX_STEPS: Final = 64
+MAX_UNION: Final = 16
 MAX_NESTING: Final = 8
 MAX_VISITS: Final = 20_000
 
@@ -55,15 +56,7 @@ class JsonPath:
 
     def find(self, value: Any) -> list[Any]:
         """Everything that the path finds in `value`."""
-        found = [value]
-        try:
-            for step in self.steps:
-                found = step(found)
-                if len(found) > MAX_VISITS:
-                    return []
-        except _Mismatch:
-            return []
-        return found
+        return _run(self.steps, value, quiet=True)
 
     def first(self, value: Any, default: Any = None) -> Any:
         """The first value that the path finds, or `default`."""
@@ -159,8 +152,8 @@ def _select(inner: str, nesting: int) -> tuple[str | None, Step]:
         return None, _filter(inner[2:-1].strip(), nesting)
     parts = _split_union(inner)
     if len(parts) > 1:
-        if len(parts) > MAX_STEPS:
-            raise _error("jsonpath-too-long", f"a union has more than {MAX_STEPS} parts")
+        if len(parts) > MAX_UNION:
+            raise _error("jsonpath-too-long", f"a union has more than {MAX_UNION} parts")
         choices = [_select_one(part)[1] for part in parts]
         return None, lambda values: [found for choice in choices for found in choice(values)]
     return _select_one(inner)
@@ -304,11 +297,13 @@ def _lists_only(values: list[Any]) -> Iterator[list[Any]]:
         yield value
 
 
-def _run(steps: list[Step], item: Any, quiet: bool = False) -> list[Any]:
+def _run(steps: Sequence[Step], item: Any, quiet: bool = False) -> list[Any]:
     found = [item]
     try:
         for step in steps:
             found = step(found)
+            if len(found) > MAX_VISITS:
+                raise _Mismatch
     except _Mismatch:
         if not quiet:
             raise

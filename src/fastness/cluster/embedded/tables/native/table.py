@@ -1,4 +1,8 @@
-"""Which native kind prints how."""
+"""Which native kind prints how.
+
+Columns are those that a real server of the pinned release reported (`model/kubernetes`); the cells are functions of the
+modules beside this one. A kind without a function prints its name and when it was created, as a real server does.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,33 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from fastness.cluster.embedded.tables.native import access, core, network, pods, storage, workloads
+from fastness.cluster.embedded.tables.native.reading import Cells, name_of, part
 from fastness.cluster.embedded.tables.printer import NAME, Header, Printer
 from fastness.model.kind import Kind
+from fastness.model.kubernetes import definitions
 
-PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {}
+CELLS: Final[Mapping[tuple[str, str], Cells]] = {
+    **access.CELLS, **core.CELLS, **network.CELLS, **pods.CELLS, **storage.CELLS, **workloads.CELLS,
+}  # fmt: skip
 
 
 def native_printer(kind: Kind) -> Printer:
     """The printer of a native kind."""
-    return PRINTERS.get((kind.group, kind.kind), CREATED)
+    cells = CELLS.get((kind.group, kind.kind))
+    if cells is None:
+        return CREATED
+    return Printer(tuple(_header(found) for found in definitions.columns(kind.group, kind.plural)), cells)
+
+
+def _header(column: definitions.NativeColumn) -> Header:
+    text = NAME.description if column.format == "name" else DESCRIPTIONS.get(column.name, "")
+    return Header(column.name, column.type, column.format, column.priority, text)
 
 
 def _created(obj: Mapping[str, Any], _now: datetime) -> list[Any]:
-    meta = obj["metadata"]
-    return [meta.get("name", ""), meta.get("creationTimestamp")]
+    return [name_of(obj), part(obj, "metadata").get("creationTimestamp")]
 
 
-CREATED: Final = Printer((NAME, Header("Created At", "date", description="When the object was created.")), _created)
+DESCRIPTIONS: Final = {"Age": "Time since the object was created.", "Created At": "When the object was created."}
+CREATED: Final = Printer((NAME, Header("Created At", "date", description=DESCRIPTIONS["Created At"])), _created)
