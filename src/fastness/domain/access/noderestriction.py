@@ -14,7 +14,7 @@ choose its pool, and with it the configuration and keys that it is given. Hence:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastness.domain.access.node import LEASE_NAMESPACE, MCO_GROUP, bound_to
@@ -52,6 +52,18 @@ def refuse_node_write(
             return _lease(node, new or old or {})
         case _:
             return ""
+
+
+def refuse_node_token(node: str, namespace: str, request: Object, find_pod: Callable[[str, str], Object | None]) -> str:
+    """Why the node may not ask for this service-account token, or empty: it must be bound to a pod that runs on the node."""
+    reference = _spec(request).get("boundObjectRef")
+    reference = reference if isinstance(reference, dict) else {}
+    if reference.get("kind") != "Pod" or not reference.get("uid"):
+        return f"node '{node}' may ask only for tokens that are bound to a pod, by name and uid"
+    pod = find_pod(namespace, str(reference.get("name") or ""))
+    if pod is None or bound_to(pod) != node or metadata(pod).get("uid") != reference["uid"]:
+        return f"node '{node}' may ask only for tokens of pods that are bound to it"
+    return ""
 
 
 def _node(node: str, operation: str, new: Object | None, old: Object | None) -> str:

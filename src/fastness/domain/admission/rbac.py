@@ -6,7 +6,7 @@ The decisions live in `domain/access`; these functions put them into the words o
 from __future__ import annotations
 
 from fastness.domain.access.escalation import Refusal, refuse_binding, refuse_role
-from fastness.domain.access.noderestriction import refuse_node_write
+from fastness.domain.access.noderestriction import refuse_node_token, refuse_node_write
 from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Denied, forbidden
 
 
@@ -25,6 +25,9 @@ def node_writes_its_own(request: AdmissionRequest, lookups: AdmissionLookups) ->
     node = request.user.node
     if not node:
         return None
+    if (request.group, request.resource, request.subresource) == ("", "serviceaccounts", "token"):
+        why = refuse_node_token(node, request.namespace, request.new, lookups.pod)
+        return forbidden(request, why) if why else None
     why = refuse_node_write(
         node, request.operation.value, request.group, request.resource, request.subresource, request.object, request.old
     )

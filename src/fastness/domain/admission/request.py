@@ -98,6 +98,9 @@ class AdmissionLookups(Protocol):
     def namespace(self, name: str) -> Object | None:
         """One Namespace."""
 
+    def pod(self, namespace: str, name: str) -> Object | None:
+        """One Pod."""
+
     def policy(self) -> Policy:
         """The current roles and bindings."""
 

@@ -1,0 +1,49 @@
+"""What can be wrong with the keys of a cluster.
+
+    TrustError               code, hint
+    ├── UnsafeKeyFile        others may read a private file, or it is none
+    ├── MissingVaultKey      sealed data without its key
+    ├── DamagedKeyFile       a key file that cannot be understood
+    └── KmsFailed            the command that wraps the vault key failed
+
+Errors of certificates and envelopes themselves are `fastness.crypto.errors`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TrustError(Exception):
+    """Base of the package: a stable `code` and a `hint` for the operator."""
+
+    code: ClassVar[str] = "trust"
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UnsafeKeyFile(TrustError):
+    """A private file that others may read or that is not a plain file."""
+
+    code = "unsafe-key-file"
+
+
+class MissingVaultKey(TrustError):
+    """There is sealed data and no key to open it."""
+
+    code = "missing-vault-key"
+
+
+class DamagedKeyFile(TrustError):
+    """A key file that cannot be understood."""
+
+    code = "damaged-key-file"
+
+
+class KmsFailed(TrustError):
+    """The command that wraps and unwraps the vault key failed."""
+
+    code = "kms-failed"
