@@ -178,7 +178,7 @@ class History:
         self._append(entry, at)
 
     def trim(self, now: float, *, keep: int | None = None) -> list[LogEntry]:
-        """Drop the oldest entries until the bounds hold (or at most `keep` are left); the dropped ones, oldest first."""
+        """Drop the oldest entries until the bounds hold (or at most `keep` are left); the dropped, oldest first."""
         limits, order = self._settings, self._order
         most = limits.log_entries if keep is None else min(keep, limits.log_entries)
         horizon = now - limits.log_seconds

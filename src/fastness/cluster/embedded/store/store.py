@@ -75,6 +75,7 @@ class Store:
             self._history.load(entry, at)
         self._history.revision = revision
         self._writer = Writer(self._database, thread, settings, self._publish, point, revision)
+        self._writer.doom(self._history.trim(0.0))  # the bounds may have shrunk; the age counts from the next write on
 
     @classmethod
     async def open(

@@ -15,6 +15,7 @@ All of this runs on the event-loop thread; only `Database` calls run in the writ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -70,7 +71,7 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._doomed: list[int] = []
-        self._doomed_upto = 0
+        self._doomed_upto = self._dropped = 0
         self._compaction: asyncio.Future[None] | None = None
         self._log_growth = 0
 
@@ -116,6 +117,7 @@ class Writer:
             if entry.type is EventType.DELETED:
                 self._doomed.append(entry.revision)
             self._doomed_upto = entry.revision
+        self._dropped += len(entries)
 
     async def settle(self) -> None:
         """Wait until the writes that are on their way now are durable; raises what they fail with."""
@@ -145,8 +147,7 @@ class Writer:
         self._batch = self._take()
         rows = [row for write in self._batch for row in write.rows]
         self._point("commit.dispatched")
-        resume = self._committed if self._suspect else None
-        job = self._thread.submit(_commit, self._database, rows, resume)
+        job = self._thread.submit(_commit, self._database, rows, self._committed, self._suspect)
         job.add_done_callback(self._back_to_the_loop)
 
     def _take(self) -> list[_Write]:
@@ -225,7 +226,7 @@ class Writer:
     def _maintain(self) -> None:
         """Hand housekeeping to the thread when enough has gathered; a failure is remembered and tried again."""
         self._log_growth += _COMMIT_COST
-        if len(self._doomed) >= self._settings.compact_every and self._compaction is None:
+        if self._dropped >= self._settings.compact_every and self._compaction is None:
             self._compact()
         if self._log_growth >= self._settings.checkpoint_bytes:
             self._log_growth = 0
@@ -234,7 +235,7 @@ class Writer:
 
     def _compact(self) -> asyncio.Future[None]:
         """Start the only compaction: two could leave a row that the later one's new beginning of the log forbids."""
-        doomed, self._doomed = self._doomed, []
+        doomed, self._doomed, self._dropped = self._doomed, [], 0
         job = self._loop.run_in_executor(self._thread, self._database.compact, self._doomed_upto, doomed)
         self._compaction = job
 
@@ -254,9 +255,17 @@ class Writer:
         return error is None
 
 
-def _commit(database: Database, rows: Sequence[Row], resume: int | None) -> None:
-    """One batch, in the writer thread."""
-    if resume is not None:
-        database.resume(resume)
-    if rows:
+def _commit(database: Database, rows: Sequence[Row], committed: int, suspect: bool) -> None:
+    """One batch, in the writer thread; what a failed one left behind is taken back at once, or before the next."""
+    if suspect:
+        database.resume(committed)
+    if not rows:
+        return
+    written = False
+    try:
         database.append(rows)
+        written = True
+    finally:
+        if not written:
+            with contextlib.suppress(StoreError):
+                database.resume(committed)
