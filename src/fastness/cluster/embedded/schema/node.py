@@ -87,6 +87,14 @@ def build(schema: Mapping[str, Any], resolve: Resolve | None = None, *, native: 
     return root
 
 
+def build_part(schema: Mapping[str, Any]) -> Node:
+    """The graph of a schema that is a part of another: nothing is known but what it says."""
+    builder = _Builder(None, native=False)
+    part = builder.node(schema)
+    builder.finish()
+    return part
+
+
 class _Builder:
     def __init__(self, resolve: Resolve | None, native: bool) -> None:
         self._resolve = resolve

@@ -143,8 +143,10 @@ def field_path(node: Node, path: str) -> str:
 class Rules:
     """All rules of a schema, by node."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, *, is_object: bool = True) -> None:
+        """Rules of a whole object, or of a part that is none (`is_object` false: no apiVersion, kind and metadata)."""
         self._root = root
+        self._is_object = is_object
         self._by_node: dict[int, _NodeRules] = {}
 
     def broken(self, obj: Any, old: Any = MISSING) -> list[Cause]:
@@ -161,7 +163,7 @@ class Rules:
         if node.rules:
             rules = self._by_node.get(id(node))
             if rules is None:
-                rules = self._by_node[id(node)] = _NodeRules(node, root=node is self._root)
+                rules = self._by_node[id(node)] = _NodeRules(node, root=self._is_object and node is self._root)
             rules.judge(value, old, path, unchanged, found)
         if type(value) is dict:
             self._judge_fields(node, value, old, path, unchanged, found)
