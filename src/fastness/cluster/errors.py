@@ -66,6 +66,7 @@ class ApiError(Exception):
         self.group, self.kind, self.name, self.uid = group, kind, name, uid
         self.causes = tuple(causes)
         self.retry_after = retry_after
+        self.continue_token = ""
 
     def status(self) -> JsonObject:
         """The Kubernetes `Status` body of this refusal."""
@@ -78,8 +79,9 @@ class ApiError(Exception):
             details["causes"] = [cause.to_json() for cause in self.causes]
         if self.retry_after is not None:
             details["retryAfterSeconds"] = self.retry_after
+        meta = {"continue": self.continue_token} if self.continue_token else {}
         return {
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "kind": "Status", "apiVersion": "v1", "metadata": meta, "status": "Failure",
             "message": self.message, "reason": self.reason, **({"details": details} if details else {}),
             "code": self.code,
         }  # fmt: skip

@@ -1,0 +1,60 @@
+"""Server-side apply: create or merge, by what the applier states.
+
+An apply of an object that does not exist creates it. Otherwise the configuration is merged by `fields/` into the latest state and
+goes down the same pipeline as every change; an apply that changes nothing writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastness.cluster.embedded import drafts
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.refusals import conflict, not_found
+from fastness.cluster.embedded.writes import Writer, Written
+from fastness.cluster.errors import BadRequest
+from fastness.model.kind import JsonObject
+
+
+async def apply(
+    writer: Writer, call: Call, served: Served, namespace: str, name: str, config: Any, subresource: str = ""
+) -> Written:
+    """Apply a configuration; raises Conflict, BadRequest, Invalid, NotFound."""
+    if not isinstance(config, dict):
+        raise BadRequest("an apply configuration is an object")
+    drafts.check_identity(served, config)
+    _check_metadata(served, namespace, name, config)
+    if not writer.exists(served, namespace, name):
+        if subresource:
+            raise not_found(served, name)
+        return await _create(writer, call, served, namespace, name, config)
+
+    def edit(live: JsonObject | None) -> JsonObject:
+        return writer.applied(call, served, live, config, subresource)
+
+    return await writer.change(call, served, namespace, name, edit, subresource, applied=True)
+
+
+def _check_metadata(served: Served, namespace: str, name: str, config: JsonObject) -> None:
+    meta = config.get("metadata") or {}
+    if not isinstance(meta, dict):
+        raise BadRequest("metadata: must be an object")
+    if meta.get("name") not in (None, "", name):
+        raise BadRequest(f"metadata.name: {meta.get('name')!r:.80} is not the name in the path ({name})")
+    if served.kind.namespaced and meta.get("namespace") not in (None, "", namespace):
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+async def _create(writer: Writer, call: Call, served: Served, namespace: str, name: str, config: JsonObject) -> Written:
+    meta = config.get("metadata") or {}
+    if meta.get("uid"):
+        raise conflict(
+            served, name, f"uid mismatch: the provided object specified uid {meta['uid']}, and no uid was found"
+        )
+    if meta.get("resourceVersion"):
+        raise conflict(served, name, "resourceVersion is set and the object does not exist")
+    draft = drafts.read(call, served, writer.applied(call, served, None, config, ""))
+    drafts.check_name(name, draft["metadata"])
+    drafts.check_namespace(served, namespace, draft["metadata"])
+    return await writer.insert(call, served, draft, applied=True)

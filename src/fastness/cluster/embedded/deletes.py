@@ -1,0 +1,146 @@
+"""Deletes: what is asked for, what holds an object, what is left behind.
+
+* Preconditions (uid, resourceVersion) are checked against the head; a miss is a conflict and nothing happens.
+* `Orphan` and `Foreground` become finalizers that the garbage collector works off; `Background` deletes at once and the collector
+  finds the dependents.
+* Finalizers keep the object: it gets a deletionTimestamp and stays until the last of them is gone. A namespace is kept by
+  `spec.finalizers` until its content is gone.
+* There are no kubelets behind the embedded API, so pods need no grace period and go at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastness.cluster.embedded.admit import Admission, Operation
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.convert import inward, outward
+from fastness.cluster.embedded.refusals import conflict, not_found
+from fastness.cluster.embedded.store import Key, Store
+from fastness.cluster.embedded.strategies import strategy_of
+from fastness.cluster.embedded.writes import Writer, Written, is_held
+from fastness.cluster.errors import BadRequest
+from fastness.cluster.port import DeleteOptions, Propagation
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+
+_PROPAGATION_FINALIZERS = {Propagation.ORPHAN: "orphan", Propagation.FOREGROUND: "foregroundDeletion"}
+_OPTION_FIELDS = frozenset({
+    "kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy", "dryRun",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+})  # fmt: skip
+
+
+def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
+    """DeleteOptions from a body and query parameters, the body first; raises BadRequest."""
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise BadRequest("DeleteOptions must be a JSON object")
+    if unknown := body.keys() - _OPTION_FIELDS:
+        raise BadRequest(f'DeleteOptions: unknown field "{sorted(unknown)[0]}"')
+    if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise BadRequest(f"the body of a delete is DeleteOptions, not {str(body['kind'])[:40]}")
+    wanted = body.get("propagationPolicy") or query.get("propagationPolicy") or _legacy(body, query)
+    if wanted not in {policy.value for policy in Propagation}:
+        raise BadRequest(f"propagationPolicy: {str(wanted)[:40]!r} is not Background, Foreground or Orphan")
+    preconditions = body.get("preconditions") or {}
+    dry_run = body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
+    if dry_run not in ([], ["All"]):
+        raise BadRequest(f"dryRun: {dry_run!r} is not supported: use All")
+    return DeleteOptions(
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        propagation=Propagation(wanted),
+        grace_seconds=_grace(body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))),
+        dry_run=bool(dry_run),
+    )
+
+
+def _legacy(body: Mapping[str, Any], query: Mapping[str, str]) -> str:
+    orphan = body.get("orphanDependents", query.get("orphanDependents"))
+    return Propagation.ORPHAN.value if orphan in (True, "true") else Propagation.BACKGROUND.value
+
+
+def _grace(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        seconds = int(value)
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"gracePeriodSeconds: {str(value)[:40]!r} is not a number of seconds") from error
+    if seconds < 0:
+        raise BadRequest("gracePeriodSeconds: must not be negative")
+    return seconds
+
+
+class Deleter:
+    """Deletes objects."""
+
+    def __init__(self, store: Store, writer: Writer, admission: Admission) -> None:
+        self._store = store
+        self._writer = writer
+        self._admission = admission
+
+    async def delete(self, call: Call, served: Served, namespace: str, name: str, options: DeleteOptions) -> Written:
+        """Delete one object, or mark it when finalizers hold it; raises NotFound, Conflict, Forbidden."""
+        key = Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
+        head = self._store.head(key)
+        if head is None:
+            raise not_found(served, name)
+        old = inward(served, head.body)
+        _check_preconditions(served, old, options)
+        self._admission.review(call, served, Operation.DELETE, None, old)
+        if old["metadata"].get("deletionTimestamp") and is_held(served, old):
+            return Written(outward(served, head.body))
+        marked = _with_propagation(self._writer.marked(old), options.propagation)
+        if served.storage_key == ("", "namespaces"):
+            marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
+        if not is_held(served, marked):
+            if call.dry_run or options.dry_run:
+                return Written(json.encode(old), deleted=True)
+            return Written(outward(served, await self._writer.remove(served, key, head, _copied(old))), deleted=True)
+        if call.dry_run or options.dry_run:
+            return Written(json.encode(marked))
+        return await self._writer.settle(call, served, key, head, marked, old, applied=True)
+
+
+def _copied(obj: JsonObject) -> JsonObject:
+    return {**obj, "metadata": dict(obj["metadata"])}
+
+
+def _check_preconditions(served: Served, old: JsonObject, options: DeleteOptions) -> None:
+    known = old["metadata"]
+    for label, wanted, found in (
+        ("UID", options.uid, known["uid"]),
+        ("ResourceVersion", options.resource_version, known["resourceVersion"]),
+    ):
+        if wanted and wanted != found:
+            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+            raise conflict(served, known["name"], why)
+
+
+def _with_propagation(obj: JsonObject, propagation: Propagation) -> JsonObject:
+    finalizers = [
+        entry for entry in obj["metadata"].get("finalizers") or () if entry not in _PROPAGATION_FINALIZERS.values()
+    ]
+    if propagation in _PROPAGATION_FINALIZERS:
+        finalizers.append(_PROPAGATION_FINALIZERS[propagation])
+    fields = {**obj["metadata"], "finalizers": finalizers}
+    if not finalizers:
+        del fields["finalizers"]
+    return {**obj, "metadata": fields}
+
+
+def deleted_status(served: Served, body: bytes) -> JsonObject | None:
+    """The `Status` that answers a finished delete, or None for kinds that answer with the object."""
+    if strategy_of(served.kind).returns_deleted:
+        return None
+    known = json.decode(body)["metadata"]
+    details = {"name": known["name"], "group": served.kind.group, "kind": served.kind.plural, "uid": known["uid"]}
+    return {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": {name: value for name, value in details.items() if value},
+    }  # fmt: skip

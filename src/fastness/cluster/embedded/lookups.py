@@ -1,0 +1,127 @@
+"""What authentication, authorization and admission must know of the store.
+
+One object answers all their questions (the Protocols are theirs), reading committed records. Objects that are asked for on every
+request are kept decoded until their record changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from fastness.cluster.embedded.store import Key, Record, Store
+from fastness.domain.access import Attributes, Decision, Policy
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.model.objects import annotations_of, metadata
+
+RBAC = "rbac.authorization.k8s.io"
+MCO = "machineconfiguration.openshift.io"
+MAX_KEPT = 4096
+_CONFIG_ANNOTATIONS = tuple(f"{MCO}/{name}" for name in ("currentConfig", "desiredConfig"))
+
+
+class StoreLookups:
+    """Answers out of the store."""
+
+    def __init__(self, store: Store, simulated: bool | None = None) -> None:
+        self._store = store
+        self._simulated = simulated
+        self._rbac_generation = 1
+        self._kept: dict[Key, tuple[Record, JsonObject]] = {}
+        self._authorizer: Callable[[Attributes], Decision] | None = None
+        self._policy: Callable[[], Policy] | None = None
+
+    def use(self, decide: Callable[[Attributes], Decision], policy: Callable[[], Policy]) -> None:
+        """Join the authorizer, which itself needs these lookups."""
+        self._authorizer, self._policy = decide, policy
+
+    def rbac_changed(self) -> None:
+        """A role or a binding was written."""
+        self._rbac_generation += 1
+
+    def rbac_generation(self) -> int:
+        """A number that changes with every role and binding."""
+        return self._rbac_generation
+
+    def rbac_objects(self, resource: str) -> Iterable[Mapping[str, Any]]:
+        """All objects of one RBAC kind."""
+        return self._all(RBAC, resource)
+
+    def policy(self) -> Policy:
+        """The current roles and bindings."""
+        if self._policy is None:
+            raise RuntimeError("the lookups were used before they were joined with an authorizer")
+        return self._policy()
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        """The decision of the server's authorizer."""
+        if self._authorizer is None:
+            raise RuntimeError("the lookups were used before they were joined with an authorizer")
+        return self._authorizer(attrs)
+
+    def namespace(self, name: str) -> JsonObject | None:
+        """One Namespace, with writes on their way."""
+        record = self._store.head(Key("", "namespaces", "", name))
+        return self._decoded(record) if record is not None else None
+
+    def pod(self, namespace: str, name: str) -> JsonObject | None:
+        """One pod."""
+        return self.find("pods", namespace, name)
+
+    def pods_on(self, node: str) -> Iterator[JsonObject]:
+        """The pods that are bound to a node."""
+        needle = node.encode()
+        for record in self._store.range("", "pods").records:
+            if needle in record.body:
+                pod = json.decode(record.body)
+                if (pod.get("spec") or {}).get("nodeName") == node:
+                    yield pod
+
+    def rendered_configs(self, node: str) -> frozenset[str]:
+        """The rendered MachineConfigs that a node may read: what it has and what it shall have."""
+        found = self.find("nodes", "", node)
+        notes = annotations_of(found or {})
+        return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
+
+    def signing_request(self, name: str) -> JsonObject | None:
+        """One CertificateSigningRequest."""
+        return self._get(Key("certificates.k8s.io", "certificatesigningrequests", "", name))
+
+    def confidential_cluster(self) -> JsonObject | None:
+        """The ConfidentialCluster `cluster`."""
+        return self._get(Key("fastness.dev", "confidentialclusters", "", "cluster"))
+
+    def pools(self) -> Iterable[JsonObject]:
+        """All MachineConfigPools."""
+        return self._all(MCO, "machineconfigpools")
+
+    def simulated(self) -> bool | None:
+        """Whether this store belongs to a simulated cluster."""
+        return self._simulated
+
+    def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
+        """One object of a core kind."""
+        return self._get(Key("", resource, namespace, name))
+
+    def live_uid(self, resource: str, namespace: str, name: str) -> str | None:
+        """The uid of an object that exists and is not being deleted."""
+        found = metadata(self.find(resource, namespace, name) or {})
+        return None if not found or found.get("deletionTimestamp") else str(found["uid"])
+
+    def _get(self, key: Key) -> JsonObject | None:
+        record = self._store.get(key)
+        return self._decoded(record) if record is not None else None
+
+    def _decoded(self, record: Record) -> JsonObject:
+        kept = self._kept.get(record.key)
+        if kept is not None and kept[0] is record:
+            return kept[1]
+        if len(self._kept) >= MAX_KEPT:
+            self._kept.clear()
+        obj: JsonObject = json.decode(record.body)
+        self._kept[record.key] = (record, obj)
+        return obj
+
+    def _all(self, group: str, plural: str) -> Iterator[JsonObject]:
+        return (json.decode(record.body) for record in self._store.range(group, plural).records)

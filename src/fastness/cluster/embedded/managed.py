@@ -1,0 +1,73 @@
+"""Field ownership inside the write pipeline.
+
+`fields/` decides who owns what; here its answers are put into objects and its refusals become API errors. Tests that look at
+ownership go through this, production code has no other user.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastness.cluster.embedded import fields
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.refusals import qualified
+from fastness.cluster.errors import ApiError, BadRequest, Conflict, Invalid
+from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339
+
+MAX_MANAGER = 128
+
+
+class Ownership:
+    """Writes `metadata.managedFields`."""
+
+    def on_create(self, call: Call, served: Served, new: JsonObject, now: datetime) -> None:
+        """Every field of a new object belongs to its creator."""
+        self._set(
+            new, fields.track_update(None, new, self._writer(call, served, "", now), served.fields, _reset(served, ""))
+        )
+
+    def on_update(
+        self, call: Call, served: Served, new: JsonObject, old: JsonObject, subresource: str, now: datetime
+    ) -> None:
+        """Changed fields go to the writer."""
+        writer = self._writer(call, served, subresource, now)
+        self._set(new, fields.track_update(old, new, writer, served.fields, _reset(served, subresource)))
+
+    def apply(
+        self, call: Call, served: Served, live: JsonObject | None, config: JsonObject, subresource: str, now: datetime
+    ) -> JsonObject:
+        """The object after a server-side apply; raises Conflict, BadRequest, Invalid."""
+        writer = self._writer(call, served, subresource, now)
+        reset = _reset(served, subresource)
+        try:
+            done = fields.apply(live, config, writer, served.fields, force=call.force, reset=reset)
+        except fields.ApplyConflict as error:
+            raise Conflict(
+                error.message, group=served.kind.group, kind=served.kind.plural, causes=error.causes
+            ) from error
+        except fields.FieldsError as error:
+            raise _refusal(served, error) from error
+        return done.obj
+
+    def _writer(self, call: Call, served: Served, subresource: str, now: datetime) -> fields.Writer:
+        return fields.Writer(call.manager[:MAX_MANAGER], served.kind.api_version, rfc3339(now), subresource)
+
+    def _set(self, obj: JsonObject, lines: list[JsonObject]) -> None:
+        if lines:
+            obj["metadata"]["managedFields"] = lines
+        else:
+            obj["metadata"].pop("managedFields", None)
+
+
+def _reset(served: Served, subresource: str) -> fields.FieldSet:
+    return fields.reset_fields(subresource, has_status=served.kind.has_status)
+
+
+def _refusal(served: Served, error: fields.FieldsError) -> ApiError:
+    if error.status == 400:
+        return BadRequest(error.message)
+    return Invalid(
+        f"cannot apply to {qualified(served)}: {error.message}", group=served.kind.group, kind=served.kind.kind
+    )

@@ -1,0 +1,101 @@
+"""What an API server has from its first second: namespaces, default roles, the definitions of built-in kinds.
+
+Written at start straight to the store, in one atomic write, and only where something is missing or older than this program: an
+administrator's additions to default roles stay (`domain/access/defaults`), definitions of built-in kinds are the server's own and
+always those of this version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from fastness.cluster.clock import Entropy
+from fastness.cluster.embedded.admit import BUILTIN_LABEL
+from fastness.cluster.embedded.catalog.definitions import builtin_crd
+from fastness.cluster.embedded.definitions import CRD_KEY
+from fastness.cluster.embedded.store import Change, Key, Record, Store
+from fastness.domain.access.defaults import bootstrap_objects, reconciled
+from fastness.formats import json
+from fastness.model import crd
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes import definitions as native
+from fastness.model.objects import rfc3339
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "fastness-system")
+RBAC = "rbac.authorization.k8s.io"
+_PLURALS = {
+    "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
+}  # fmt: skip
+
+
+class _Wanted(NamedTuple):
+    key: Key
+    obj: JsonObject
+
+
+async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
+    """Write what is missing; the number of objects written."""
+    changes = [
+        change
+        for wanted in (*_namespaces(now), *_roles(), *_definitions(now))
+        if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None
+    ]
+    if not changes:
+        return 0
+
+    def make(revision: int) -> list[Change]:
+        return [_stamped(key, obj, head, revision + index) for index, (key, obj, head) in enumerate(changes)]
+
+    await store.write(make)
+    return len(changes)
+
+
+def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> Change:
+    meta = {**obj["metadata"], "resourceVersion": str(revision)}
+    return Change(key, json.encode({**obj, "metadata": meta}), head.revision if head else 0)
+
+
+def _change(
+    head: Record | None, wanted: _Wanted, entropy: Entropy, now: datetime
+) -> tuple[Key, JsonObject, Record | None] | None:
+    if head is None:
+        meta = {"uid": entropy.uid(), "creationTimestamp": rfc3339(now), **wanted.obj["metadata"]}
+        return wanted.key, {**wanted.obj, "metadata": meta}, None
+    current: JsonObject = json.decode(head.body)
+    if wanted.key.group == RBAC:
+        merged = reconciled(current, wanted.obj)
+        return (wanted.key, merged, head) if merged is not None else None
+    if wanted.key[:2] == CRD_KEY and current["spec"] != wanted.obj["spec"]:
+        generation = int(current["metadata"].get("generation") or 1) + 1
+        meta = {**current["metadata"], "generation": generation}
+        return wanted.key, {**wanted.obj, "metadata": meta}, head
+    return None
+
+
+def _namespaces(now: datetime) -> Iterator[_Wanted]:
+    for name in NAMESPACES:
+        yield _Wanted(
+            Key("", "namespaces", "", name),
+            {
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            },
+        )  # fmt: skip
+
+
+def _roles() -> Iterable[_Wanted]:
+    for obj in bootstrap_objects(native.default_roles()):
+        meta = obj["metadata"]
+        yield _Wanted(Key(RBAC, _PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"]), obj)
+
+
+def _definitions(now: datetime) -> Iterator[_Wanted]:
+    for manifest in crd.manifests():
+        shown = builtin_crd(manifest, now, "0")
+        labels = {**(shown["metadata"].get("labels") or {}), BUILTIN_LABEL: "true"}
+        shown = {**shown, "metadata": {**shown["metadata"], "labels": labels}}
+        # A round trip gives the form in which it will be read back, so that the next start sees no difference.
+        yield _Wanted(Key(*CRD_KEY, "", shown["metadata"]["name"]), json.decode(json.encode(shown)))

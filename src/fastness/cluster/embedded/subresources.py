@@ -1,0 +1,195 @@
+"""Subresources that are not a part of the object: scale, eviction, binding, approval, finalize.
+
+`status` is handled by the write pipeline itself. Each function here takes the engine and does one thing; the table `CONNECT` says
+which kinds have which, and a path outside of it is a 404. Tokens of service accounts are issued by `auth/`.
+
+* An eviction asks every disruption budget of the pod's namespace and answers 429 when one says no, so that drains wait.
+* `finalize` changes `spec.finalizers` of a namespace and nothing else.
+* `approval` changes the conditions of a signing request and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.refusals import invalid, no_such_resource, not_found
+from fastness.cluster.embedded.writes import Edit, Written
+from fastness.cluster.errors import BadRequest, Cause, Conflict, InternalError, TooManyRequests
+from fastness.cluster.port import DeleteOptions, PatchType
+from fastness.domain import disruption
+from fastness.formats import json
+from fastness.formats.patch import apply_merge_patch
+from fastness.model.kind import JsonObject
+
+if TYPE_CHECKING:
+    from fastness.cluster.embedded.engine import EmbeddedApi
+
+EVICT_RETRY_SECONDS = 10
+
+
+async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: JsonObject) -> JsonObject:
+    """Delete a pod unless a disruption budget forbids it; raises TooManyRequests, NotFound."""
+    if body.get("kind") != "Eviction":
+        raise BadRequest("the body of an eviction is an Eviction of policy/v1")
+    if ((body.get("metadata") or {}).get("name") or name) != name:
+        raise BadRequest("the name in the eviction does not match the pod in the path")
+    pods = api.served("", "v1", "pods")
+    pod = json.decode(api.get(pods, namespace, name))
+    if not disruption.needs_no_budget(pod):
+        _ask_budgets(api, namespace, pod)
+    sent = body.get("deleteOptions") or {}
+    preconditions = sent.get("preconditions") or {}
+    options = DeleteOptions(
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=call.dry_run or bool(sent.get("dryRun")),
+    )
+    await api.delete(call, pods, namespace, name, options)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
+    stored = (
+        json.decode(record.body) for record in api.store.range("policy", "poddisruptionbudgets", namespace).records
+    )
+    guarding = [budget for budget in stored if disruption.guards(budget, pod)]
+    if not guarding:
+        return
+    if len(guarding) > 1:
+        raise InternalError(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    budget = guarding[0]
+    pods = [json.decode(record.body) for record in api.store.range("", "pods", namespace).records]
+    found = disruption.assess(budget, pods)
+    if found.allowed > 0 or not disruption.is_ready(pod):
+        return
+    name = budget["metadata"]["name"]
+    text = f"The disruption budget {name} needs {found.desired} healthy pods and has {found.healthy} currently"
+    raise TooManyRequests(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        causes=[Cause("", "DisruptionBudget", text)],
+        retry_after=EVICT_RETRY_SECONDS,
+    )
+
+
+async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: JsonObject) -> JsonObject:
+    """Put a pod on a node; raises Conflict when it is on one."""
+    node = (body.get("target") or {}).get("name")
+    if not node:
+        raise BadRequest("target.name: a binding names a node")
+    pods = api.served("", "v1", "pods")
+
+    def edit(old: JsonObject | None) -> JsonObject:
+        pod = old or {}
+        if (pod.get("spec") or {}).get("nodeName"):
+            raise Conflict(
+                f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"', kind="pods", name=name
+            )
+        return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+
+    await api.change(call, pods, namespace, name, edit)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+
+def only(served: Served, subresource: str, sent: JsonObject) -> Edit:
+    """An edit that takes from `sent` only what the subresource may change."""
+
+    def edit(old: JsonObject | None) -> JsonObject:
+        base = old or {}
+        meta = sent.get("metadata") or {}
+        identity = {key: meta[key] for key in ("name", "uid", "resourceVersion") if key in meta}
+        kept = {**base, "metadata": {**base["metadata"], **identity}}
+        if subresource == "finalize":
+            return {
+                **kept,
+                "spec": {**(base.get("spec") or {}), "finalizers": (sent.get("spec") or {}).get("finalizers") or []},
+            }
+        conditions = (sent.get("status") or {}).get("conditions") or []
+        return {**kept, "status": {**(base.get("status") or {}), "conditions": conditions}}
+
+    if (served.kind.kind, subresource) not in (("Namespace", "finalize"), ("CertificateSigningRequest", "approval")):
+        raise no_such_resource()
+    return edit
+
+
+def get_scale(served: Served, obj: JsonObject) -> JsonObject:
+    """The Scale of an object; raises NotFound for kinds without one."""
+    paths = scale_paths(served)
+    selector = _at(obj, paths["labelSelectorPath"]) if paths.get("labelSelectorPath") else None
+    status: JsonObject = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
+    if selector:
+        status["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
+    known = obj["metadata"]
+    meta = {
+        key: known[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in known
+    }
+    spec = {"replicas": _at(obj, paths["specReplicasPath"]) or 0}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+def scale_paths(served: Served) -> dict[str, str]:
+    """Where a kind keeps its replicas; raises NotFound for kinds without a scale."""
+    if "scale" not in served.kind.subresources:
+        raise no_such_resource()
+    if served.kind.scale:
+        return dict(served.kind.scale)
+    return {
+        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".spec.selector",
+    }  # fmt: skip
+
+
+def scaled(served: Served, name: str, change: Any) -> Edit:
+    """An edit that sets the replicas; `change` makes a new Scale out of the present one."""
+    paths = scale_paths(served)
+
+    def edit(old: JsonObject | None) -> JsonObject:
+        if old is None:
+            raise not_found(served, name)
+        scale = change(get_scale(served, old))
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
+            text = f"Invalid value: {replicas!r:.40}: must be a number of at least 0"
+            raise invalid(served, name, [Cause("spec.replicas", "FieldValueInvalid", text)])
+        version = (scale.get("metadata") or {}).get("resourceVersion")
+        new = _with(old, paths["specReplicasPath"], replicas)
+        return {**new, "metadata": {**new["metadata"], "resourceVersion": version}} if version else new
+
+    return edit
+
+
+def scale_change(kind: PatchType | None, body: Any) -> Any:
+    """What a PUT (None) or a patch does to a Scale."""
+    if kind is None:
+        return lambda _scale: body
+    if kind is PatchType.JSON:
+        from fastness.formats.patch import apply_json_patch
+
+        return lambda scale: apply_json_patch(scale, body)
+    return lambda scale: apply_merge_patch(scale, body)
+
+
+async def change_scale(api: EmbeddedApi, call: Call, served: Served, namespace: str, name: str, change: Any) -> Written:
+    """Set the replicas of an object and answer with its Scale."""
+    done = await api.change(call, served, namespace, name, scaled(served, name, change), "scale")
+    return Written(json.encode(get_scale(served, json.decode(done.body))))
+
+
+def _at(obj: JsonObject, path: str) -> Any:
+    value: Any = obj
+    for part in path.lstrip(".").split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _with(obj: JsonObject, path: str, value: Any) -> JsonObject:
+    first, _, rest = path.lstrip(".").partition(".")
+    below = obj.get(first)
+    return {**obj, first: _with(below if isinstance(below, dict) else {}, rest, value) if rest else value}
+
+
+def _selector_text(selector: JsonObject) -> str:
+    labels = selector.get("matchLabels", selector if "matchExpressions" not in selector else {})
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()) if isinstance(value, str))

@@ -1,0 +1,298 @@
+"""The write pipeline: create and change.
+
+Every write goes the same way, in the order of Kubernetes: draft (what the client sent, pruned and defaulted) → the server's own
+fields → strategy of the kind → validation with causes → admission → field ownership → store. Rules:
+
+* Between looking at the head of an object and handing the change to the store nothing awaits: decisions are made on the latest
+  state, and the store's `expect` proves it.
+* A change that changes nothing is not written: same resourceVersion, no event.
+* An object under deletion disappears with its last finalizer, whoever removes it.
+* `dry_run` goes the whole way and stops before the store.
+
+Deletes are in `deletes.py`; what patches do to an object is in `edits.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.embedded import drafts, meta
+from fastness.cluster.embedded.admit import Admission, Operation
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.convert import inward, outward, to_storage
+from fastness.cluster.embedded.managed import Ownership
+from fastness.cluster.embedded.refusals import already_exists, conflict, invalid, modified, not_found
+from fastness.cluster.embedded.store import Change, Key, Record, Stale, Store
+from fastness.cluster.embedded.strategies import Preparation, Strategy, strategy_of
+from fastness.cluster.errors import BadRequest, Cause
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339
+
+GENERATE_ATTEMPTS = 8
+Edit = Callable[[JsonObject | None], JsonObject]
+_SERVERS_SIDE = ("metadata", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The object after a write, encoded in the version that was asked for."""
+
+    body: bytes
+    created: bool = False
+    deleted: bool = False
+
+
+class Writer:
+    """Creates and changes objects."""
+
+    def __init__(
+        self, store: Store, clock: Clock, entropy: Entropy, admission: Admission, ownership: Ownership
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._entropy = entropy
+        self._admission = admission
+        self._ownership = ownership
+
+    async def create(self, call: Call, served: Served, namespace: str, sent: JsonObject) -> Written:
+        """A new object; raises AlreadyExists, Invalid, Forbidden, BadRequest."""
+        draft = drafts.read(call, served, sent)
+        drafts.check_namespace(served, namespace, draft["metadata"])
+        if draft["metadata"].get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        return await self.insert(call, served, draft)
+
+    async def insert(self, call: Call, served: Served, draft: JsonObject, *, applied: bool = False) -> Written:
+        """Store a draft as a new object; `applied` says that its field ownership is already in place."""
+        strategy = strategy_of(served.kind)
+        new = self._prepared(call, served, strategy, draft)
+        name = new["metadata"].get("name") or ""
+        causes = meta.validate(new["metadata"], strategy.name_rule, namespaced=served.kind.namespaced)
+        causes += strategy.check(new, None)
+        causes += served.schema.validate(new)
+        if causes:
+            raise invalid(served, name, causes)
+        new = self._admission.review(call, served, Operation.CREATE, new, None)
+        key = self._free_key(served, new)
+        if not applied:
+            self._ownership.on_create(call, served, new, self._clock.now())
+        if call.dry_run:
+            return Written(json.encode(new), created=True)
+        return Written(outward(served, await self._put(served, key, new, None)), created=True)
+
+    def exists(self, served: Served, namespace: str, name: str) -> bool:
+        """Whether there is such an object, with writes on their way."""
+        return self._store.head(_key(served, namespace, name)) is not None
+
+    def applied(
+        self, call: Call, served: Served, live: JsonObject | None, config: JsonObject, subresource: str
+    ) -> JsonObject:
+        """The live object with a configuration merged into it; raises Conflict, BadRequest, Invalid."""
+        return self._ownership.apply(call, served, live, config, subresource, self._clock.now())
+
+    def _prepared(self, call: Call, served: Served, strategy: Strategy, draft: JsonObject) -> JsonObject:
+        """The draft with the server's own fields."""
+        now = self._clock.now()
+        fresh = meta.for_create(draft["metadata"], uid=self._entropy.uid(), now=now, generation=strategy.generation)
+        fresh.pop("resourceVersion", None)
+        new = {**draft, "metadata": fresh}
+        if served.kind.has_status and not served.kind.native:
+            new.pop("status", None)
+        user = call.user
+        strategy.on_create(new, Preparation(user.name, tuple(user.groups), user.uid, now))
+        return new
+
+    def _free_key(self, served: Served, new: JsonObject) -> Key:
+        """The key of the new object; generates a name where only a prefix was given."""
+        fields = new["metadata"]
+        namespace = fields.get("namespace") or ""
+        if fields.get("name"):
+            key = Key(*served.storage_key, namespace, fields["name"])
+            if self._store.head(key) is not None:
+                raise already_exists(served, key.name)
+            return key
+        for _ in range(GENERATE_ATTEMPTS):
+            name = meta.generated_name(fields["generateName"], self._entropy.token(meta.RANDOM_SUFFIX))
+            key = Key(*served.storage_key, namespace, name)
+            if self._store.head(key) is None:
+                new["metadata"] = {**fields, "name": name}
+                return key
+        raise already_exists(served, fields["generateName"])
+
+    async def change(
+        self,
+        call: Call,
+        served: Served,
+        namespace: str,
+        name: str,
+        edit: Edit,
+        subresource: str = "",
+        *,
+        applied: bool = False,
+    ) -> Written:
+        """Change an object as `edit` says; raises NotFound, Conflict, Invalid, Forbidden, BadRequest."""
+        key = _key(served, namespace, name)
+        head = self._store.head(key)
+        if head is None:
+            raise not_found(served, name)
+        old = inward(served, head.body)
+        draft = drafts.read(call, served, edit(old))
+        self._check_identity(served, key, draft, old, head)
+        new = self._merged(served, draft, old, subresource)
+        causes = self._causes(served, new, old, subresource)
+        if causes:
+            raise invalid(served, name, causes)
+        new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource)
+        return await self.settle(call, served, key, head, new, old, subresource, applied=applied)
+
+    async def settle(
+        self,
+        call: Call,
+        served: Served,
+        key: Key,
+        head: Record,
+        new: JsonObject,
+        old: JsonObject,
+        subresource: str = "",
+        *,
+        applied: bool = False,
+    ) -> Written:
+        """Store a judged change, or nothing when nothing changed, or the end of an object that nothing holds any more."""
+        strategy = strategy_of(served.kind)
+        if not applied:
+            self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
+        if _same(new, old):
+            return Written(outward(served, head.body))
+        if strategy.generation and _spec_changed(new, old):
+            new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
+        ends = bool(new["metadata"].get("deletionTimestamp")) and not is_held(served, new)
+        if call.dry_run:
+            return Written(json.encode(new), deleted=ends)
+        if ends:
+            return Written(outward(served, await self.remove(served, key, head, new)), deleted=True)
+        return Written(outward(served, await self._put(served, key, new, head)))
+
+    def _check_identity(self, served: Served, key: Key, draft: JsonObject, old: JsonObject, head: Record) -> None:
+        sent, known = draft["metadata"], old["metadata"]
+        drafts.check_name(key.name, sent)
+        if served.kind.namespaced:
+            drafts.check_namespace(served, key.namespace, sent)
+        if sent.get("uid") and sent["uid"] != known["uid"]:
+            raise conflict(
+                served, key.name,
+                f"Precondition failed: UID in precondition: {sent['uid']}, UID in object meta: {known['uid']}",
+            )  # fmt: skip
+        version = sent.get("resourceVersion")
+        if version and version != str(head.revision):
+            raise modified(served, key.name)
+        if not version and not strategy_of(served.kind).unconditional:
+            text = "Invalid value: 0x0: must be specified for an update"
+            raise invalid(served, key.name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
+
+    def _merged(self, served: Served, draft: JsonObject, old: JsonObject, subresource: str) -> JsonObject:
+        """The new object: what this request may change, over what it may not."""
+        strategy = strategy_of(served.kind)
+        known = old["metadata"]
+        if subresource == "status":
+            new = {**old, "metadata": dict(known)}
+            if "status" in draft:
+                new["status"] = draft["status"]
+            else:
+                new.pop("status", None)
+            if not strategy.status_keeps_metadata:
+                new["metadata"] = meta.for_update(draft["metadata"], known)
+            elif "managedFields" in draft["metadata"]:
+                new["metadata"]["managedFields"] = draft["metadata"]["managedFields"]
+            return new
+        new = {**draft, "metadata": meta.for_update(draft["metadata"], known)}
+        if served.kind.has_status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+        if not subresource:
+            strategy.on_update(new, old)
+        elif subresource == "approval":
+            new["status"] = draft.get("status", {})
+        return new
+
+    def _causes(self, served: Served, new: JsonObject, old: JsonObject, subresource: str) -> list[Cause]:
+        strategy = strategy_of(served.kind)
+        causes = meta.validate(new["metadata"], strategy.name_rule, namespaced=served.kind.namespaced)
+        if old["metadata"].get("deletionTimestamp"):
+            before = set(old["metadata"].get("finalizers") or ())
+            added = [entry for entry in new["metadata"].get("finalizers") or () if entry not in before]
+            if added:
+                text = f"Forbidden: no new finalizers can be added while the object is being deleted: {added}"
+                causes.append(Cause("metadata.finalizers", "FieldValueForbidden", text))
+        if not subresource:
+            causes += strategy.check(new, old)
+        return causes + served.schema.validate(new, old)
+
+    async def _put(self, served: Served, key: Key, new: JsonObject, head: Record | None) -> bytes:
+        def make(revision: int) -> Change:
+            return Change(key, _encoded(served, new, revision), head.revision if head else 0)
+
+        try:
+            records = await self._store.write(make)
+        except Stale as error:
+            raise (modified(served, key.name) if head else already_exists(served, key.name)) from error
+        return records[0].body
+
+    async def remove(self, served: Served, key: Key, head: Record, last: JsonObject) -> bytes:
+        """Take an object away; watchers see `last`."""
+
+        def make(revision: int) -> Change:
+            return Change(key, None, head.revision, _encoded(served, last, revision))
+
+        try:
+            records = await self._store.write(make)
+        except Stale as error:
+            raise modified(served, key.name) from error
+        return records[0].body
+
+    def marked(self, obj: JsonObject, *, grace: int = 0) -> JsonObject:
+        """The object with deletion asked for."""
+        fields = {
+            **obj["metadata"],
+            "deletionTimestamp": rfc3339(self._clock.now()),
+            "deletionGracePeriodSeconds": grace,
+        }
+        if fields.get("generation"):
+            fields["generation"] += 1
+        return {**obj, "metadata": fields}
+
+
+def _key(served: Served, namespace: str, name: str) -> Key:
+    return Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
+
+
+def _encoded(served: Served, obj: JsonObject, revision: int) -> bytes:
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return to_storage(served, obj)
+
+
+def _same(new: JsonObject, old: JsonObject) -> bool:
+    """Whether nothing but the version differs."""
+    if new.keys() != old.keys() or any(new[name] != old[name] for name in new if name != "metadata"):
+        return False
+    ignored = ("resourceVersion",)
+    left = {name: value for name, value in new["metadata"].items() if name not in ignored}
+    right = {name: value for name, value in old["metadata"].items() if name not in ignored}
+    return left == right
+
+
+def _spec_changed(new: JsonObject, old: JsonObject) -> bool:
+    names = (new.keys() | old.keys()).difference(_SERVERS_SIDE)
+    return any(new.get(name) != old.get(name) for name in names)
+
+
+def is_held(served: Served, obj: JsonObject) -> bool:
+    """Whether finalizers keep an object that is being deleted."""
+    if obj["metadata"].get("finalizers"):
+        return True
+    is_namespace = served.storage_key == ("", "namespaces")
+    return is_namespace and bool((obj.get("spec") or {}).get("finalizers"))

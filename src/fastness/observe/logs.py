@@ -1,0 +1,113 @@
+"""Structured logs: readable on a terminal, one JSON object per line otherwise.
+
+A line is an event name out of a closed list and named values: `_log.info("store.opened", revision=7)`. The list (`EVENTS`)
+is what alerts and runbooks refer to; an event that is not in it is a defect that a test finds. Values whose type hides
+itself (secrets) stay hidden: a line uses `str()` of a value and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import IO, Any
+
+from fastness.observe import context
+
+EVENTS: Mapping[str, str] = {
+    "audit.write": "a write to the API and what became of it",
+    "controller.failed": "a reconcile raised; the key is tried again later",
+    "controller.started": "a controller has synced what it reads and works now",
+    "controller.stopped": "a controller has ended",
+    "informer.relisted": "a watch ended in a way that needs a new list",
+    "leader.acquired": "this process holds the lease",
+    "leader.lost": "this process lost the lease and stopped writing",
+    "pki.renewed": "a certificate was made or renewed",
+    "request.failed": "a handler raised something unexpected",
+    "server.ready": "all listeners accept",
+    "server.stopping": "shutdown has begun",
+    "store.opened": "the state directory is open",
+    "store.closed": "the state directory is closed",
+    "task.failed": "a supervised task raised something unexpected",
+}
+_ROOT = "fastness"
+MAX_VALUE = 2000
+
+
+class Logger:
+    """Writes events of one part of the product."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(f"{_ROOT}.{name}")
+
+    def debug(self, event: str, **values: Any) -> None:
+        """For those who look for something."""
+        self._write(logging.DEBUG, event, values)
+
+    def info(self, event: str, **values: Any) -> None:
+        """What happened."""
+        self._write(logging.INFO, event, values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        """What somebody should look at."""
+        self._write(logging.WARNING, event, values)
+
+    def error(self, event: str, **values: Any) -> None:
+        """What somebody must look at."""
+        self._write(logging.ERROR, event, values)
+
+    def exception(self, event: str, **values: Any) -> None:
+        """A defect, with its traceback."""
+        self._write(logging.ERROR, event, values, exc_info=True)
+
+    def _write(self, level: int, event: str, values: Mapping[str, Any], *, exc_info: bool = False) -> None:
+        if self._logger.isEnabledFor(level):
+            shown = {key: str(value)[:MAX_VALUE] for key, value in values.items()}
+            self._logger.log(level, event, extra={"values": shown, "correlation": context.current()}, exc_info=exc_info)
+
+
+def logger(name: str) -> Logger:
+    """The logger of one part of the product."""
+    return Logger(name)
+
+
+class _Terminal(logging.Formatter):
+    """`12:00:01 info  store.opened  revision=7`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        values = " ".join(f"{key}={value}" for key, value in getattr(record, "values", {}).items())
+        moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        line = f"{moment} {record.levelname.lower():<7} {record.getMessage()}  {values}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _Json(logging.Formatter):
+    """One object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name.removeprefix(f"{_ROOT}."),
+        }
+        if correlation := getattr(record, "correlation", ""):
+            line["correlation"] = correlation
+        line.update({key: value for key, value in getattr(record, "values", {}).items() if key not in line})
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure(*, level: str = "info", stream: IO[str] | None = None, as_json: bool | None = None) -> None:
+    """Send logs to a stream; without a choice, a terminal gets readable lines and everything else JSON."""
+    target = stream or sys.stderr
+    use_json = as_json if as_json is not None else not target.isatty()
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(_Json() if use_json else _Terminal())
+    root = logging.getLogger(_ROOT)
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False

@@ -1,0 +1,101 @@
+"""Every metric there is, declared once.
+
+Names follow Prometheus: `fastness_<noun>_<unit>`, counters end in `_total`. The library behind is prometheus_client; nothing else
+imports it, so that labels stay bounded: a label never carries a name that a stranger chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+REGISTRY = CollectorRegistry()
+_FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class _Requests:
+    """Answers of a door by method and code, with their duration."""
+
+    def __init__(self) -> None:
+        self._seconds = Histogram(
+            "fastness_api_request_seconds",
+            "Duration of API requests",
+            ("method", "code"),
+            registry=REGISTRY,
+            buckets=_FAST,
+        )
+        self._known: dict[tuple[str, int], Callable[[float], None]] = {}
+
+    def observe(self, method: str, code: int, seconds: float) -> None:
+        """Count one answer."""
+        key = (method if method in _METHODS else "other", code)
+        observe = self._known.get(key)
+        if observe is None:
+            observe = self._known[key] = self._seconds.labels(key[0], str(code)).observe
+        observe(seconds)
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Labelled:
+    """A counter with one label out of a closed set."""
+
+    def __init__(self, name: str, text: str, label: str) -> None:
+        self._counter = Counter(name, text, (label,), registry=REGISTRY)
+
+    def inc(self, value: str, by: float = 1) -> None:
+        """Count."""
+        self._counter.labels(value).inc(by)
+
+
+class _Controllers:
+    """What controllers do, by controller."""
+
+    def __init__(self) -> None:
+        labels = ("controller",)
+        self._reconciles = Counter(
+            "fastness_controller_reconciles_total", "Reconciles", ("controller", "result"), registry=REGISTRY
+        )
+        self._seconds = Histogram(
+            "fastness_controller_reconcile_seconds", "Duration of reconciles", labels, registry=REGISTRY, buckets=_FAST
+        )
+        self._depth = Gauge("fastness_controller_queue_depth", "Keys that wait", labels, registry=REGISTRY)
+        self._workers = Gauge("fastness_controller_busy_workers", "Workers at work", labels, registry=REGISTRY)
+
+    def done(self, controller: str, result: str, seconds: float) -> None:
+        """Count one reconcile: `ok`, `retry` or `failed`."""
+        self._reconciles.labels(controller, result).inc()
+        self._seconds.labels(controller).observe(seconds)
+
+    def queue(self, controller: str, depth: int, busy: int) -> None:
+        """How much waits and works."""
+        self._depth.labels(controller).set(depth)
+        self._workers.labels(controller).set(busy)
+
+
+REQUESTS = _Requests()
+CONTROLLERS = _Controllers()
+DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a supervisor caught", "where")
+AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials shown to the API", "result")
+RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
+WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
+STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
+STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)
+STORE_LOG = Gauge("fastness_store_log_entries", "Entries of the log that watches can start from", registry=REGISTRY)
+STORE_WAITING = Gauge("fastness_store_waiting_changes", "Changes that wait for the disk", registry=REGISTRY)
+STORE_COMMITS = Gauge("fastness_store_commits", "Commits since start", registry=REGISTRY)
+STORE_FAILURES = Gauge("fastness_store_failures", "Commits that failed since start", registry=REGISTRY)
+LEADER = Gauge("fastness_leader", "1 while this process holds the lease", ("lease",), registry=REGISTRY)
+CERTIFICATE_EXPIRY = Gauge(
+    "fastness_certificate_expiry_seconds",
+    "Unix time at which a certificate expires",
+    ("certificate",),
+    registry=REGISTRY,
+)
+
+
+def exposition() -> bytes:
+    """All metrics in the text format of Prometheus."""
+    return generate_latest(REGISTRY)

@@ -1,0 +1,243 @@
+"""The ASGI application of the API door.
+
+A request goes through five steps, each of which can end it: the route (404), the credential (401), impersonation and
+authorization (403), the handler, the answer. Rules:
+
+* Whatever a handler raises becomes a `Status`; an unexpected exception is a 500 with the correlation id and nothing else, and the
+  full story is in the log. This is one of the two places with a broad `except`.
+* Every answer carries the correlation id as `Audit-Id`; every write leaves an audit line with the outcome.
+* Requests in flight are bounded: above the bound the answer is 429 at once. Watches have their own bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fastness import __version__
+from fastness.cluster.embedded import paths
+from fastness.cluster.embedded.document import Document
+from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.embedded.refusals import method_not_allowed, no_such_resource
+from fastness.cluster.errors import ApiError, Forbidden, TooManyRequests
+from fastness.domain.access import Attributes, User, refusal
+from fastness.formats import json
+from fastness.observe import context, logs, metrics
+from fastness.services.api import resources, routes
+from fastness.services.api.audit import Audit
+from fastness.services.api.guard import Guard
+from fastness.services.api.health import TEXT, Health
+from fastness.services.http import Answer, Request, Stream, send_answer
+from fastness.services.http.request import ClientGone
+
+KUBERNETES = {"major": "1", "minor": "36", "gitVersion": f"v1.36.0+fastness.{__version__}"}
+MAX_IN_FLIGHT = 600
+MAX_WATCHES = 20_000
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+_log = logs.logger("api")
+
+
+class ApiApp:
+    """The Kubernetes API over HTTP."""
+
+    def __init__(self, api: EmbeddedApi, guard: Guard, health: Health, audit: Audit) -> None:
+        self._api = api
+        self._guard = guard
+        self._health = health
+        self._audit = audit
+        self._in_flight = 0
+        self._watches = 0
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        correlation = context.begin(self._api.entropy.uid())
+        started = self._api.clock.monotonic()
+        try:
+            answer = await self._guarded(request, correlation)
+        except ClientGone:
+            return
+        headers = ((b"audit-id", correlation.encode()),)
+        code = answer.code
+        if isinstance(answer, Stream):
+            await self._stream(request, answer, send, headers)
+        else:
+            await send_answer(answer, send, headers, head=request.method == "HEAD")
+        metrics.REQUESTS.observe(request.method, code, self._api.clock.monotonic() - started)
+
+    async def _guarded(self, request: Request, correlation: str) -> Answer | Stream:
+        """The answer, whatever happens."""
+        if self._in_flight >= MAX_IN_FLIGHT:
+            return error_answer(TooManyRequests("too many requests in flight, please try again later", retry_after=1))
+        self._in_flight += 1
+        try:
+            return await self._respond(request, correlation)
+        except ApiError as error:
+            return error_answer(error)
+        except ClientGone:
+            raise
+        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
+            _log.exception("request.failed", method=request.method, path=request.path)
+            metrics.DEFECTS.inc("api")
+            return error_answer(ApiError(f"an internal error occurred, see the log under {correlation}"))
+        finally:
+            self._in_flight -= 1
+
+    async def _respond(self, request: Request, correlation: str) -> Answer | Stream:
+        found = routes.find(request.path)
+        if found is None:
+            user = self._guard.identify(request)
+            self._authorize_path(user, request)
+            raise no_such_resource()
+        route, segments = found
+        if route is routes.RESOURCES:
+            return await self._resource(request, segments, correlation)
+        if route.auth is not routes.Auth.OPEN:
+            self._authorize_path(self._guard.identify(request), request)
+        if request.method not in route.methods:
+            raise method_not_allowed(request.method)
+        return self._fixed(route, request, segments)
+
+    def _authorize_path(self, user: User, request: Request) -> None:
+        attrs = Attributes(
+            user, request.method.lower(), path=request.path.rstrip("/") or "/", is_resource_request=False
+        )
+        decision = self._guard.authorize(attrs)
+        if not decision.allowed:
+            raise Forbidden(refusal(attrs, decision.reason))
+
+    def _fixed(self, route: routes.Route, request: Request, segments: list[str]) -> Answer:
+        """Everything that is not a resource."""
+        if route in (routes.HEALTH, routes.LIVE, routes.READY):
+            single = segments[1] if len(segments) > 1 else ""
+            answer = self._health.answer(segments[0], single, verbose="verbose" in request.query)
+            if answer is None:
+                raise no_such_resource()
+            return answer
+        if route is routes.VERSION:
+            return Answer(
+                200, json.encode({**KUBERNETES, "platform": "linux/amd64", "goVersion": "", "compiler": "python"})
+            )
+        if route is routes.METRICS:
+            return Answer(200, metrics.exposition(), b"text/plain; version=0.0.4; charset=utf-8")
+        if route is routes.INDEX:
+            return Answer(200, json.encode({"paths": self._index()}))
+        path = "/" + "/".join(segments)
+        if route is routes.OPENAPI:
+            document = self._api.openapi.answer(path, request.query.get("hash", ""))
+        else:
+            document = self._api.discovery.answer(path, request.header(b"accept"))
+        return document_answer(request, document)
+
+    def _index(self) -> list[str]:
+        groups = [f"/apis/{group.name}" for group in self._api.catalog.groups() if group.name]
+        fixed = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"]
+        return sorted([*fixed, *groups])
+
+    async def _resource(self, request: Request, segments: list[str], correlation: str) -> Answer | Stream:
+        target = paths.target_of(segments)
+        user = self._guard.identify(request)
+        if target is None:
+            self._authorize_path(user, request)
+            raise no_such_resource()
+        watching = request.method == "GET" and b"watch=" in request.raw_query and _watching(request)
+        verb = paths.verb_of(request.method, target, watching=watching)
+        self._authorize(request, user, verb or request.method.lower(), target)
+        if not verb:
+            raise method_not_allowed(request.method)
+        served = self._api.served(target.group, target.version, target.plural)
+        if target.namespace and not served.kind.namespaced and target.plural != "namespaces":
+            raise no_such_resource()
+        call = resources.call_of(request, user, correlation)
+        ctx = resources.Context(self._api, self._guard, request, target, served, call)
+        if verb not in _WRITES:
+            return await resources.VERBS[verb](ctx)
+        return await self._audited(ctx, verb)
+
+    def _authorize(self, request: Request, user: User, verb: str, target: paths.Target) -> None:
+        selector = request.query.get("fieldSelector", "") if verb in ("list", "watch", "deletecollection") else ""
+        attrs = Attributes(
+            user, verb, target.group, target.version, target.plural, target.subresource, target.namespace, target.name,
+            field_selector=selector,
+        )  # fmt: skip
+        decision = self._guard.authorize(attrs)
+        if not decision.allowed:
+            raise Forbidden(refusal(attrs, decision.reason), group=target.group, kind=target.plural, name=target.name)
+
+    async def _audited(self, ctx: resources.Context, verb: str) -> Answer | Stream:
+        """A write, with its line in the audit log, whatever becomes of it."""
+        code = 500
+        try:
+            answer = await resources.VERBS[verb](ctx)
+            code = answer.code
+        except ApiError as error:
+            code = error.code
+            raise
+        finally:
+            self._audit.write(ctx.call, verb, ctx.target, code)
+        if not ctx.call.warnings:
+            return answer
+        headers = tuple((b"warning", _warning(text)) for text in ctx.call.warnings)
+        if isinstance(answer, Stream):
+            return answer
+        return Answer(answer.code, answer.body, answer.content_type, (*answer.headers, *headers))
+
+    async def _stream(self, request: Request, answer: Stream, send: Send, headers: Any) -> None:
+        """Send chunks until they end or the client goes."""
+        if self._watches >= MAX_WATCHES:
+            await answer.chunks.aclose()  # type: ignore[attr-defined]  # an async generator
+            await send_answer(error_answer(TooManyRequests("too many watches", retry_after=5)), send, headers)
+            return
+        self._watches += 1
+        metrics.WATCHES.set(self._watches)
+        try:
+            await self._pump(request, answer, send, headers)
+        finally:
+            self._watches -= 1
+            metrics.WATCHES.set(self._watches)
+
+    async def _pump(self, request: Request, answer: Stream, send: Send, headers: Any) -> None:
+        from fastness.services.http.streaming import until_gone
+
+        start = {
+            "type": "http.response.start", "status": answer.code,
+            "headers": [(b"content-type", answer.content_type), (b"cache-control", b"no-cache, private"), *headers],
+        }  # fmt: skip
+        await send(start)
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        await until_gone(request, answer.chunks, send)
+
+
+def _watching(request: Request) -> bool:
+    return request.query.get("watch", "") in ("1", "true", "True", "")
+
+
+def _warning(text: str) -> bytes:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").encode("utf-8", "replace")
+    return b'299 - "%b"' % quoted[:1000]
+
+
+def error_answer(error: ApiError) -> Answer:
+    """A refusal as an answer."""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if error.retry_after is not None:
+        headers = ((b"retry-after", b"%d" % error.retry_after),)
+    if error.code == 401:
+        headers = (*headers, (b"www-authenticate", b"Bearer"))
+    return Answer(error.code, json.encode(error.status()), headers=headers)
+
+
+def document_answer(request: Request, document: Document | None) -> Answer:
+    """A document that is encoded once, or 304 when the client has it."""
+    if document is None:
+        return Answer(404, b"404 page not found\n", TEXT)
+    if document.location:
+        return Answer(301, b"", TEXT, ((b"location", document.location.encode()),))
+    extra = tuple((name.lower().encode(), value.encode()) for name, value in document.headers.items())
+    headers = ((b"etag", document.etag.encode()), (b"vary", b"Accept"), *extra)
+    if document.known_to(request.header(b"if-none-match")):
+        return Answer(304, b"", document.content_type.encode(), headers)
+    return Answer(200, document.body, document.content_type.encode(), headers)

@@ -1,0 +1,68 @@
+"""Who is asking and what may they: the API door's view of `cluster/embedded/auth`.
+
+Nobody is anonymous here: a request without a credential is 401 on every route that is not open. Impersonation is resolved before
+anything else looks at the user.
+"""
+
+from __future__ import annotations
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.embedded.auth import Authenticator, Authorizer, ServiceAccountTokens, issue_token
+from fastness.cluster.embedded.auth.reviews import Reviews
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.errors import Unauthorized
+from fastness.domain.access import Attributes, Decision, User
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.observe import metrics
+from fastness.services.http import Request
+
+
+class Guard:
+    """Authenticates, authorizes, answers reviews, issues tokens."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        tokens: ServiceAccountTokens,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._tokens = tokens
+        self._reviews = Reviews(authorizer, authenticator)
+        self._clock = clock
+        self._entropy = entropy
+
+    def identify(self, request: Request) -> User:
+        """The user that the request acts as; raises Unauthorized, Forbidden, BadRequest."""
+        try:
+            user = self._authenticator.authenticate(request.peer, request.header(b"authorization"), self._clock.now())
+        except Unauthorized:
+            metrics.AUTHENTICATION.inc("refused")
+            raise
+        if user is None:
+            metrics.AUTHENTICATION.inc("missing")
+            raise Unauthorized("Unauthorized")
+        if not any(name.startswith(b"impersonate-") for name, _ in request.scope["headers"]):
+            return user
+        return self._authorizer.impersonated(user, request.header_items())
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        """Whether the request is allowed, and why."""
+        return self._authorizer.decide(attrs)
+
+    def review(self, served: Served, user: User, namespace: str, body: JsonObject) -> JsonObject:
+        """The answered review; raises Invalid, NotFound."""
+        answer = self._reviews.answer(served.kind.group, served.kind.plural, body, user, namespace, self._clock.now())
+        return {**answer, "apiVersion": served.kind.api_version, "kind": served.kind.kind}
+
+    def token_request(
+        self, api: EmbeddedApi, served: Served, namespace: str, name: str, body: JsonObject
+    ) -> JsonObject:
+        """A token for a service account; raises NotFound, Invalid."""
+        account = json.decode(api.get(served, namespace, name))
+        return issue_token(body, account, self._clock.now(), self._tokens, self._entropy)

@@ -1,0 +1,272 @@
+"""The verbs on objects, from HTTP to the engine and back.
+
+One function per verb. A handler reads query and body, calls `EmbeddedApi`, and picks the form of the answer; it decides nothing.
+Subresources that are not part of an object (`eviction`, `scale`, `token` …) have their own small table at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from fastness.cluster.embedded import selection, subresources
+from fastness.cluster.embedded.call import Call, FieldValidation
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.deletes import deleted_status, options_of
+from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.embedded.paths import Target
+from fastness.cluster.embedded.reads import ListQuery
+from fastness.cluster.embedded.refusals import no_such_resource
+from fastness.cluster.embedded.tables import TableRequest
+from fastness.cluster.embedded.watches import WatchQuery
+from fastness.cluster.embedded.writes import Written
+from fastness.cluster.errors import BadRequest, NotFound
+from fastness.cluster.port import DeleteOptions, PatchType
+from fastness.domain.access import User
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.services.api import bodies, forms, streams
+from fastness.services.api.guard import Guard
+from fastness.services.http import Answer, Request, Stream
+
+MAX_TIMEOUT = 24 * 3600.0
+MAX_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One authorized request to a resource."""
+
+    api: EmbeddedApi
+    guard: Guard
+    request: Request
+    target: Target
+    served: Served
+    call: Call
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Namespace and name in the path."""
+        return self.target.namespace, self.target.name
+
+
+def call_of(request: Request, user: User, correlation: str) -> Call:
+    """The call that a write's query parameters describe; raises BadRequest."""
+    query = request.query
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in ("Ignore", "Warn", "Strict"):
+        raise BadRequest(f'fieldValidation: Unsupported value: "{validation[:40]}": use Ignore, Warn or Strict')
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        raise BadRequest(f'dryRun: Unsupported value: "{dry_run[:40]}": use All')
+    checked: FieldValidation = validation  # type: ignore[assignment]  # compared above
+    return Call(
+        user=user,
+        manager=manager_of(request),
+        dry_run=dry_run == "All",
+        force=query.get("force") == "true",
+        validation=checked,
+        correlation=correlation,
+    )
+
+
+def manager_of(request: Request) -> str:
+    """The field manager: as the query says, else the first word of the user agent."""
+    named = request.query.get("fieldManager", "")
+    if len(named) > 128 or not named.isprintable():
+        raise BadRequest("fieldManager: at most 128 printable characters")
+    agent = request.header(b"user-agent").partition("/")[0][:128]
+    return named or (agent if agent.isprintable() else "") or "unknown"
+
+
+def _integer(query_value: str, name: str) -> int:
+    if not query_value:
+        return 0
+    try:
+        return int(query_value)
+    except ValueError as error:
+        raise BadRequest(f'{name}: "{query_value[:40]}" is not a number') from error
+
+
+def _boolean(text: str) -> bool:
+    return text in ("1", "true", "True", "t", "T", "TRUE")
+
+
+def _selection(ctx: Context) -> selection.Selection:
+    query = ctx.request.query
+    namespace = ctx.target.namespace if ctx.served.kind.namespaced else ""
+    return selection.parse(ctx.served.kind, namespace, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+
+
+def _list_query(ctx: Context) -> ListQuery:
+    query = ctx.request.query
+    limit = _integer(query.get("limit", ""), "limit")
+    if limit < 0:
+        raise BadRequest("limit: must not be negative")
+    return ListQuery(
+        min(limit, MAX_LIMIT),
+        query.get("continue", ""),
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+    )
+
+
+async def get(ctx: Context) -> Answer:
+    """GET of an object, or of its status or scale."""
+    body = ctx.api.get(ctx.served, *ctx.place)
+    if ctx.target.subresource == "scale":
+        return Answer(200, json.encode(subresources.get_scale(ctx.served, json.decode(body))))
+    if ctx.target.subresource and ctx.target.subresource not in ctx.served.kind.subresources:
+        raise no_such_resource()
+    return forms.object_answer(ctx.request, ctx.served, body, ctx.api.clock.now())
+
+
+async def list_objects(ctx: Context) -> Answer:
+    """GET of a collection."""
+    listed = ctx.api.list(ctx.served, _selection(ctx), _list_query(ctx))
+    return forms.list_answer(ctx.request, ctx.served, listed, ctx.api.clock.now())
+
+
+async def watch(ctx: Context) -> Stream:
+    """GET of a collection with `watch`."""
+    query, clock = ctx.request.query, ctx.api.clock
+    initial = query.get("sendInitialEvents")
+    wanted = WatchQuery(
+        version=query.get("resourceVersion", ""),
+        bookmarks=_boolean(query.get("allowWatchBookmarks", "")),
+        initial=None if initial is None else _boolean(initial),
+        match=query.get("resourceVersionMatch", ""),
+    )
+    media = forms.form_of(ctx.request)
+    table = TableRequest.of(media, query.get("includeObject", ""))
+    seconds = float(_integer(query.get("timeoutSeconds", ""), "timeoutSeconds")) or _patience(ctx)
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise BadRequest(f"timeoutSeconds: must be between 1 and {MAX_TIMEOUT:.0f}")
+    stream = ctx.api.watch(ctx.served, _selection(ctx), wanted)
+    writer = streams.Writer(ctx.served, media, table, clock)
+    chunks = streams.lines(stream, writer, bookmarks=wanted.bookmarks, seconds=seconds, clock=clock)
+    return Stream(200, chunks, media.qualified.encode())
+
+
+def _patience(ctx: Context) -> float:
+    """Half an hour to an hour, spread so that a thousand watchers do not come back at once."""
+    return streams.MIN_SECONDS * (1 + ctx.api.entropy.fraction())
+
+
+async def create(ctx: Context) -> Answer:
+    """POST to a collection, or to a subresource of an object."""
+    sent, ctx.call.duplicates[:] = await bodies.read_object(ctx.request)
+    if ctx.target.subresource:
+        return await _connect(ctx, sent)
+    if ctx.served.kind.verbs == ("create",):
+        answered = ctx.guard.review(ctx.served, ctx.call.user, ctx.target.namespace, _object(sent))
+        return Answer(201, json.encode(answered))
+    done = await ctx.api.create(ctx.call, ctx.served, ctx.target.namespace, _object(sent))
+    return forms.object_answer(ctx.request, ctx.served, done.body, ctx.api.clock.now(), 201)
+
+
+async def update(ctx: Context) -> Answer:
+    """PUT of an object, its status or another part of it."""
+    sent, ctx.call.duplicates[:] = await bodies.read_object(ctx.request)
+    body, part = _object(sent), ctx.target.subresource
+    if part == "scale":
+        done = await subresources.change_scale(
+            ctx.api, ctx.call, ctx.served, *ctx.place, subresources.scale_change(None, body)
+        )
+    elif part in ("finalize", "approval"):
+        edit = subresources.only(ctx.served, part, body)
+        done = await ctx.api.change(ctx.call, ctx.served, *ctx.place, edit, part)
+    else:
+        _require_part(ctx)
+        done = await ctx.api.replace(ctx.call, ctx.served, *ctx.place, body, part)
+    return forms.object_answer(ctx.request, ctx.served, done.body, ctx.api.clock.now())
+
+
+async def patch(ctx: Context) -> Answer:
+    """PATCH of an object, its status or its scale."""
+    kind, body, ctx.call.duplicates[:] = await bodies.read_patch(ctx.request)
+    if kind is PatchType.APPLY and "fieldManager" not in ctx.request.query:
+        raise BadRequest(
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+        )
+    if ctx.call.force and kind is not PatchType.APPLY:
+        raise BadRequest(
+            'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch'
+        )
+    part = ctx.target.subresource
+    if part == "scale":
+        done = await subresources.change_scale(
+            ctx.api, ctx.call, ctx.served, *ctx.place, subresources.scale_change(kind, body)
+        )
+        return Answer(200, done.body)
+    _require_part(ctx)
+    done = await ctx.api.patch(ctx.call, ctx.served, *ctx.place, kind, body, part)
+    code = 201 if done.created else 200
+    return forms.object_answer(ctx.request, ctx.served, done.body, ctx.api.clock.now(), code)
+
+
+def _require_part(ctx: Context) -> None:
+    if ctx.target.subresource and ctx.target.subresource not in ctx.served.kind.subresources:
+        raise no_such_resource()
+
+
+async def delete(ctx: Context) -> Answer:
+    """DELETE of an object."""
+    if ctx.target.subresource:
+        raise no_such_resource()
+    options = await _delete_options(ctx)
+    done = await ctx.api.delete(ctx.call, ctx.served, *ctx.place, options)
+    return _deleted(ctx, done)
+
+
+async def _delete_options(ctx: Context) -> DeleteOptions:
+    sent, _ = await bodies.read_object(ctx.request)
+    return options_of(sent, ctx.request.query)
+
+
+def _deleted(ctx: Context, done: Written) -> Answer:
+    status = deleted_status(ctx.served, done.body) if done.deleted else None
+    if status is not None:
+        return Answer(200, json.encode(status))
+    return forms.object_answer(ctx.request, ctx.served, done.body, ctx.api.clock.now())
+
+
+async def delete_collection(ctx: Context) -> Answer:
+    """DELETE of everything that a selection names; answers with the list of what was there."""
+    options = await _delete_options(ctx)
+    listed = ctx.api.list(ctx.served, _selection(ctx), _list_query(ctx))
+    for body in listed.bodies:
+        found = json.decode(body)["metadata"]
+        try:
+            await ctx.api.delete(ctx.call, ctx.served, found.get("namespace", ""), found["name"], options)
+        except NotFound:
+            continue
+    return forms.list_answer(ctx.request, ctx.served, listed, ctx.api.clock.now())
+
+
+def _object(sent: object) -> JsonObject:
+    if not isinstance(sent, dict):
+        raise BadRequest("the body of the request must be a JSON object")
+    return sent
+
+
+async def _connect(ctx: Context, sent: object) -> Answer:
+    """POST to a subresource: one row per (kind, subresource)."""
+    body = _object(sent)
+    match (ctx.served.kind.kind, ctx.target.subresource):
+        case ("Pod", "eviction"):
+            done = await subresources.evict(ctx.api, ctx.call, *ctx.place, body)
+        case ("Pod", "binding"):
+            done = await subresources.bind(ctx.api, ctx.call, *ctx.place, body)
+        case ("ServiceAccount", "token"):
+            done = ctx.guard.token_request(ctx.api, ctx.served, *ctx.place, body)
+        case _:
+            raise no_such_resource()
+    return Answer(201, json.encode(done))
+
+
+Handler = Callable[[Context], Awaitable[Answer | Stream]]
+VERBS: dict[str, Handler] = {
+    "get": get, "list": list_objects, "watch": watch, "create": create, "update": update, "patch": patch,
+    "delete": delete, "deletecollection": delete_collection,
+}  # fmt: skip

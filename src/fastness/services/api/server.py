@@ -1,0 +1,152 @@
+"""The embedded API as one thing that can be opened and closed.
+
+`EmbeddedServer.open` puts the parts together in the order in which they depend on each other: vault key → store → seed →
+catalog → access → engine → door. Everything lives in one state directory; `close` undoes it in reverse and loses nothing.
+
+    STATE/state.db      objects (secrets sealed)      STATE/pki/        authorities, certificates, token key
+    STATE/vault.json    the key that seals            STATE/audit.log   one line per write
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.cluster.embedded import definitions
+from fastness.cluster.embedded.admit import Admission
+from fastness.cluster.embedded.auth import Authenticator, Authorizer, ClientCertificates, ServiceAccountTokens
+from fastness.cluster.embedded.catalog import Catalog
+from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.embedded.lookups import StoreLookups
+from fastness.cluster.embedded.seed import seed
+from fastness.cluster.embedded.store import Store, StoreSettings
+from fastness.formats import json
+from fastness.model.registry import all_kinds
+from fastness.observe import logs, metrics
+from fastness.services.api.app import ApiApp
+from fastness.services.api.audit import Audit
+from fastness.services.api.guard import Guard
+from fastness.services.api.health import Health
+from fastness.services.http.listener import Listener, server_context
+from fastness.trust.kubeconfig import kubeconfig
+from fastness.trust.pki import ApiPki
+from fastness.trust.vault import PlainRingFile, Vault
+
+ISSUER = "https://kubernetes.default.svc"
+RENEW_CHECK = timedelta(hours=1)
+_log = logs.logger("server")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where the API lives and listens."""
+
+    state: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    simulated: bool = True
+    store: StoreSettings | None = None
+
+
+class EmbeddedServer:
+    """The embedded API: store, engine and door."""
+
+    def __init__(
+        self,
+        api: EmbeddedApi,
+        pki: ApiPki,
+        listener: Listener,
+        health: Health,
+        guard: Guard,
+        host: str,
+        closing: AsyncExitStack,
+    ) -> None:
+        self.api = api
+        self.pki = pki
+        self.health = health
+        self.guard = guard
+        self.cluster = LocalCluster(api)
+        self._listener = listener
+        self._host = host
+        self._closing = closing
+
+    @classmethod
+    async def open(
+        cls, options: ServerOptions, clock: Clock | None = None, entropy: Entropy | None = None
+    ) -> EmbeddedServer:
+        """Open the state directory and listen; raises StoreError, TrustError, OSError for a port in use."""
+        clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
+        async with AsyncExitStack() as stack:
+            server = await _assemble(options, clock, entropy, stack)
+            server._closing = stack.pop_all()
+        return server
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"https://{host}:{self._listener.port}"
+
+    def kubeconfig(self) -> bytes:
+        """The administrator's kubeconfig."""
+        return json.encode(kubeconfig(self.url, self.pki.bundle, self.pki.admin))
+
+    async def close(self) -> None:
+        """Stop listening and close the store."""
+        await self._closing.aclose()
+
+
+async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stack: AsyncExitStack) -> EmbeddedServer:
+    options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = await _open_store(options, clock, entropy)
+    stack.push_async_callback(store.close)
+    now = clock.now()
+    await seed(store, entropy, now)
+    pki = ApiPki.open(options.state / "pki", _hosts(options.host), now, entropy)
+    lookups = StoreLookups(store, options.simulated)
+    authorizer = Authorizer(lookups, lookups)
+    lookups.use(authorizer.decide, authorizer.policy)
+    tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)
+    authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens)
+    catalog = definitions.current(Catalog.build(all_kinds()), store)
+    api = EmbeddedApi(store, catalog, clock, entropy, Admission(lookups), lookups.rbac_changed)
+    guard = Guard(authenticator, authorizer, tokens, clock, entropy)
+    health, audit = _health(store), Audit(clock, options.state / "audit.log")
+    stack.callback(audit.close)
+    context = server_context(pki.serving_file, pki.serving_file, pki.directory / "ca.crt")
+    listener = Listener(ApiApp(api, guard, health, audit), host=options.host, port=options.port, tls=context)
+    await listener.start()
+    stack.push_async_callback(listener.stop)
+    _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
+    return EmbeddedServer(api, pki, listener, health, guard, options.host, stack)
+
+
+async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> Store:
+    fresh = not (options.state / "state.db").exists()
+    vault = Vault.open_file(PlainRingFile(options.state / "vault.json"), clock.now(), entropy, create=fresh)
+    identity = {"simulated": "true" if options.simulated else "false"}
+    return await Store.open(
+        options.state, cipher=vault, identity=identity, clock=clock, entropy=entropy, settings=options.store
+    )
+
+
+def _hosts(host: str) -> list[str]:
+    names = ["127.0.0.1", "localhost", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+    return names if host in names else [host, *names]
+
+
+def _health(store: Store) -> Health:
+    health = Health()
+
+    def writable() -> str:
+        stats = store.stats
+        metrics.STORE_REVISION.set(stats.revision)
+        metrics.STORE_OBJECTS.set(stats.objects)
+        return str(store.problem) if store.problem is not None else ""
+
+    health.add("store", writable)
+    return health

@@ -1,0 +1,44 @@
+"""Answers: finished bytes, or a stream of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Headers = tuple[tuple[bytes, bytes], ...]
+
+JSON = b"application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished answer."""
+
+    code: int
+    body: bytes = b""
+    content_type: bytes = JSON
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer whose chunks come over time."""
+
+    code: int
+    chunks: AsyncIterator[bytes]
+    content_type: bytes = JSON
+    headers: Headers = ()
+
+
+async def send_answer(answer: Answer, send: Send, headers: Headers = (), *, head: bool = False) -> None:
+    """Write a finished answer; `head` leaves the body out."""
+    await send({
+        "type": "http.response.start", "status": answer.code,
+        "headers": [
+            (b"content-type", answer.content_type), (b"content-length", b"%d" % len(answer.body)),
+            (b"cache-control", b"no-cache, private"), *answer.headers, *headers,
+        ],
+    })  # fmt: skip
+    await send({"type": "http.response.body", "body": b"" if head else answer.body})
