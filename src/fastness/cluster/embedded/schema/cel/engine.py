@@ -38,15 +38,20 @@ class Program:
         self._expression = expression
         self.returns: str = expression.return_type().name().lower()
 
-    def run(self, data: Mapping[str, Any]) -> Any:
+    def variables(self, data: Mapping[str, Any]) -> Any:
+        """Variables in the library's own form, to be used by several programs of one environment."""
+        return self._env.Activation(dict(data))
+
+    def run(self, variables: Any) -> Any:
         """The value of the expression; raises RuleError when it has none."""
         try:
-            value = self._expression.eval(data=data)
-            if value.type().name() == "ERROR":
-                raise RuleError(_readable(str(value.value())))
-            return value.value()
+            result = self._expression.eval(variables)
+            value = result.value()
+            if value is not True and result.type().name() == "ERROR":
+                raise RuleError(_readable(str(value)))
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             raise RuleError(_readable(str(error))) from error
+        return value
 
 
 def compile_rule(expression: str, type_name: str, *, optional_old: bool = False) -> Program:
@@ -116,7 +121,8 @@ def _readable(text: str) -> str:
 def regex_problem(pattern: str) -> str | None:
     """Why RE2 refuses a pattern, or None."""
     try:
-        _regex(pattern).run({SELF: ""})
+        program = _regex(pattern)
+        program.run(program.variables({SELF: ""}))
     except RuleError as error:
         return str(error)
     return None
@@ -127,7 +133,7 @@ def regex_matcher(pattern: str) -> Callable[[str], bool]:
     if regex_problem(pattern) is not None:
         return lambda _: False
     program = _regex(pattern)
-    return lambda text: bool(program.run({SELF: text}))
+    return lambda text: bool(program.run(program.variables({SELF: text})))
 
 
 def _regex(pattern: str) -> Program:

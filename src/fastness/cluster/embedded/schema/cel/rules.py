@@ -81,7 +81,7 @@ class Rule:
             raise RuleError(f"the expression must evaluate to a {wanted}, not to a {program.returns}")
         return program
 
-    def broken(self, data: dict[str, Any], path: str, type_of_self: str) -> Cause | None:
+    def broken(self, data: Any, path: str, type_of_self: str) -> Cause | None:
         """The cause that the rule reports on these variables, if any."""
         source = str(self.spec.get("message") or self.spec["rule"]).strip()
         try:
@@ -100,7 +100,7 @@ class Rule:
                 return causes.duplicate(where, type_of_self)
         return causes.invalid(where, type_of_self, detail)
 
-    def _message(self, data: dict[str, Any]) -> str:
+    def _message(self, data: Any) -> str:
         if self.message_program is not None:
             try:
                 text = self.message_program.run(data)
@@ -210,10 +210,14 @@ class _NodeRules:
         has_old = old is not MISSING and old is not None
         shown = self._present(value)
         was = self._present(old) if has_old and any(rule.old for rule in self._rules) else None
+        made: dict[bool, Any] = {}
         for rule in self._rules:
             if rule.old and not has_old and not rule.optional:
                 continue
-            data = bindings(shown, was, has_old=has_old, optional_old=rule.optional)
+            data = made.get(rule.optional)
+            if data is None:
+                data = rule.program.variables(bindings(shown, was, has_old=has_old, optional_old=rule.optional))
+                made[rule.optional] = data
             cause = rule.broken(data, path, self._type)
             if cause is not None and (rule.old or not (unchanged or (has_old and same(value, old)))):
                 found.append(cause)
