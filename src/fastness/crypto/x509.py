@@ -41,6 +41,15 @@ from fastness.crypto.secret import SecretBytes
 CA_LIFETIME: Final = timedelta(days=3650)
 BACKDATE: Final = timedelta(minutes=5)
 _DIGEST: Final = hashes.SHA256()
+# What the library raises for bytes that it cannot read; they share no base.
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
 _LEAF_USAGE: Final = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
 _CA_USAGE: Final = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
 
@@ -68,7 +77,7 @@ class Certificate:
         """The first certificate of a PEM text; raises BadCertificate."""
         try:
             return cls(x509.load_pem_x509_certificate(pem))
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        except _UNREADABLE as error:
             raise BadCertificate("the certificate cannot be read as PEM") from error
 
     @classmethod
@@ -76,7 +85,7 @@ class Certificate:
         """A certificate as TLS hands it over; raises BadCertificate."""
         try:
             return cls(x509.load_der_x509_certificate(der))
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        except _UNREADABLE as error:
             raise BadCertificate("the certificate cannot be read as DER") from error
 
     @property
@@ -100,7 +109,7 @@ class Certificate:
         try:
             names = [str(entry.value) for entry in self.handle.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
             groups = self.handle.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-        except (ValueError, UnsupportedAlgorithm) as error:
+        except _UNREADABLE as error:
             raise BadCertificate("the subject of the certificate cannot be read") from error
         return Subject(names[0] if names else "", tuple(str(entry.value) for entry in groups))
 
@@ -111,7 +120,7 @@ class Certificate:
             names = self.handle.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound:
             return ()
-        except (ValueError, x509.DuplicateExtension) as error:
+        except _UNREADABLE as error:
             raise BadCertificate("the extensions of the certificate cannot be read") from error
         addresses = (str(address) for address in names.get_values_for_type(x509.IPAddress))
         return (*names.get_values_for_type(x509.DNSName), *addresses)
@@ -252,7 +261,7 @@ def split_pem(bundle: bytes) -> list[Certificate]:
     """All certificates of a PEM bundle; raises BadCertificate when one of them, or none, can be read."""
     try:
         return [Certificate(handle) for handle in x509.load_pem_x509_certificates(bundle)]
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except _UNREADABLE as error:
         raise BadCertificate("the bundle holds no readable certificate") from error
 
 
@@ -265,6 +274,8 @@ def _verify(
 ) -> None:
     _check_dates(certificate, at)
     _check_purpose(certificate, usage)
+    if not authorities:
+        raise UntrustedCertificate("no authority is trusted here")
     # The library's own path rules, but without a mandatory subjectAltName: clients of Kubernetes have CN and O only.
     leaf = ExtensionPolicy.webpki_defaults_ee().may_be_present(
         x509.SubjectAlternativeName, Criticality.AGNOSTIC, _accept_names
@@ -278,7 +289,7 @@ def _verify(
     )
     try:
         builder.build_client_verifier().verify(certificate.handle, [entry.handle for entry in via])
-    except (VerificationError, ValueError) as error:
+    except (VerificationError, *_UNREADABLE) as error:
         raise UntrustedCertificate("the certificate does not lead to an authority that is trusted here") from error
 
 
@@ -294,7 +305,7 @@ def _check_purpose(certificate: Certificate, usage: x509.ObjectIdentifier) -> No
         purposes = list(certificate.handle.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
     except x509.ExtensionNotFound:
         purposes = []
-    except (ValueError, x509.DuplicateExtension) as error:
+    except _UNREADABLE as error:
         raise BadCertificate("the extensions of the certificate cannot be read") from error
     if usage not in purposes and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in purposes:
         raise WrongPurpose("the certificate was not issued for this use")
