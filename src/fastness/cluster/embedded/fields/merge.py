@@ -20,7 +20,6 @@ from fastness.cluster.embedded.fields.errors import BadListItem, FieldNotDeclare
 from fastness.cluster.embedded.fields.fieldset import Trie, is_member
 from fastness.cluster.embedded.fields.schema import ListType, MapType, Node
 
-_DROPPED: Final = object()
 _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {"string": (str,), "numeric": (int, float), "boolean": (bool,)}
 _EXPECTED: Final = {
     "string": "string",
@@ -83,34 +82,29 @@ def _step(items: ListType, item: Any) -> str | None:
 
 
 def remove(value: Any, trie: Trie, node: Node) -> Any:
-    """The value without the members of the trie; `_DROPPED` for a container of which nothing is left."""
-    if isinstance(value, dict) and node.map is not None:
-        return _DROPPED if node.map.atomic else _remove_entries(value, trie, node.map)
-    if isinstance(value, list) and node.list is not None:
-        return _DROPPED if node.list.atomic else _remove_items(value, trie, node.list)
+    """The value without the members of the trie. A container that loses its last part stays, empty.
+
+    A real API server writes null there, and then refuses its own result for most custom resources.
+    """
+    if isinstance(value, dict) and node.map is not None and not node.map.atomic:
+        return _remove_entries(value, trie, node.map)
+    if isinstance(value, list) and node.list is not None and not node.list.atomic:
+        return _remove_items(value, trie, node.list)
     return value
 
 
-def remove_fields(obj: dict[str, Any], trie: Trie, root: Node) -> dict[str, Any]:
-    """The object without the members of the trie."""
-    left = remove(obj, trie, root) if trie else obj
-    return left if isinstance(left, dict) else {}
-
-
-def _remove_entries(value: dict[str, Any], trie: Trie, entries: MapType) -> Any:
+def _remove_entries(value: dict[str, Any], trie: Trie, entries: MapType) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, part in value.items():
         below = trie.get(f"f:{name}")
         if below is None:
             out[name] = part
         elif not is_member(below):
-            left = remove(part, below, entries.field(name))
-            if left is not _DROPPED:
-                out[name] = left
-    return out or _DROPPED
+            out[name] = remove(part, below, entries.field(name))
+    return out
 
 
-def _remove_items(values: list[Any], trie: Trie, items: ListType) -> Any:
+def _remove_items(values: list[Any], trie: Trie, items: ListType) -> list[Any]:
     out: list[Any] = []
     for item in values:
         step = _step(items, item)
@@ -118,10 +112,8 @@ def _remove_items(values: list[Any], trie: Trie, items: ListType) -> Any:
         if below is None:
             out.append(item)
         elif not is_member(below):
-            left = remove(item, below, items.element)
-            if left is not _DROPPED:
-                out.append(left)
-    return out or _DROPPED
+            out.append(remove(item, below, items.element))
+    return out
 
 
 def check(value: Any, node: Node, path: str = "") -> None:

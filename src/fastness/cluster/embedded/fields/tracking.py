@@ -56,7 +56,7 @@ from fastness.cluster.embedded.fields.managed import (
     parse,
     stored,
 )
-from fastness.cluster.embedded.fields.merge import check, merge, remove_fields
+from fastness.cluster.embedded.fields.merge import check, merge, remove
 from fastness.cluster.embedded.fields.ownership import NOTHING, created, stated_fields, strip
 from fastness.cluster.embedded.fields.schema import Node, TypedSchema
 from fastness.model.kind import JsonObject
@@ -115,7 +115,7 @@ def apply(
     last = managed.get(mine)
     managed[mine] = _claim(config, by, schema, reset)._replace(time=last.time if last is not None else "")
     merged: JsonObject = merge(dict(base), dict(config), schema.root)
-    if last is not None:
+    if last is not None and difference(last.fields, managed[mine].fields):
         merged = _pruned(merged, managed, last.fields, schema.root)
     change = compare(base, merged, schema).without(reset)
     if not force:
@@ -260,11 +260,12 @@ def _pruned(merged: JsonObject, managed: Managed, last: Trie, root: Node) -> Jso
     for entry in managed.values():
         claimed = union(claimed, entry.fields)
     before = _named(last, root)
-    bare = remove_fields(merged, before, root)
+    bare = remove(merged, before, root)
     kept = union(_named(stated_fields(bare, root) or {}, root), _named(claimed, root))
-    owned = remove_fields(merged, difference(everything, kept), root)
+    owned = remove(merged, difference(everything, kept), root)
     gone = difference(everything, _named(stated_fields(owned, root) or {}, root))
-    return remove_fields(merged, intersection(gone, before), root)
+    left: JsonObject = remove(merged, intersection(gone, before), root)
+    return left
 
 
 def _named(trie: Trie, node: Node | None) -> Trie:
