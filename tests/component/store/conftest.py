@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.component.store.world import Faults, ManualClock
 
 from fastness.cluster.embedded.store import Store
+from tests.component.store.world import Faults, ManualClock
 
 
 @pytest.fixture

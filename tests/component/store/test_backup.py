@@ -11,7 +11,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.component.store.world import Faults, ToyCipher, key, put, remove
 
 from fastness.cluster.embedded.store import (
     Change,
@@ -28,6 +27,7 @@ from fastness.cluster.embedded.store import (
     restore,
 )
 from fastness.cluster.embedded.store.restore import REVISION_JUMP
+from tests.component.store.world import Faults, ToyCipher, key, put, remove
 
 GROUP, PLURAL = "example.dev", "things"
 

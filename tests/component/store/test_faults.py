@@ -7,9 +7,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.component.store.world import Faults, key, put, reopened, small_log
 
 from fastness.cluster.embedded.store import Change, DiskFull, Record, Store, StoreSettings, StoreUnavailable
+from tests.component.store.world import Faults, key, put, reopened, small_log
 
 GROUP, PLURAL = "example.dev", "things"
 

@@ -22,7 +22,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.component.store.world import Faults, ManualClock, ToyCipher
 
 from fastness.cluster.embedded.store import (
     Change,
@@ -37,6 +36,7 @@ from fastness.cluster.embedded.store import (
     StoreUnavailable,
 )
 from fastness.cluster.port import EventType
+from tests.component.store.world import Faults, ManualClock, ToyCipher
 
 NAMESPACES = ("", "a", "b")
 KEYS = st.builds(

@@ -11,7 +11,6 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from tests.component.store.world import ToyCipher, put, remove, reopened
 
 from fastness.cluster.embedded.store import (
     IdentityMismatch,
@@ -25,6 +24,7 @@ from fastness.cluster.embedded.store import (
     StoreInUse,
 )
 from fastness.cluster.embedded.store.migrations import MIGRATIONS
+from tests.component.store.world import ToyCipher, put, remove, reopened
 
 CANARY = b"canary-5e1f-do-not-leak"
 SECRET = Key("", "secrets", "default", "password")
@@ -65,6 +65,14 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     assert set(modes) == {"state.db", "state.db-wal", "state.db-shm", "state.lock"}
     assert set(modes.values()) == {0o600}
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+    await store.close()
+
+
+async def test_a_commit_waits_for_the_disk(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path)
+    connection = store._database._connection
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,), "2 is FULL: every commit is fsynced"
     await store.close()
 
 

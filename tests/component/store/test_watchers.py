@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.component.store.world import ManualClock, key, put, remove, small_log
 
 from fastness.cluster.embedded.store import Change, Compacted, Cursor, FutureRevision, LogEntry, Store
 from fastness.cluster.port import EventType
+from tests.component.store.world import ManualClock, key, put, remove, small_log
 
 GROUP, PLURAL = "example.dev", "things"
 

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.component.store.world import ManualClock, key, put, remove, reopened
 
 from fastness.cluster.embedded.store import (
     Change,
@@ -19,6 +18,7 @@ from fastness.cluster.embedded.store import (
     StoreSettings,
 )
 from fastness.cluster.port import EventType
+from tests.component.store.world import ManualClock, key, put, remove, reopened
 
 
 class Refused(Exception):

@@ -19,6 +19,7 @@ from fastness.cluster.embedded.store.errors import NotAStore, StoreDamaged, Stor
 
 DATABASE: Final = "state.db"
 LOCK: Final = "state.lock"
+RESTORING: Final = "state.db.restoring"
 SIDE_FILES: Final = ("-wal", "-shm")
 _MAGIC: Final = b"SQLite format 3\0"
 
@@ -78,6 +79,8 @@ def exists(directory: Path) -> bool:
     log = directory / (DATABASE + "-wal")
     if log.exists() and log.stat().st_size:
         raise StoreDamaged(f"{log} is there but {database} is missing")
+    if (directory / RESTORING).exists():
+        raise StoreDamaged(f"a restore into {directory} was interrupted; run it again")
     return False
 
 

@@ -36,7 +36,6 @@ from fastness.cluster.embedded.store.journal import link, superseded
 from fastness.cluster.embedded.store.migrations import migrate, require_known, version_of, write_meta
 
 REVISION_JUMP: Final = 1_000_000_000  # more writes than any cluster makes between a backup and its loss
-_COMING: Final = files.DATABASE + ".restoring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def restore(
             present = _remains(directory)
             if present and not force:
                 raise DirectoryNotEmpty(f"{directory} already has a store")
-            coming = directory / _COMING
+            coming = directory / files.RESTORING
             files.create_private(coming)
             try:
                 shutil.copyfile(backup, coming)
