@@ -1,13 +1,14 @@
 """JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths; compiled once, run for every row.
 
-Understood: `.field`, `['field']`, escaped dots (`.metadata.labels.app\\.io/name`), `.*`, `[*]`, `[2]`, `[-1]`, `[1:3]`, `[::2]`,
-unions (`['a','b']`, `[0,2]`), recursive descent (`..name`), and filters with one comparison or a test for existence
-(`[?(@.type=="Ready")]`). `@` and `$` both mean the value at hand.
+Understood: `.field`, `['field']`, escaped dots (`.labels.app\\.io/name`, `['app\\.io/name']`), `.*`, `[*]`, `[2]`, `[-1]`,
+`[1:3]`, `[::2]`, unions (`['a','b']`, `[0,2]`), recursive descent (`..name`), and filters with one comparison or a test for
+existence (`[?(@.type=="Ready")]`). `@` and `$` both mean the value at hand.
 
 * Compiling is total: a `JsonPath` or a `JsonPathError`. Length, nesting and the number of steps are bounded.
 * Running is total too: a path that does not fit the object (an index into a string, a comparison of different types) finds
   nothing, as a printer column shows nothing. Work is bounded by `MAX_VISITS` values, so that `..*..*` costs little.
 * A missing field finds nothing; a field that is null finds `None`.
+* Quotes are single and do not protect a dot: `['a.b']` means `.a.b`. That is what Kubernetes does, so it is what is done here.
 * Wildcards walk objects in the order of their keys, so that answers are stable.
 
 The tables of the embedded API (`cluster/embedded/tables`) are the main reader.
@@ -31,10 +32,11 @@ MAX_VISITS: Final = 20_000
 Step = Callable[[list[Any]], list[Any]]
 
 _FIELD: Final = re.compile(r"(?:\\.|[^\s.,\[\]$@{}\\])+", re.DOTALL)
-_KEY: Final = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_KEY: Final = re.compile(r"'((?:\\.|[^'\\])*)'", re.DOTALL)
 _SLICE: Final = re.compile(r"(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?)?)?")
 _COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
+_DOT: Final = re.compile(r"(?<!\\)\.")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -177,8 +179,7 @@ def _select_one(inner: str) -> tuple[str | None, Step]:
         return None, _children
     key = _KEY.fullmatch(inner)
     if key is not None:
-        name = _ESCAPE.sub(r"\1", key[1] if key[1] is not None else key[2])
-        return name, _pick(name)
+        return _quoted(key[1])
     match = _SLICE.fullmatch(inner)
     if match is None or not inner:
         raise _error("jsonpath-syntax", f"[{inner}] is neither an index, a slice, a quoted field nor a filter")
@@ -189,6 +190,21 @@ def _select_one(inner: str) -> tuple[str | None, Step]:
     if stride <= 0:
         raise _error("jsonpath-syntax", "the step of a slice must be positive")
     return None, _slice(int(start) if start else 0, int(stop) if stop else None, stride)
+
+
+def _quoted(text: str) -> tuple[str | None, Step]:
+    """Quotes protect brackets and blanks but not dots: `['a.b']` is `.a.b`, as in Kubernetes; a dot in a name is `\\.`."""
+    names = [_ESCAPE.sub(r"\1", part) for part in _DOT.split(text)]
+    if len(names) == 1:
+        return names[0], _pick(names[0])
+    steps = [_pick(name) for name in names]
+    return None, lambda values: _run_all(steps, values)
+
+
+def _run_all(steps: Sequence[Step], values: list[Any]) -> list[Any]:
+    for step in steps:
+        values = step(values)
+    return values
 
 
 def _pick(name: str) -> Step:

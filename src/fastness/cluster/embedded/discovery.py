@@ -176,7 +176,7 @@ def _aggregated_row(served: Served) -> JsonObject:
     kind = served.kind
     row: JsonObject = {
         "resource": kind.plural,
-        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "responseKind": _response_kind(kind, kind.group, kind.version, kind.kind),
         "scope": kind.scope.value,
         "singularResource": kind.singular,
         "verbs": sorted(kind.verbs),
@@ -188,12 +188,18 @@ def _aggregated_row(served: Served) -> JsonObject:
     nested = [
         {
             "subresource": found.name,
-            "responseKind": {"group": found.group, "version": found.version, "kind": found.kind},
+            "responseKind": _response_kind(kind, found.group, found.version, found.kind),
             "verbs": sorted(found.verbs),
         }
         for found in subresources_of(kind)
     ]
     return {**row, "subresources": nested} if nested else row
+
+
+def _response_kind(parent: Kind, group: str, version: str, name: str) -> JsonObject:
+    """A native kind of the listed group version leaves both empty, a custom kind writes them out: as real servers do."""
+    implied = parent.native and (group, version) == (parent.group, parent.version)
+    return {"group": "" if implied else group, "version": "" if implied else version, "kind": name}
 
 
 def _storage_hash(served: Served) -> str:

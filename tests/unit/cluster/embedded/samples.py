@@ -18,7 +18,8 @@ def native(group: str, plural: str) -> Kind:
     return Kind(
         group=found.group, version=found.version, kind=found.kind, plural=found.plural, singular=found.singular,
         scope=Scope.NAMESPACED if found.namespaced else Scope.CLUSTER, short_names=found.short_names,
-        categories=found.categories, verbs=found.verbs, native=True,
+        categories=found.categories, verbs=found.verbs, native=True, computed="list" not in found.verbs,
+        storage=("", "events") if plural == "events" else ("", ""),
         subresources=tuple(entry.name for entry in found.subresources),
         definition=definitions.definition_for(found.group, found.version, found.kind),
         description=f"{found.kind} of Kubernetes.",

@@ -187,6 +187,9 @@ def _check_column(column: Mapping[str, Any], at: str) -> Iterator[Cause]:
     if not path:
         yield _required(f"{at}.jsonPath")
         return
+    if not str(path).startswith("."):
+        yield _invalid(f"{at}.jsonPath", path, "must be a simple json path starting with .")
+        return
     try:
         compile_path(str(path))
     except FormatError as error:

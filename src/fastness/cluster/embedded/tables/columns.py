@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 import orjson
@@ -25,6 +26,8 @@ from fastness.model.kind import Column, Kind
 Cell = Callable[[Mapping[str, Any], datetime], Any]
 
 _MISSING: Final = object()
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LARGE_EXPONENT: Final = 6
 NULL_TEXT: Final = "<no value>"
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -70,21 +73,28 @@ def text_of(value: Any, _now: datetime | None = None) -> str:
         return _go_float(value)
     if isinstance(value, dict | list):
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode().translate(_HTML)
-    return str(value)
+    # A number beyond 64 bits is a float for an API server, however it was written.
+    return str(value) if INT64_MIN <= value <= INT64_MAX else _go_float(float(value))
 
 
 def _go_float(value: float) -> str:
-    """Shortest notation with an exponent from 1e21 on, where Python starts at 1e16."""
-    if math.isfinite(value) and 1e16 <= abs(value) < 1e21:
-        return str(int(value))
-    text = repr(value)
-    return text.removesuffix(".0")
+    """Shortest notation, with an exponent outside 1e-4 to 1e6: `1.5e+06`."""
+    if not math.isfinite(value):
+        return str(value)
+    sign, digits, scale = Decimal(repr(value)).normalize().as_tuple()
+    exponent = len(digits) + int(scale) - 1
+    if -4 <= exponent < LARGE_EXPONENT:
+        return repr(value).removesuffix(".0")
+    figures = "".join(map(str, digits))
+    fraction = f".{figures[1:]}" if len(figures) > 1 else ""
+    return f"{'-' if sign else ''}{figures[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
 def _integer(value: Any, _now: datetime) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if math.isfinite(value) else None
+    # What Go makes of a float that no 64-bit integer can hold.
+    return int(value) if INT64_MIN <= value <= INT64_MAX else INT64_MIN
 
 
 def _number(value: Any, _now: datetime) -> float | None:

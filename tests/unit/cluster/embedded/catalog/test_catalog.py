@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.cluster.embedded.samples import DEPLOYMENT, MACHINE, NOW, POD, crd
 
 from fastness.cluster.embedded.catalog import Catalog, Served, Source
 from fastness.cluster.errors import Forbidden, Invalid, NotFound
 from fastness.model.kind import Kind
 from fastness.model.registry import all_kinds
+from tests.unit.cluster.embedded.samples import DEPLOYMENT, MACHINE, NOW, POD, crd
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.cluster.embedded.samples import MACHINE, NOW, POD, crd
 
 from fastness.cluster.embedded.catalog import (
     Catalog,
@@ -16,6 +15,7 @@ from fastness.cluster.embedded.catalog import (
     default_crd,
     is_established,
 )
+from tests.unit.cluster.embedded.samples import MACHINE, NOW, POD, crd
 
 CATALOG = Catalog.build([MACHINE, POD])
 

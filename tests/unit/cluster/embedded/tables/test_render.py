@@ -1,0 +1,137 @@
+"""Tables of custom kinds, and what every table has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from fastness.cluster.embedded.accept import JSON
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.tables import (
+    Include,
+    ListMeta,
+    TableRequest,
+    partial_object,
+    render_table,
+    representation,
+)
+from fastness.cluster.errors import BadRequest
+from fastness.model.kind import Column
+from tests.unit.cluster.embedded.samples import MACHINE, NOW
+
+OBJECT: dict[str, Any] = {
+    "apiVersion": "fastness.dev/v1alpha1",
+    "kind": "Machine",
+    "metadata": {"name": "m1", "uid": "u", "creationTimestamp": "2026-03-01T11:55:00Z"},
+    "spec": {"pool": "worker"},
+    "status": {"ready": True},
+}
+
+
+def table(objects: list[Any], request: TableRequest | None = None, **options: Any) -> dict[str, Any]:
+    meta = ListMeta("42", "next", 7)
+    return render_table(Served(MACHINE), objects, request or TableRequest(), meta, NOW, **options)
+
+
+def cell(value: Any, kind: Any, path: str = ".spec.x") -> Any:
+    served = Served(replace(MACHINE, columns=(Column("X", path, kind),)))
+    obj = {"metadata": {"name": "m"}, "spec": {} if value is ... else {"x": value}}
+    rendered = render_table(served, [obj], TableRequest(), ListMeta(), NOW)
+    return rendered["rows"][0]["cells"][1]
+
+
+def test_a_table_has_columns_cells_and_metadata() -> None:
+    made = table([OBJECT])
+    assert (made["kind"], made["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    assert made["metadata"] == {"resourceVersion": "42", "continue": "next", "remainingItemCount": 7}
+    assert [(found["name"], found["type"], found["format"]) for found in made["columnDefinitions"]] == [
+        ("Name", "string", "name"), ("Pool", "string", ""), ("Ready", "boolean", ""), ("Age", "date", ""),
+    ]  # fmt: skip
+    assert made["rows"][0]["cells"] == ["m1", "worker", True, "5m"]
+
+
+def test_bytes_and_objects_give_the_same_table() -> None:
+    assert table([msgspec.json.encode(OBJECT)]) == table([OBJECT])
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_rows_carry_metadata_in_the_version_asked_for(version: str) -> None:
+    made = table([OBJECT], TableRequest(version))
+    assert made["apiVersion"] == f"meta.k8s.io/{version}"
+    assert made["rows"][0]["object"] == {
+        "kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": OBJECT["metadata"],
+    }  # fmt: skip
+
+
+def test_rows_carry_the_object_or_nothing_on_request() -> None:
+    assert table([OBJECT], TableRequest(include=Include.OBJECT))["rows"][0]["object"] == OBJECT
+    assert table([OBJECT], TableRequest(include=Include.NONE))["rows"][0]["object"] is None
+
+
+def test_later_events_of_a_watch_have_no_column_definitions() -> None:
+    made = table([OBJECT], headers=False)
+    assert made["columnDefinitions"] == []
+    assert made["rows"]
+
+
+def test_an_empty_list_is_a_table_without_rows() -> None:
+    made = table([])
+    assert made["rows"] == []
+    assert len(made["columnDefinitions"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("string", ..., None), ("string", "a", "a"), ("string", "", ""), ("string", 5, "5"), ("string", True, "true"),
+        ("string", 0.5, "0.5"), ("string", 2.0, "2"), ("string", 1e20, "1e+20"), ("string", 10**20, "1e+20"),
+        ("string", 1234567.5, "1.2345675e+06"), ("string", 123456.5, "123456.5"), ("string", -0.00001234, "-1.234e-05"),
+        ("string", 0.0001, "0.0001"), ("integer", 1e20, -(2**63)),
+        ("string", {"b": 1, "a": [1, "<"]}, '{"a":[1,"\\u003c"],"b":1}'), ("string", ["x"], '["x"]'),
+        ("string", None, "<no value>"),
+        ("integer", ..., None), ("integer", 7, 7), ("integer", 7.9, 7), ("integer", "7", None), ("integer", True, None),
+        ("number", 1.5, 1.5), ("number", 2, 2), ("number", "1", None),
+        ("boolean", False, False), ("boolean", "true", None),
+        ("date", "2026-03-01T11:58:00Z", "2m"), ("date", "never", "<invalid>"), ("date", 5, None), ("date", ..., None),
+    ],
+)  # fmt: skip
+def test_cells_follow_the_rules_of_printer_columns(kind: str, value: Any, shown: Any) -> None:
+    found = cell(value, kind)
+    assert found == shown
+    assert type(found) is type(shown) or isinstance(shown, int | float)
+
+
+def test_the_first_of_several_values_is_shown() -> None:
+    assert cell([{"n": "a"}, {"n": "b"}], "string", ".spec.x[*].n") == "a"
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table"),
+        ("application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "PartialObjectMetadataList"),
+        ("application/json", ""),
+    ],
+)
+def test_representation_follows_the_accept_header(accept: str, kind: str) -> None:
+    media = representation(accept)
+    assert media is not None
+    assert media.as_kind == kind
+
+
+def test_a_table_is_requested_by_its_media_type() -> None:
+    media = representation("application/json;as=Table;v=v1beta1;g=meta.k8s.io")
+    assert media is not None
+    assert TableRequest.of(media, "Object") == TableRequest("v1beta1", Include.OBJECT)
+    assert TableRequest.of(JSON) is None
+    with pytest.raises(BadRequest, match="includeObject"):
+        TableRequest.of(media, "Everything")
+
+
+def test_partial_object_is_metadata_only() -> None:
+    assert partial_object(OBJECT) == {
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": OBJECT["metadata"],
+    }  # fmt: skip
