@@ -1,7 +1,7 @@
 """MachineOSConfig: the operating system image that is built for a pool.
 
-There is one per pool and it has the pool's name. Objects that were accepted under another name before that rule keep working,
-so an update is only held to the rule if the old object obeyed it.
+There is one per pool and it has the pool's name. Objects that were accepted under another name before that rule keep working:
+an update is held to the rule only if it changes the pool.
 """
 
 from __future__ import annotations
@@ -87,10 +87,14 @@ MACHINE_OS_CONFIG = Kind(
     schema=s.with_rules(
         s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)),
         s.rule(
-            "self.metadata.name == self.spec.machineConfigPool.name || "
-            "oldSelf.hasValue() && oldSelf.value().metadata.name != oldSelf.value().spec.machineConfigPool.name",
+            "oldSelf.hasValue() || self.metadata.name == self.spec.machineConfigPool.name",
             "the name must be that of the pool in spec.machineConfigPool.name",
             optionalOldSelf=True,
+        ),
+        s.rule(
+            "self.spec.machineConfigPool.name == oldSelf.spec.machineConfigPool.name || "
+            "self.metadata.name == self.spec.machineConfigPool.name",
+            "the name must be that of the pool in spec.machineConfigPool.name",
         ),
     ),
     subresources=("status",),
