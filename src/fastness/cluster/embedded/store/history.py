@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
@@ -54,8 +53,10 @@ class Channel:
         return self._removed + len(self._entries)
 
     def append(self, entry: LogEntry) -> None:
-        """Add the newest entry."""
+        """Add the newest entry and wake those who wait for it."""
         self._entries.append(entry)
+        if self.waiting:
+            self.wake()
 
     def drop_oldest(self) -> None:
         """Forget the oldest entry; the list is moved only once in a while, so a drop costs constant time."""
@@ -164,18 +165,18 @@ class History:
     def __len__(self) -> int:
         return len(self._order)
 
-    def publish(self, entries: Iterable[LogEntry], at: float) -> None:
-        """Append entries that became visible at a time and wake their watchers."""
-        touched: set[Channel] = set()
-        for entry in entries:
-            touched.update(self._append(entry, at))
-        for channel in touched:
-            if channel.waiting:
-                channel.wake()
-
-    def load(self, entry: LogEntry, at: float) -> None:
-        """Append an entry of an earlier run."""
-        self._append(entry, at)
+    def publish(self, entry: LogEntry, at: float) -> None:
+        """Append an entry and wake its watchers, who look when the whole batch of this turn of the loop is there."""
+        group, plural, namespace, _ = entry.record.key
+        wide = self._channel((group, plural, ""))
+        wide.append(entry)
+        narrow = None
+        if namespace:
+            narrow = self._channel((group, plural, namespace))
+            narrow.append(entry)
+        self._order.append((entry, at, wide, narrow))
+        self.bytes += _cost(entry)
+        self.revision = entry.revision
 
     def trim(self, now: float, *, keep: int | None = None) -> list[LogEntry]:
         """Drop the oldest entries until the bounds hold (or at most `keep` are left); the dropped, oldest first."""
@@ -228,19 +229,6 @@ class History:
         self.closed = True
         for channel in self._channels.values():
             channel.wake()
-
-    def _append(self, entry: LogEntry, at: float) -> tuple[Channel, ...]:
-        key = entry.record.key
-        wide = self._channel((key.group, key.plural, ""))
-        wide.append(entry)
-        narrow = None
-        if key.namespace:
-            narrow = self._channel(key[:3])
-            narrow.append(entry)
-        self._order.append((entry, at, wide, narrow))
-        self.bytes += _cost(entry)
-        self.revision = entry.revision
-        return (wide,) if narrow is None else (wide, narrow)
 
     def _channel(self, name: ChannelName) -> Channel:
         channel = self._channels.get(name)

@@ -23,6 +23,7 @@ from fastness.cluster.port import EventType
 
 DELETED: Final = 1
 SEALED: Final = 2
+_HEAD: Final = "%d\0%d\0%s\0%s\0%s\0%s\0%d\0%d\0%d"
 
 
 class Row(NamedTuple):
@@ -55,7 +56,7 @@ class Replayed:
 
 def checksum(row: tuple[int, int, str, str, str, str, int, int, int], body: bytes) -> int:
     """The CRC-32 over all columns but itself; raises ValueError for a name that is not Unicode text."""
-    return crc32(body, crc32("\0".join(map(str, row)).encode()))
+    return crc32(body, crc32((_HEAD % row).encode()))
 
 
 def encode(entry: LogEntry, at: int, cipher: Cipher | None) -> Row:

@@ -72,7 +72,7 @@ class Store:
         self._present.load(state.records.values())
         self._history = History(settings, revision=revision, compacted=facts.compacted)
         for entry, at in state.log:
-            self._history.load(entry, at)
+            self._history.publish(entry, at)
         self._history.revision = revision
         self._writer = Writer(self._database, thread, settings, self._publish, point, revision)
         self._writer.doom(self._history.trim(0.0))  # the bounds may have shrunk; the age counts from the next write on
@@ -258,14 +258,14 @@ class Store:
         ]
 
     def _publish(self, entries: list[LogEntry]) -> None:
-        """Make a durable batch visible: state first, then the log, then the watchers."""
+        """Make a durable batch visible, to readers and to watchers."""
+        now = self._now()
         for entry in entries:
             if entry.type is EventType.DELETED:
                 self._present.remove(entry.record.key)
             else:
                 self._present.put(entry.record)
-        now = self._now()
-        self._history.publish(entries, now)
+            self._history.publish(entry, now)
         self._writer.doom(self._history.trim(now))
 
     def _now(self) -> float:

@@ -41,7 +41,9 @@ class _Write:
         self.entries = entries
         self.rows = rows
         self.answer = answer
-        self.size = sum(len(row.body) for row in rows) + _ROW_COST * len(rows)
+        self.size = _ROW_COST * len(rows)
+        for row in rows:
+            self.size += len(row.body)
 
 
 class Writer:

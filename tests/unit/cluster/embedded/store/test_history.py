@@ -23,6 +23,11 @@ def history(**bounds: int) -> History:
     return History(StoreSettings(**bounds), revision=1, compacted=1)  # type: ignore[arg-type]
 
 
+def publish(log: History, entries: list[LogEntry], at: float) -> None:
+    for one in entries:
+        log.publish(one, at)
+
+
 @given(count=st.integers(0, 400), drops=st.integers(0, 400), limit=st.integers(1, 50))
 def test_a_channel_keeps_positions_while_its_beginning_goes(count: int, drops: int, limit: int) -> None:
     channel = Channel(("g", "p", ""))
@@ -51,27 +56,27 @@ def test_a_channel_holds_little_more_than_what_is_alive(count: int) -> None:
 
 def test_trimming_returns_what_it_dropped_oldest_first() -> None:
     log = history(log_entries=2)
-    log.publish([entry(2), entry(3), entry(4), entry(5)], at=0.0)
+    publish(log, [entry(2), entry(3), entry(4), entry(5)], at=0.0)
     assert [one.revision for one in log.trim(0.0)] == [2, 3]
     assert (log.compacted, len(log), log.revision) == (3, 2, 5)
 
 
 def test_age_counts_from_publication() -> None:
     log = history(log_seconds=10)
-    log.publish([entry(2)], at=100.0)
-    log.publish([entry(3)], at=105.0)
+    publish(log, [entry(2)], at=100.0)
+    publish(log, [entry(3)], at=105.0)
     assert log.trim(110.0) == []
     assert [one.revision for one in log.trim(110.5)] == [2]
 
 
 def test_bytes_count_what_only_the_log_keeps_alive() -> None:
     log = history()
-    log.publish([entry(2)], at=0.0)
+    publish(log, [entry(2)], at=0.0)
     assert log.bytes == ENTRY_COST
-    log.publish([entry(3, previous=b"x" * 1000)], at=0.0)
+    publish(log, [entry(3, previous=b"x" * 1000)], at=0.0)
     assert log.bytes == 2 * ENTRY_COST + 1000
     last = Record(Key("g", "p", "n", "a"), 4, 2, b"y" * 50)
-    log.publish([LogEntry(EventType.DELETED, last, Record(last.key, 3, 2, b"z" * 7))], at=0.0)
+    publish(log, [LogEntry(EventType.DELETED, last, Record(last.key, 3, 2, b"z" * 7))], at=0.0)
     assert log.bytes == 3 * ENTRY_COST + 1000 + 57
     log.trim(0.0, keep=0)
     assert log.bytes == 0
@@ -79,7 +84,7 @@ def test_bytes_count_what_only_the_log_keeps_alive() -> None:
 
 def test_revisions_outside_the_log_are_refused() -> None:
     log = history(log_entries=1)
-    log.publish([entry(2), entry(3)], at=0.0)
+    publish(log, [entry(2), entry(3)], at=0.0)
     log.trim(0.0)
     with pytest.raises(Compacted):
         log.check(1)
@@ -94,7 +99,7 @@ def test_undo_gives_the_oldest_record_since_the_revision() -> None:
     first = entry(2)
     second = LogEntry(EventType.MODIFIED, Record(first.record.key, 3, 2, b"2"), first.record)
     third = LogEntry(EventType.DELETED, Record(first.record.key, 4, 2, b"3"), second.record)
-    log.publish([first, second, third], at=0.0)
+    publish(log, [first, second, third], at=0.0)
     key = first.record.key
     assert log.undo("g", "p", "", 1) == {key: None}
     assert log.undo("g", "p", "n", 2) == {key: first.record}
@@ -105,6 +110,6 @@ def test_undo_gives_the_oldest_record_since_the_revision() -> None:
 
 def test_a_cluster_scoped_change_has_one_channel() -> None:
     log = history()
-    log.publish([entry(2, namespace="")], at=0.0)
+    publish(log, [entry(2, namespace="")], at=0.0)
     assert list(log._channels) == [("g", "p", "")]
     assert len(log.subscribe("g", "p", "", 1).take()) == 1
