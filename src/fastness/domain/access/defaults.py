@@ -1,7 +1,7 @@
 """The roles and bindings that every new cluster has.
 
 Kubernetes' own default roles are data, recorded from a real API server (`model/kubernetes`), so that `kubectl auth can-i` answers
-here as it does there. This module makes the objects of the first start out of them: `bootstrap_objects` is what the embedded API
+here as it does there. This module makes the objects of the first start out of them: `default_objects` is what the embedded API
 writes when they are missing.
 
 * `system:node` is not bound: nodes get their permissions from the node authorizer (`node.py`).
@@ -17,16 +17,21 @@ from typing import Any, Final
 from fastness.domain.access.policy import RBAC_GROUP
 from fastness.domain.access.rules import rules_of, uncovered
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.definitions import default_roles
 from fastness.model.objects import annotations_of, object_name
 
 AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
-BOOTSTRAP_LABEL: Final = "kubernetes.io/bootstrapping"
 _KINDS: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
 
 
+def default_objects() -> list[JsonObject]:
+    """Kubernetes' own roles and bindings, ready to be created."""
+    return bootstrap_objects(default_roles())
+
+
 def bootstrap_objects(recorded: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
-    """The objects to create in an empty cluster, out of recorded ones: no server fields, aggregated rules left out."""
+    """The objects to create in an empty cluster, out of recorded ones: without what a server fills in."""
     return [_clean(obj) for obj in recorded if obj.get("kind") in _KINDS]
 
 
@@ -51,9 +56,7 @@ def _clean(obj: Mapping[str, Any]) -> JsonObject:
     meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVER_FIELDS}
     cleaned: JsonObject = {"apiVersion": f"{RBAC_GROUP}/v1", "kind": obj["kind"], "metadata": meta}
     cleaned.update({key: obj[key] for key in ("aggregationRule", "rules", "roleRef", "subjects") if obj.get(key)})
-    if cleaned.get("aggregationRule"):
-        cleaned["rules"] = []
-    elif obj["kind"] in ("Role", "ClusterRole"):
+    if obj["kind"] in ("Role", "ClusterRole"):
         cleaned.setdefault("rules", [])
     if obj["kind"] == "ClusterRoleBinding" and object_name(obj).name == "system:node":
         cleaned.pop("subjects", None)
