@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.domain import trustmodel
 from fastness.formats.patch.merge import apply_merge_patch
-from fastness.model.fastness_dev.cluster import ConfidentialCluster, Mode, TrustModel
+from fastness.model.fastness_dev.cluster import MODES, TRUST_MODELS, ConfidentialCluster
 from fastness.model.fastness_dev.join_ticket import JoinTicket
 from fastness.model.fastness_dev.verdict import Verdict
 from fastness.model.kind import JsonObject
@@ -160,17 +161,19 @@ def test_pool_shows_selectors_and_budget() -> None:
     assert [source.name for source in pool.spec.configuration.source] == ["00-worker"]
 
 
-def test_pools_have_the_trust_model_that_the_cluster_says() -> None:
-    cluster = view(RAW[ConfidentialCluster], ConfidentialCluster)
-    assert cluster.spec.attestation.extra_roots[0].used_for == "tpm"
-    assert cluster.trust_model("infra") is TrustModel.NONE
-    assert cluster.trust_model("unlisted") is TrustModel.CONFIDENTIAL_CLUSTER
-    assert (
-        view({"spec": {"mode": "Audit"}}, ConfidentialCluster).trust_model("worker") is TrustModel.CONFIDENTIAL_CLUSTER
-    )
-    disabled = view({"spec": {}}, ConfidentialCluster)
-    assert disabled.spec.mode is Mode.DISABLED
-    assert disabled.trust_model("worker") is TrustModel.NONE
+def test_cluster_shows_its_mode_pools_and_roots() -> None:
+    spec = view(RAW[ConfidentialCluster], ConfidentialCluster).spec
+    assert (spec.mode, spec.simulated, spec.join.approval) == ("Enforce", True, "Manual")
+    assert [(pool.name, pool.trust_model) for pool in spec.pools] == [
+        ("worker", "ConfidentialCluster"), ("infra", "None"),
+    ]  # fmt: skip
+    assert spec.attestation.extra_roots[0].used_for == "tpm"
+    assert view({"spec": {}}, ConfidentialCluster).spec.attestation.challenge_lifetime == "60s"
+
+
+def test_schema_and_decisions_know_the_same_modes_and_trust_models() -> None:
+    assert set(trustmodel.Mode) == set(MODES)
+    assert set(trustmodel.TrustModel) == set(TRUST_MODELS)
 
 
 def test_ticket_verdict_and_machine_show_their_identities() -> None:

@@ -6,8 +6,7 @@ confirmation that admission checks (`domain/admission`); `simulated` can never c
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,20 +20,8 @@ CONFIRM_LOWER = "fastness.dev/confirm-lower"
 CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Degraded")
 
 
-class Mode(StrEnum):
-    """Whether attestation is demanded."""
-
-    DISABLED = "Disabled"
-    AUDIT = "Audit"
-    ENFORCE = "Enforce"
-
-
-class TrustModel(StrEnum):
-    """What the nodes of a pool are, and so what they must prove."""
-
-    CONFIDENTIAL_CLUSTER = "ConfidentialCluster"
-    CONTAINERS_HOST = "ContainersHost"
-    NONE = "None"
+MODES = ("Disabled", "Audit", "Enforce")
+TRUST_MODELS = ("ConfidentialCluster", "ContainersHost", "None")
 
 
 _POOLS = s.list_map(
@@ -42,7 +29,7 @@ _POOLS = s.list_map(
         {
             "name": s.object_name("Name of the MachineConfigPool.", minLength=1),
             "trustModel": s.enum(
-                *TrustModel,
+                *TRUST_MODELS,
                 description="ConfidentialCluster: each node is a measured confidential VM. ContainersHost: nodes are "
                 "untrusted hosts of pod VMs. None: ordinary nodes.",
             ),
@@ -132,7 +119,7 @@ _JOIN = s.obj(
 _SPEC = s.obj(
     {
         "mode": s.enum(
-            *Mode,
+            *MODES,
             default="Disabled",
             description="Disabled: attestation is not asked for. Audit: it is asked for and recorded, but a valid ticket is "
             "enough. Enforce: nothing is released without it.",
@@ -189,7 +176,7 @@ class PoolTrust(View):
     """The trust model of one pool."""
 
     name: str
-    trust_model: TrustModel
+    trust_model: Literal["ConfidentialCluster", "ContainersHost", "None"]
 
 
 class Delivery(View):
@@ -230,7 +217,7 @@ class Join(View):
 class ConfidentialClusterSpec(View):
     """How strict the cluster is."""
 
-    mode: Mode = Mode.DISABLED
+    mode: Literal["Disabled", "Audit", "Enforce"] = "Disabled"
     simulated: bool = False
     pools: tuple[PoolTrust, ...] = ()
     delivery: Delivery = Delivery()
@@ -250,18 +237,11 @@ class ConfidentialClusterStatus(View):
 
 
 class ConfidentialCluster(View):
-    """The singleton as decisions see it."""
+    """The singleton as decisions see it; `domain.trustmodel` says what it means for a pool."""
 
     metadata: Metadata = Metadata()
     spec: ConfidentialClusterSpec = ConfidentialClusterSpec()
     status: ConfidentialClusterStatus = ConfidentialClusterStatus()
-
-    def trust_model(self, pool: str) -> TrustModel:
-        """How a pool is trusted; one that is not listed is confidential as soon as attestation is asked for."""
-        listed = next((entry.trust_model for entry in self.spec.pools if entry.name == pool), None)
-        if listed is not None:
-            return listed
-        return TrustModel.NONE if self.spec.mode is Mode.DISABLED else TrustModel.CONFIDENTIAL_CLUSTER
 
 
 KINDS = (CONFIDENTIAL_CLUSTER,)
