@@ -1,7 +1,8 @@
 """Kubernetes quantities (`100m`, `1.5Gi`, `12e6`) and the int-or-percent of budgets (`2`, `"25%"`).
 
 A quantity is a number of billionths, exactly, and the notation it came in. Smaller amounts round away from zero to one
-billionth, larger ones stop at 2^63-1: Kubernetes' rules, which make every operation here exact integer arithmetic.
+billionth, binary ones stop at 2^63-1: Kubernetes' rules, which make every operation here exact integer arithmetic.
+A suffix without digits is zero, as in Kubernetes.
 
 - Canonical form: no fraction, the largest suffix that allows that (`1.5Gi` is `1536Mi`, `0.5` is `500m`).
 - A binary amount that is small or not whole is written in decimal notation, because the binary suffixes have no fractions.
@@ -19,7 +20,7 @@ Notation = Literal["decimal", "binary", "exponent"]
 _NANO: Final = 10**9
 _MAX_NANOS: Final = (2**63 - 1) * _NANO
 _MAX_CHARS: Final = 64
-_MAX_EXPONENT: Final = 60
+_MAX_EXPONENT: Final = 300
 _SHAPE: Final = re.compile(
     r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:(n|u|m|k|M|G|T|P|E)|(Ki|Mi|Gi|Ti|Pi|Ei)|[eE]([+-]?[0-9]{1,10}))?\Z", re.ASCII
 )
@@ -49,17 +50,17 @@ class Quantity:
 
 def parse_quantity(text: str, path: str = "") -> Quantity:
     """Read a quantity; raises `QuantityError`."""
-    match = _SHAPE.match(text) if len(text) <= _MAX_CHARS else None
-    if match is None or not (match[2] or match[3]):
+    match = _SHAPE.match(text) if 0 < len(text) <= _MAX_CHARS else None
+    if match is None or abs(int(match[6] or 0)) > _MAX_EXPONENT:
         raise QuantityError("quantity-syntax", f"{text[:_MAX_CHARS]!r} is not a quantity", path, _HINT)
     sign, whole, fraction, decimal, binary, exponent = match.groups()
-    digits = int((whole or "") + (fraction or ""))
-    scale = _DECIMAL[decimal or ""] if exponent is None else max(-_MAX_EXPONENT, min(int(exponent), _MAX_EXPONENT))
-    power = scale - len(fraction or "") + 9
+    digits = int(whole + (fraction or "") or "0")
+    power = (_DECIMAL[decimal or ""] if exponent is None else int(exponent)) - len(fraction or "") + 9
     nanos = digits * 1024 ** _BINARY[binary or ""]
     # Rounding is away from zero, and before the sign, so that -0.1n is -1n.
     nanos = nanos * 10**power if power >= 0 else -(-nanos // 10**-power)
-    nanos = min(nanos, _MAX_NANOS)
+    if binary:
+        nanos = min(nanos, _MAX_NANOS)
     notation: Notation = "binary" if binary else "exponent" if exponent is not None else "decimal"
     return Quantity(-nanos if sign == "-" else nanos, notation)
 
@@ -92,7 +93,7 @@ def _decimal_text(nanos: int, as_exponent: bool) -> str:
     if nanos == 0:
         return "0"
     exponent = -9
-    while nanos % 1000 == 0 and exponent < _DECIMAL["E"]:
+    while nanos % 1000 == 0 and (as_exponent or exponent < _DECIMAL["E"]):
         nanos //= 1000
         exponent += 3
     if as_exponent:

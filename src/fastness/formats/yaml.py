@@ -150,7 +150,7 @@ class _Builder:
     def _key(self, frame: _Frame, value: Any, line: int) -> None:
         name = key_text(value)
         if name is None:
-            raise _error("yaml-key", "a key must not be null", line, "quote the key")
+            raise _error("yaml-key", "a key must not be null or a huge number", line, "quote the key")
         if name in frame.value:
             raise _error("yaml-duplicate-key", f"the key {name!r} stands twice", line, _DUPLICATE_HINT)
         frame.key = name

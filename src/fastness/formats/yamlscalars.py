@@ -36,7 +36,7 @@ def resolve(text: str) -> Scalar:
         return _CONSTANTS[text]
     if text[0] not in _NUMBER_START:
         return text
-    plain = text.replace("_", "") if text[0] != "." else text
+    plain = text.replace("_", "")
     integer = _integer(plain)
     if integer is not None:
         return integer
@@ -51,7 +51,8 @@ def key_text(value: Scalar) -> str | None:
         return "true" if value else "false"
     if isinstance(value, str):
         return value
-    return None if value is None else str(value)
+    # A number too large for an integer would lose digits on the way to a name.
+    return None if value is None or (isinstance(value, float) and abs(value) >= 2**63) else str(value)
 
 
 def _integer(plain: str) -> int | float | None:

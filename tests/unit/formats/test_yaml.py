@@ -126,6 +126,7 @@ def test_merge_keys_fill_in_what_is_not_written_out() -> None:
         ("? [a]\n: b", "yaml-key", 1),
         ("a: &x [1]\n*x : b", "yaml-key", 2),
         ("~: b", "yaml-key", 1),
+        ("18446744073709551616: b", "yaml-key", 1),
         ("<<: 3", "yaml-merge", 1),
         ("<<: [{a: 1}, 2]", "yaml-merge", 1),
     ],

@@ -54,24 +54,26 @@ def apply_strategic_patch(target: dict[str, Any], patch: Any, rules: MergeRules)
 
 
 def _merge_objects(target: dict[str, Any], patch: dict[str, Any], rules: MergeRules, path: Path) -> dict[str, Any]:
-    directive = patch.get(_PATCH)
-    if _PATCH in patch and directive != "merge":
+    if _PATCH in patch:
+        directive = patch[_PATCH]
         if directive == "replace":
-            return {name: value for name, value in patch.items() if name != _PATCH}
+            return {name: _new(value) for name, value in patch.items() if name != _PATCH}
         if directive == "delete":
             return {}
         raise MalformedPatch("patch-directive", f"unknown $patch directive {directive!r}", _text(path), _HINT)
     result = _retained(target, patch, path)
     ordered = _merge_ordered_lists(result, patch, rules, path)
     for name, value in patch.items():
-        if name in (_PATCH, _RETAIN_KEYS) or name.startswith(_SET_ORDER) or name in ordered:
+        if _is_directive(name) or name in ordered:
             continue
-        if name.startswith(_DELETE_FROM):
-            _delete_values(result, name.removeprefix(_DELETE_FROM), value, path)
-        elif value is None:
+        if value is None:
             result.pop(name, None)
         else:
             _merge_member(result, name, value, rules, path)
+    # Removals come last, so that the outcome does not depend on the order of members: what is also added goes.
+    for name, value in patch.items():
+        if name.startswith(_DELETE_FROM):
+            _delete_values(result, name.removeprefix(_DELETE_FROM), value, path)
     return result
 
 
@@ -85,8 +87,7 @@ def _retained(target: dict[str, Any], patch: dict[str, Any], path: Path) -> dict
         raise MalformedPatch("patch-retain-keys", "must be a list of member names", place, _HINT)
     keep = set(names)
     for name, value in patch.items():
-        special = name in (_PATCH, _RETAIN_KEYS) or name.startswith((_DELETE_FROM, _SET_ORDER))
-        if not special and value is not None and name not in keep:
+        if not _is_directive(name) and value is not None and name not in keep:
             raise MalformedPatch("patch-retain-keys", f"the patch sets {name!r}, which is not retained", place, _HINT)
     return {name: value for name, value in target.items() if name in keep}
 
@@ -166,8 +167,6 @@ def _merge_ordered_lists(result: dict[str, Any], patch: dict[str, Any], rules: M
         _check_order(new or [], order, rule.merge_key, here)
         if old is None and new is None:
             continue
-        if f"{_DELETE_FROM}{name}" in patch and old is not None:
-            old = _without(old, patch[f"{_DELETE_FROM}{name}"], here)
         merged = _merge_lists(old, new, rules, here) if old is not None and new is not None else _new(old or new or [])
         result[name] = interleave(merged, order, old or [], rule.merge_key, here)
         done.add(name)
@@ -190,17 +189,13 @@ def _check_order(new: list[Any], order: list[Any], key: str | None, path: Path) 
 
 
 def _delete_values(result: dict[str, Any], name: str, values: Any, path: Path) -> None:
-    if isinstance(result.get(name), list):
-        result[name] = _without(result[name], values, (*path, name))
-    elif not isinstance(values, list):
-        raise MalformedPatch("patch-primitive-list", "must be a list of values", _text((*path, name)), _HINT)
-
-
-def _without(old: list[Any], values: Any, path: Path) -> list[Any]:
+    here = (*path, name)
     if not isinstance(values, list):
-        raise MalformedPatch("patch-primitive-list", "must be a list of values", _text(path), _HINT)
-    gone = {element_key(value, None, path) for value in values}
-    return [value for value in old if element_key(value, None, path) not in gone]
+        raise MalformedPatch("patch-primitive-list", "must be a list of values", _text(here), _HINT)
+    old = result.get(name)
+    if isinstance(old, list):
+        gone = {element_key(value, None, here) for value in values}
+        result[name] = [value for value in old if element_key(value, None, here) not in gone]
 
 
 def _list_key(old: list[Any], new: list[Any], rule: MergeRule, path: Path) -> str | None:

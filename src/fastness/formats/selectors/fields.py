@@ -59,7 +59,9 @@ def parse_field_selector(text: str) -> FieldSelector:
     parts = sorted(part for part in _split_terms(text) if part)
     if len(parts) > MAX_REQUIREMENTS:
         raise too_many()
-    return FieldSelector(tuple(_field_term(part) for part in parts))
+    terms = (_field_term(part) for part in parts)
+    # A bare '=' compares nothing with nothing; Kubernetes drops it.
+    return FieldSelector(tuple(term for term in terms if term.field or term.value))
 
 
 def _split_terms(text: str) -> list[str]:

@@ -181,7 +181,8 @@ def _naive(document: Any, patch: list[dict[str, Any]]) -> Any:
     document = {"root": deepcopy(document)}
 
     def locate(pointer: str) -> tuple[Any, Any]:
-        parent, key = document, "root"
+        parent: Any = document
+        key: Any = "root"
         for token in pointer.split("/")[1:]:
             parent = parent[key]
             key = len(parent) if token == "-" else int(token) if isinstance(parent, list) else token

@@ -108,7 +108,6 @@ def test_a_list_is_replaced_by_directive() -> None:
 def test_an_object_is_replaced_or_emptied_by_directive() -> None:
     assert _spec({"m": {"a": 1}}, {"m": {"$patch": "replace", "b": 2}}) == {"m": {"b": 2}}
     assert _spec({"m": {"a": 1}}, {"m": {"$patch": "delete"}}) == {"m": {}}
-    assert _spec({"m": {"a": 1}}, {"m": {"$patch": "merge", "b": 2}}) == {"m": {"a": 1, "b": 2}}
     assert _spec({}, {"m": {"$patch": "delete"}}) == {}
 
 
@@ -134,6 +133,12 @@ def test_sets_of_plain_values_merge_and_shrink() -> None:
     assert _spec({"finalizers": ["a", "b"]}, patch) == {"finalizers": ["c", "b"]}
 
 
+def test_a_value_that_is_both_added_and_removed_goes_whatever_the_order_of_members() -> None:
+    remove, add = {"$deleteFromPrimitiveList/finalizers": ["a"]}, {"finalizers": ["a"]}
+    for patch in ({**remove, **add}, {**add, **remove}):
+        assert _spec({"finalizers": ["a", "b"]}, patch) == {"finalizers": ["b"]}
+
+
 def test_a_change_of_type_takes_the_patch() -> None:
     assert _spec({"a": [1]}, {"a": {"b": 1}}) == {"a": {"b": 1}}
     assert _spec({"a": {"b": 1}}, {"a": 5}) == {"a": 5}
@@ -149,6 +154,7 @@ def test_directives_never_reach_the_object() -> None:
     [
         ({}, {"m": {"a": {"$patch": "frob"}}}, None),
         ({"m": {}}, {"m": {"$patch": "frob"}}, "patch-directive"),
+        ({"m": {}}, {"m": {"$patch": "merge", "b": 2}}, "patch-directive"),
         (_containers("a"), {"containers": [{"name": "a", "$patch": "frob"}]}, "patch-directive"),
         ({"s": {}}, {"s": {"$retainKeys": "x"}}, "patch-retain-keys"),
         ({"s": {}}, {"s": {"$retainKeys": ["a"], "b": 1}}, "patch-retain-keys"),
