@@ -1,0 +1,14 @@
+"""Informers: the list-and-watch dance, done once for everyone.
+
+`cache.py` is the state without I/O (objects, indexes, what a new list changes), `informer.py` keeps one cache in step with a
+cluster, `shared.py` gives one informer per resource and scope to all who ask and runs them.
+
+Controllers read caches and are told which objects changed; `controllers/engine` turns that into keys to reconcile.
+"""
+
+from fastness.cluster.informers.cache import Cache, Indexer, Key, key_of
+from fastness.cluster.informers.errors import InformerError
+from fastness.cluster.informers.informer import Handler, Informer
+from fastness.cluster.informers.shared import Informers
+
+__all__ = ["Cache", "Handler", "Indexer", "Informer", "InformerError", "Informers", "Key", "key_of"]

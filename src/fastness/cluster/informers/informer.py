@@ -1,0 +1,163 @@
+"""One informer: a cache that follows a cluster.
+
+The dance, so that nobody else has to know it:
+
+1. Watch with initial state; collect until `Synced`, then make the cache equal to it in one step (`Cache.replace`).
+2. Follow events. Bookmarks move the position, so that a quiet watch stays young.
+3. A watch that ended or failed goes on from the position. `Expired`, or a kind that is not served, means step 1 again.
+4. Failures wait longer each time, with jitter; an event that arrives resets the wait.
+
+Rules for handlers: they run in the informer's task, after the cache has changed, with (old, new); they are plain functions that
+must be quick, so there is no queue here that could grow. They say *that* an object changed, not how often: several changes may
+arrive as one, and after a break only the last is seen. A handler that raises is a defect and ends the informer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from fastness.cluster.backoff import Backoff
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import ApiError, Expired, NotFound
+from fastness.cluster.informers.cache import Cache, Change, Indexer, Key, Objects, key_of
+from fastness.cluster.port import EVERYWHERE, Cluster, Event, EventType, Scope
+from fastness.model.kind import JsonObject, Resource
+from fastness.observe.logs import logger
+from fastness.observe.metrics import RELISTS
+
+Handler = Callable[[JsonObject | None, JsonObject | None], None]
+BACKOFF = Backoff(first=0.2, most=30.0)
+_log = logger("informers")
+
+
+class Informer:
+    """The objects of one resource in one scope, kept up to date by `run`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resource: Resource,
+        scope: Scope = EVERYWHERE,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        indexers: Mapping[str, Indexer] | None = None,
+    ) -> None:
+        self.resource = resource
+        self.scope = scope
+        self._cluster = cluster
+        self._clock = clock
+        self._entropy = entropy
+        self._cache = Cache(indexers)
+        self._handlers: dict[object, Handler] = {}
+        self._synced = asyncio.Event()
+        self._position = ""
+        self._failures = 0
+
+    def get(self, namespace: str, name: str) -> JsonObject | None:
+        """One object as last seen, or None."""
+        return self._cache.get(Key(namespace, name))
+
+    def list(self, namespace: str = "") -> Objects:
+        """All objects as last seen, or those of a namespace, in order of namespace and name."""
+        return self._cache.list(namespace)
+
+    def by_index(self, name: str, value: str) -> Objects:
+        """The objects for which an index has this value; raises InformerError for an unknown index."""
+        return self._cache.by_index(name, value)
+
+    def add_index(self, name: str, indexer: Indexer) -> None:
+        """Keep an index from now on; raises InformerError when another one has the name."""
+        self._cache.add_index(name, indexer)
+
+    def subscribe(self, handler: Handler) -> Callable[[], None]:
+        """Tell a handler every change from now on, starting with what is there; the result ends it."""
+        token = object()
+        self._handlers[token] = handler
+        for obj in self._cache.list():
+            handler(None, obj)
+        return lambda: self._handlers.pop(token, None) and None
+
+    async def synced(self) -> None:
+        """Wait until the cache has held the state of the cluster once."""
+        await self._synced.wait()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the cache has held the state of the cluster once."""
+        return self._synced.is_set()
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        while True:
+            try:
+                await (self._follow() if self._position else self._begin())
+            except (Expired, NotFound) as error:
+                self._again(error)
+            except ApiError as error:
+                _log.warning("informer.interrupted", resource=self.resource.plural, reason=error.reason, error=error)
+            await self._pause()
+
+    def _again(self, error: ApiError) -> None:
+        """Forget the position: the next round starts from the present state."""
+        self._position = ""
+        RELISTS.inc(self.resource.plural)
+        _log.info("informer.relisted", resource=self.resource.plural, reason=error.reason, error=error)
+
+    async def _pause(self) -> None:
+        """Wait as long as the failures in a row ask for."""
+        delay = BACKOFF.delay(self._failures, self._entropy.fraction())
+        self._failures += 1
+        await self._clock.sleep(delay)
+
+    async def _begin(self) -> None:
+        """Take the present state, then follow."""
+        state: dict[Key, JsonObject] = {}
+        async with self._cluster.watch(self.resource, self.scope, initial=True) as events:
+            async for event in events:
+                if self._position:
+                    self._take(event)
+                elif event.synced:
+                    self._adopt(state, event.resource_version)
+                    state = {}
+                else:
+                    _collect(state, event)
+
+    async def _follow(self) -> None:
+        """Go on from the position."""
+        async with self._cluster.watch(self.resource, self.scope, since=self._position) as events:
+            async for event in events:
+                self._take(event)
+
+    def _adopt(self, state: Mapping[Key, JsonObject], position: str) -> None:
+        changes = self._cache.replace(state)
+        self._position = position
+        self._failures = 0
+        for change in changes:
+            self._announce(change)
+        self._synced.set()
+
+    def _take(self, event: Event) -> None:
+        """One event of a running watch."""
+        change: Change | None = None
+        if event.type is EventType.DELETED:
+            change = self._cache.remove(key_of(event.object))
+        elif event.type is not EventType.BOOKMARK:
+            change = self._cache.put(event.object)
+        self._position = event.resource_version
+        self._failures = 0
+        if change is not None:
+            self._announce(change)
+
+    def _announce(self, change: Change) -> None:
+        for handler in [*self._handlers.values()]:
+            handler(change.old, change.new)
+
+
+def _collect(state: dict[Key, JsonObject], event: Event) -> None:
+    """An event before the state is complete."""
+    if event.type is EventType.DELETED:
+        state.pop(key_of(event.object), None)
+    elif event.type is not EventType.BOOKMARK:
+        state[key_of(event.object)] = event.object

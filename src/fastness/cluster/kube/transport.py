@@ -1,0 +1,240 @@
+"""One HTTP client per API server: identity, time-outs, retries, and refusals as `ApiError`.
+
+- Requests carry the token of the moment and the impersonation headers; 401 makes us read the token's file again, once.
+- What may be sent twice is decided in `retry.py`. A write whose outcome is unknown ends in `Timeout`, one that never left in
+  `Unavailable`.
+- Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal.
+- Neither environment proxies nor redirects are followed: a credential goes to the server that the configuration names.
+
+`client.py` builds the calls, `watching.py` reads the streams.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import httpx
+import msgspec
+
+from fastness.cluster.backoff import Backoff
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import ApiError, Timeout, Unavailable, from_status
+from fastness.cluster.kube import retry
+from fastness.cluster.kube.connection import Connection
+from fastness.cluster.kube.retry import Safety
+from fastness.cluster.kube.tls import context_for
+from fastness.cluster.kube.tokens import Token
+
+TIMEOUT = httpx.Timeout(60.0, connect=10.0, pool=30.0)
+LIMITS = httpx.Limits(max_connections=512, max_keepalive_connections=32, keepalive_expiry=60.0)
+BACKOFF = Backoff(first=0.2, most=5.0)
+MAX_REFUSAL = 1024 * 1024
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Broken(Unavailable):
+    """A stream that had begun ended without an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, and how often it may be sent."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    media: str = "application/json"
+    safety: Safety = Safety.READ
+    patience: float | None = None
+
+
+def http_client(connection: Connection) -> httpx.AsyncClient:
+    """A client with a connection pool for this server; raises BadConfig."""
+    transport = httpx.AsyncHTTPTransport(
+        verify=context_for(connection), limits=LIMITS, socket_options=_keepalive(), trust_env=False
+    )
+    return httpx.AsyncClient(base_url=connection.server, transport=transport, timeout=TIMEOUT, trust_env=False)
+
+
+def _keepalive() -> list[tuple[int, int, int]]:
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        probes = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
+        options += [(socket.IPPROTO_TCP, name, value) for name, value in probes]
+    return options
+
+
+class Transport:
+    """Sends calls to one API server."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        http: httpx.AsyncClient | None = None,
+        read: Callable[[Path], bytes] = Path.read_bytes,
+    ) -> None:
+        self._http = http or http_client(connection)
+        self._clock = clock
+        self._entropy = entropy
+        self._token = Token(connection.token, connection.token_file, clock, read)
+        self._headers = [
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity"),  # the network is near, compression costs both sides more than it saves
+            ("User-Agent", "fastness"),
+            *connection.impersonation.headers(),
+        ]
+        self._extensions = {"sni_hostname": connection.server_name} if connection.server_name else {}
+
+    async def close(self) -> None:
+        """Close all connections; open streams end."""
+        await self._http.aclose()
+
+    async def send(self, call: Call) -> bytes:
+        """The body of the answer; raises ApiError."""
+        async with self._answered(call, stream=False) as response:
+            return response.content
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Chunks of the answer as they come; raises ApiError, and Broken when the stream does."""
+        async with self._answered(call, stream=True) as response, aclosing(_chunks(response)) as chunks:
+            yield chunks
+
+    async def pause(self, attempt: int) -> None:
+        """Wait as long as this many failures in a row ask for."""
+        await self._clock.sleep(BACKOFF.delay(attempt, self._entropy.fraction()))
+
+    @asynccontextmanager
+    async def _answered(self, call: Call, *, stream: bool) -> AsyncIterator[httpx.Response]:
+        """An answer of success, after as many attempts as the call allows."""
+        renewed = False
+        attempt = 0
+        while True:
+            attempt += 1
+            backoff = BACKOFF.delay(attempt - 1, self._entropy.fraction())
+            try:
+                response = await self._http.send(self._request(call), stream=stream)
+            except httpx.TransportError as error:
+                if attempt >= retry.ATTEMPTS or not _may_repeat(error, call.safety):
+                    _give_up(error, call)
+                await self._clock.sleep(backoff)
+                continue
+            if response.is_success:
+                break
+            refusal = await _refusal(response)
+            if response.status_code == 401 and not renewed and self._token.renewed():
+                renewed, attempt = True, attempt - 1
+                continue
+            asked = retry.seconds(response.headers.get("retry-after"))
+            pause = retry.pause_after(response.status_code, asked, call.safety, backoff)
+            if pause is None or attempt >= retry.ATTEMPTS:
+                raise refusal
+            await self._clock.sleep(pause)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    def _request(self, call: Call) -> httpx.Request:
+        headers = list(self._headers)
+        if token := self._token.current():
+            headers.append(("Authorization", f"Bearer {token.reveal()}"))
+        if call.content is not None:
+            headers.append(("Content-Type", call.media))
+        timeout = TIMEOUT if call.patience is None else httpx.Timeout(call.patience, connect=TIMEOUT.connect, pool=30.0)
+        return self._http.build_request(
+            call.method, call.path, params=dict(call.params), content=call.content, headers=headers,
+            timeout=timeout, extensions=self._extensions,
+        )  # fmt: skip
+
+
+async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    try:
+        async for chunk in response.aiter_raw():
+            yield chunk
+    except (httpx.TransportError, httpx.StreamError) as error:
+        raise Broken(f"the stream broke: {_words(error)}") from error
+
+
+def _may_repeat(error: httpx.TransportError, safety: Safety) -> bool:
+    if _certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
+        return False
+    return safety is Safety.READ or isinstance(error, _NEVER_SENT)
+
+
+def _give_up(error: httpx.TransportError, call: Call) -> NoReturn:
+    distrust = _certificate_problem(error)
+    if distrust is not None:
+        raise Unavailable(f"the server's certificate is not trusted: {distrust.verify_message}") from error
+    if call.safety is Safety.READ or isinstance(error, _NEVER_SENT):
+        raise Unavailable(f"the API server cannot be reached: {_words(error)}") from error
+    raise Timeout(f"{call.method} {call.path}: no answer, the outcome is unknown: {_words(error)}") from error
+
+
+def _certificate_problem(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def _words(error: Exception) -> str:
+    """httpx leaves many messages empty: the type says it then."""
+    return str(error) or type(error).__name__
+
+
+class _Details(msgspec.Struct):
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    causes: list[dict[str, str]] | None = None
+    retryAfterSeconds: int | None = None  # noqa: N815  # the API's spelling
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+async def _refusal(response: httpx.Response) -> ApiError:
+    """The error that an answer stands for; whatever its body is."""
+    try:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_REFUSAL:
+                break
+    except (httpx.TransportError, httpx.StreamError):
+        body.clear()
+    finally:
+        await response.aclose()
+    error = refusal_of(response.status_code, bytes(body))
+    if error.retry_after is None and (asked := retry.seconds(response.headers.get("retry-after"))) is not None:
+        error.retry_after = int(asked)
+    return error
+
+
+def refusal_of(code: int, body: bytes) -> ApiError:
+    """An error from a code and a body that should be a `Status`, and is plain text when something stands in between."""
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        text = body[:500].decode(errors="replace").strip()
+        return from_status(code, {"message": f"the server answered {code}: {text}" if text else ""})
+    error = from_status(code, msgspec.to_builtins(status))
+    error.continue_token = str(status.metadata.get("continue") or "")
+    return error
