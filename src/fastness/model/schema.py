@@ -165,6 +165,11 @@ def immutable_once_set(fragment: Fragment, *names: str) -> Fragment:
     )
 
 
+def status_stays(fragment: Fragment) -> Fragment:
+    """The same root schema whose status cannot be dropped: rules inside it would not see that, and facts would be lost."""
+    return with_rules(fragment, rule("!has(oldSelf.status) || has(self.status)", "status cannot be removed"))
+
+
 def exactly_one_of(fragment: Fragment, *names: str) -> Fragment:
     """The same object with a union: one of the named fields is set, and only one."""
     choice = ", ".join(f"has(self.{name})" for name in names)

@@ -189,6 +189,7 @@ STATUSES = [
         "nodeName is immutable",
     ),
     ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, {"nodeName": None}, "nodeName is immutable"),
+    ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, None, "status cannot be removed"),
     ("machines.trusted-execution-clusters.io", {"pool": "worker"}, {"pool": "infra"}, "pool is immutable"),
     (
         "machineosbuilds.machineconfiguration.openshift.io",
@@ -225,7 +226,7 @@ STATUSES = [
     ids=[f"{row[0]}: {row[3]}" for row in STATUSES],
 )
 def test_status_keeps_its_promises(
-    api: httpx.Client, stored: JsonObject, before: JsonObject, after: JsonObject, words: str
+    api: httpx.Client, stored: JsonObject, before: JsonObject, after: JsonObject | None, words: str
 ) -> None:
     location = path_of(stored, stored["metadata"]["name"], "status")
     api.patch(location, headers=MERGE, json={"status": before}).raise_for_status()

@@ -105,7 +105,7 @@ MACHINE_OS_BUILD = Kind(
     scope=Scope.CLUSTER,
     labels=LABELS,
     description="One build of a pool's operating system image.",
-    schema=s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)),
+    schema=s.status_stays(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",))),
     columns=(*(Column(name, f'.status.conditions[?(@.type=="{name}")].status') for name in CONDITIONS), AGE),
     subresources=("status",),
 )

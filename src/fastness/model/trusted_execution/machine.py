@@ -40,20 +40,23 @@ MACHINE = Kind(
     plural="machines",
     scope=Scope.NAMESPACED,
     description="One machine that enrolled, and what it has proved since.",
-    schema=s.obj(
-        {
-            "spec": s.obj(
-                {
-                    "id": s.immutable(
-                        s.string("Identity of the machine, a UUID.", pattern=s.UUID, maxLength=36), "id is immutable"
-                    )
-                },
-                "Who the machine is.",
-                required=("id",),
-            ),
-            "status": _STATUS,
-        },
-        required=("spec",),
+    schema=s.status_stays(
+        s.obj(
+            {
+                "spec": s.obj(
+                    {
+                        "id": s.immutable(
+                            s.string("Identity of the machine, a UUID.", pattern=s.UUID, maxLength=36),
+                            "id is immutable",
+                        )
+                    },
+                    "Who the machine is.",
+                    required=("id",),
+                ),
+                "status": _STATUS,
+            },
+            required=("spec",),
+        )
     ),
     columns=(
         Column("ID", ".spec.id"),
