@@ -72,7 +72,7 @@ class Served:
     @cached_property
     def fields(self) -> TypedSchema:
         """Which parts of an object managers own one by one."""
-        return TypedSchema(self.openapi, lookup=resolve, api_versions=self.api_versions)
+        return TypedSchema(self.openapi, lookup=resolve, api_versions=self.api_versions, native=self.kind.native)
 
     @cached_property
     def printer(self) -> Printer:

@@ -21,6 +21,7 @@ from fastness.cluster.embedded.fields.element import SELF, in_order, normal, tol
 Trie: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
+_MARKS = ("f:", "k:", "v:", "i:")
 _MAX_DEPTH = 200
 
 
@@ -37,7 +38,7 @@ class FieldSet:
         """The set of these paths; a step without a mark is the name of a field."""
         trie: Trie = {}
         for path in paths:
-            steps = [step if step[1:2] == ":" else f"f:{step}" for step in path]
+            steps = [_marked(step) for step in path]
             branch: Trie = {}
             for step in reversed(steps):
                 branch = {step: branch}
@@ -74,7 +75,7 @@ class FieldSet:
     def has(self, path: Iterable[str]) -> bool:
         """Whether the path is a member; a step without a mark is the name of a field."""
         node = self.trie
-        steps = [step if step[1:2] == ":" else f"f:{step}" for step in path]
+        steps = [_marked(step) for step in path]
         for step in steps:
             below = node.get(step)
             if below is None:
@@ -99,6 +100,10 @@ class FieldSet:
 
     def __repr__(self) -> str:
         return "FieldSet(" + ", ".join(human(path) for path in self) + ")"
+
+
+def _marked(step: str) -> str:
+    return step if step[:2] in _MARKS else f"f:{step}"
 
 
 def human(path: Iterable[str]) -> str:

@@ -70,14 +70,18 @@ def identity(operation: str, manager: str, api_version: str, subresource: str) -
 
 
 def stored(lines: Sequence[Mapping[str, Any]] | None) -> Managed:
-    """Read lines that this server wrote; they are canonical, nothing is checked twice."""
+    """Read lines that this server wrote: canonical, so nothing is checked twice. Raises DamagedOwnership for others."""
     managed: Managed = {}
-    for line in lines or ():
-        entry = Entry(
-            line.get("manager", ""), line["operation"], line["apiVersion"], line.get("time") or "",
-            line.get("subresource", ""), line.get("fieldsV1") or {},
-        )  # fmt: skip
-        managed[entry.identity] = entry
+    try:
+        for line in lines or ():
+            entry = Entry(
+                line.get("manager", ""), line["operation"], line["apiVersion"], line.get("time") or "",
+                line.get("subresource", ""), line.get("fieldsV1") or {},
+            )  # fmt: skip
+            managed[entry.identity] = entry
+    except (AttributeError, KeyError, TypeError) as bad:
+        path = ".metadata.managedFields"
+        raise DamagedOwnership(f"failed to decode managed fields: {path} cannot be read", path) from bad
     return managed
 
 

@@ -17,6 +17,7 @@ validation and the store.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -60,9 +61,9 @@ from fastness.cluster.embedded.fields.merge import check, merge, remove
 from fastness.cluster.embedded.fields.ownership import NOTHING, created, stated_fields, strip
 from fastness.cluster.embedded.fields.schema import Node, TypedSchema
 from fastness.model.kind import JsonObject
+from fastness.model.objects import metadata
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-_NO_META: Final[Mapping[str, Any]] = {}
 
 
 class Applied(NamedTuple):
@@ -84,7 +85,7 @@ def track_update(
 
     The list may be put into the object as it is; its fieldsV1 are shared and must not be written into.
     """
-    sent = (new.get("metadata") or _NO_META).get("managedFields")
+    sent = metadata(new).get("managedFields")
     if live is None and not sent and not schema.native:
         fields = created(new, schema, reset)
         by_now = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
@@ -106,7 +107,7 @@ def apply(
     reset: FieldSet = NOTHING,
 ) -> Applied:
     """Merge a configuration into the live object (None: create it); raises ApplyConflict or BadConfiguration."""
-    if (config.get("metadata") or _NO_META).get("managedFields") is not None:
+    if metadata(config).get("managedFields") is not None:
         raise ManagedFieldsGiven
     _check(config, schema.root)
     base: Mapping[str, Any] = live if live is not None else {}
@@ -118,9 +119,10 @@ def apply(
     if last is not None and difference(last.fields, managed[mine].fields):
         merged = _pruned(merged, managed, last.fields, schema.root)
     change = compare(base, merged, schema).without(reset)
+    taken = change.taken
     if not force:
-        _refuse(_conflicts(managed, mine, change.taken), base, by, schema)
-    managed = {mine: managed.pop(mine), **_surrendered(managed, change)}
+        _refuse(_conflicts(managed, mine, taken), base, by, schema)
+    managed = {mine: managed.pop(mine), **_surrendered(managed, taken, change.removed or {})}
     managed = _signed(managed, mine, "" if same(dict(base), merged) else by.time)
     return _result(live, merged, managed, config if by.manager == KUBECTL else None)
 
@@ -136,7 +138,7 @@ def _check(config: Mapping[str, Any], root: Node) -> None:
     try:
         check(dict(config), root)
     except BadConfiguration as bad:
-        meta, version = config.get("metadata") or _NO_META, str(config.get("apiVersion", ""))
+        meta, version = metadata(config), str(config.get("apiVersion", ""))
         name = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
         kind = f"{version if '/' in version else '/' + version}, Kind={config.get('kind', '')}"
         bad.message = f"failed to create typed patch object ({name}; {kind}): {bad.message}"
@@ -151,29 +153,27 @@ def _result(
     obj: JsonObject = orjson.loads(orjson.dumps(merged))
     if to_follow is not None:
         follow(obj, to_follow)
-    meta = obj.setdefault("metadata", {})
-    meta.pop("managedFields", None)
-    if lines:
-        meta["managedFields"] = lines
+    meta = {name: value for name, value in metadata(obj).items() if name != "managedFields"}
+    obj["metadata"] = {**meta, "managedFields": lines} if lines else meta
     return Applied(obj, lines, live is None or not same(dict(live), obj))
 
 
 def _before(live: Mapping[str, Any] | None, sent: Any, by: Writer, schema: TypedSchema) -> Managed:
     """Ownership before the write: what the client sent counts, unless it sent nothing that can be read."""
-    known = (live.get("metadata") or _NO_META).get("managedFields") if live is not None else None
-    if sent is None or by.subresource or sent == known:
+    known = metadata(live).get("managedFields") if live is not None else None
+    if sent is not None and not by.subresource and sent != known:
+        if is_reset(sent):
+            return {}
+        with suppress(DamagedOwnership):
+            return _current(parse(sent), schema)
+    with suppress(DamagedOwnership):
         return _current(stored(known), schema)
-    if is_reset(sent):
-        return {}
-    try:
-        return _current(parse(sent), schema)
-    except DamagedOwnership:
-        return _current(stored(known), schema)
+    return {}
 
 
 def _owners(live: Mapping[str, Any], by: Writer, schema: TypedSchema) -> Managed:
     """Ownership before an apply: fields of an object that was never tracked are owned by nobody in particular."""
-    managed = _current(stored((live.get("metadata") or _NO_META).get("managedFields")), schema)
+    managed = _current(stored(metadata(live).get("managedFields")), schema)
     if managed or not live:
         return managed
     return _taken_over({}, compare({}, live, schema), by._replace(manager=BEFORE_FIRST_APPLY))
@@ -191,8 +191,9 @@ def _current(managed: Managed, schema: TypedSchema) -> Managed:
 
 def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
     """Ownership after an update: changed fields go from everybody to the writer, removed ones go."""
-    out = _surrendered(managed, change)
-    own = strip(change.taken)
+    taken = change.taken
+    out = _surrendered(managed, taken, change.removed or {})
+    own = strip(taken)
     if own:
         mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
         kept = out.get(mine)
@@ -201,9 +202,8 @@ def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
     return out
 
 
-def _surrendered(managed: Managed, change: Change) -> Managed:
+def _surrendered(managed: Managed, taken: Trie, removed: Trie) -> Managed:
     """Everybody's ownership without fields that changed or went; who has nothing left is not listed."""
-    taken, removed = change.taken, change.removed or {}
     out: Managed = {}
     for each, entry in managed.items():
         left = _left(entry.fields, taken, removed)

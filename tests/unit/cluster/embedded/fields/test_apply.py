@@ -10,6 +10,7 @@ import pytest
 from fastness.cluster.embedded.fields import (
     ApplyConflict,
     BadListItem,
+    DamagedOwnership,
     FieldNotDeclared,
     ManagedFieldsGiven,
     apply,
@@ -243,3 +244,10 @@ def test_unknown_stored_fields_survive() -> None:
     done = applied(live, widget({"image": "i"}), "a")
     assert done.obj["spec"] == {"replicas": 1, "unknown": {"a": [1]}, "image": "i"}
     assert done.obj["extra"] == {"x": 1}
+
+
+def test_damaged_stored_lines_stop_an_apply() -> None:
+    live = stored(widget({"replicas": 1}), [{"manager": "m"}])
+    with pytest.raises(DamagedOwnership) as caught:
+        applied(live, widget({"image": "i"}), "a")
+    assert "managedFields" in caught.value.hint

@@ -30,6 +30,7 @@ def test_members_and_their_parents_are_told_apart() -> None:
     assert not fields.has(("spec", "b", "c", "d"))
     assert not fields.has(())
     assert len(fields) == 3
+    assert FieldSet.of(("labels", "x:y")).trie == {"f:labels": {"f:x:y": {}}}
 
 
 def test_removing_a_parent_leaves_what_is_below_it() -> None:

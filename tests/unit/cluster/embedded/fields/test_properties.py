@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fastness.cluster.embedded.fields import ApplyConflict, FieldSet, apply, fields_of, track_update
+from fastness.cluster.embedded.fields import (
+    ApplyConflict,
+    FieldsError,
+    FieldSet,
+    apply,
+    fields_of,
+    reset_fields,
+    track_update,
+)
 from fastness.cluster.embedded.fields.compare import compare
 from fastness.cluster.embedded.fields.fieldset import paths
-from tests.unit.cluster.embedded.fields.examples import SCHEMA, applied, created, stored, widget, writer
+from tests.unit.cluster.embedded.fields.examples import FREE, SCHEMA, applied, created, stored, widget, writer
 
 WORD = st.sampled_from(["a", "b", "c", "<d>"])
 WORDS = st.dictionaries(WORD, WORD, max_size=3)
@@ -40,6 +49,27 @@ SPEC: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
 )
 META = st.fixed_dictionaries({}, optional={"labels": WORDS, "finalizers": st.lists(WORD, max_size=2, unique=True)})
+LINES: st.SearchStrategy[list[Any]] = st.lists(
+    st.fixed_dictionaries(
+        {
+            "operation": st.sampled_from(["Apply", "Update", "?"]),
+            "apiVersion": st.just("v1"),
+            "fieldsType": st.just("FieldsV1"),
+        },
+        optional={"fieldsV1": st.sampled_from([{}, {"f:spec": {}}, {"x": 1}, None, 7]), "manager": WORD | st.none()},
+    )
+    | JSON,
+    max_size=2,
+)
+ANY = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": JSON
+        | st.fixed_dictionaries({}, optional={"managedFields": LINES | JSON, "labels": JSON, "annotations": JSON}),
+        "spec": JSON | st.dictionaries(st.sampled_from(["tags", "ports", "labels", "selector", "free", "image"]), JSON),
+        "status": JSON,
+    },
+)
 CONFIG = st.builds(lambda spec, meta: widget(spec, metadata=meta), SPEC, META)
 
 
@@ -148,6 +178,17 @@ def test_a_configuration_that_only_repeats_the_object_never_conflicts(
 ) -> None:
     known = applied(created(live), config, "a", force=True).obj
     assert plain(applied(known, config, "b").obj) == plain(known)
+
+
+@given(ANY, ANY, st.booleans())
+def test_any_json_is_tracked_or_refused_with_an_error_of_ours(
+    live: dict[str, Any], sent: dict[str, Any], known: bool
+) -> None:
+    """Validation comes later in the pipeline, so anything may arrive here."""
+    for schema in (SCHEMA, FREE):
+        track_update(live if known else None, sent, writer("b"), schema, reset_fields())
+        with suppress(FieldsError):
+            apply(live if known else None, sent, writer("b"), schema, reset=reset_fields())
 
 
 @given(CONFIG, CONFIG)

@@ -155,3 +155,8 @@ def test_nothing_that_goes_in_is_changed() -> None:
     before = deepcopy((live, new))
     track_update(live, new, writer("other"), SCHEMA)
     assert (live, new) == before
+
+
+def test_damaged_stored_lines_are_forgotten_by_updates() -> None:
+    live = stored(widget({"replicas": 1}), [{"manager": "m"}])
+    assert track_update(live, widget({"replicas": 2}), writer("other"), SCHEMA) == []
