@@ -1,1 +1,17 @@
-"""formats."""
+"""Bytes to values and back, without I/O: the one home of hostile input.
+
+Every parser is a total function: it returns a value or raises one `FormatError` (tree in `errors`), within explicit bounds on
+size, depth and work. Nothing here reads a clock, a file or a random number, and nothing recurses deeper than its input may nest.
+
+| For the Kubernetes API | |
+| --- | --- |
+| `json` | strict JSON, repeated keys reported, canonical form |
+| `yaml`, `yamlscalars` | YAML as Kubernetes reads it, with line numbers |
+| `protobuf` | request bodies of kubectl's typed commands, by tables |
+| `patch` | merge patch, JSON patch, strategic merge patch |
+| `selectors`, `names` | label and field selectors; names and label values |
+| `jsonpath` | paths of table columns |
+| `quantity`, `continue_token` | resource amounts, int-or-percent; pagination |
+
+Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
+"""
