@@ -56,11 +56,16 @@ class _Answer(NamedTuple):
 
 @dataclass(slots=True)
 class _Bound:
-    """What one user has, and the answers already given to them."""
+    """What one user has, by namespace (empty: everywhere), and the answers already given to them."""
 
-    grants: tuple[Grant, ...]
+    grants: Mapping[str, tuple[Grant, ...]]
     answers: dict[tuple[str, str, str, str, str], _Answer] = field(default_factory=dict)
     paths: dict[tuple[str, str], Decision] = field(default_factory=dict)
+
+    def counting_in(self, namespace: str) -> tuple[Grant, ...]:
+        """The grants that count in a namespace, those of the whole cluster first."""
+        everywhere = self.grants.get("", ())
+        return (*everywhere, *self.grants.get(namespace, ())) if namespace else everywhere
 
 
 class Policy:
@@ -112,11 +117,14 @@ class Policy:
             found = self._users[key] = _Bound(self._collect(user))
         return found
 
-    def _collect(self, user: User) -> tuple[Grant, ...]:
-        grants = list(self._grants.get(("User", user.name), ()))
-        for group in dict.fromkeys(user.groups):
-            grants += self._grants.get(("Group", group), ())
-        return tuple(sorted(grants, key=lambda grant: bool(grant.namespace)))
+    def _collect(self, user: User) -> dict[str, tuple[Grant, ...]]:
+        subjects = [("User", user.name), *(("Group", group) for group in dict.fromkeys(user.groups))]
+        found: dict[str, dict[int, Grant]] = {}
+        for subject in subjects:
+            for grant in self._grants.get(subject, ()):
+                # The same role bound twice says nothing new: the first binding gives the reason.
+                found.setdefault(grant.namespace, {}).setdefault(id(grant.rules), grant)
+        return {namespace: tuple(grants.values()) for namespace, grants in found.items()}
 
 
 def authorize(attrs: Attributes, policy: Policy) -> Decision:
@@ -132,15 +140,13 @@ def authorize(attrs: Attributes, policy: Policy) -> Decision:
     if answer is None:
         if len(bound.answers) >= MAX_ANSWERS:
             bound.answers.clear()
-        answer = bound.answers[key] = _answer(attrs, bound.grants)
+        answer = bound.answers[key] = _answer(attrs, bound.counting_in(attrs.namespace))
     return answer.always or answer.by_name.get(attrs.name, NO_OPINION)
 
 
 def rules_for(user: User, policy: Policy, namespace: str = "") -> tuple[Rule, ...]:
     """The rules that hold for the user in a namespace (empty: at the cluster scope)."""
-    return tuple(
-        rule for grant in policy.bound(user).grants if grant.namespace in ("", namespace) for rule in grant.rules
-    )
+    return tuple(rule for grant in policy.bound(user).counting_in(namespace) for rule in grant.rules)
 
 
 def aggregated_rules(cluster_roles: Objects) -> dict[str, tuple[Rule, ...]]:
@@ -160,8 +166,7 @@ def _authorize_path(attrs: Attributes, bound: _Bound) -> Decision:
         found = bound.paths[key] = next(
             (
                 Decision(True, grant.reason)
-                for grant in bound.grants
-                if not grant.namespace
+                for grant in bound.counting_in("")
                 for rule in grant.rules
                 if rule.allows_verb(attrs.verb) and any(url_matches(pattern, attrs.path) for pattern in rule.urls)
             ),
@@ -173,8 +178,6 @@ def _authorize_path(attrs: Attributes, bound: _Bound) -> Decision:
 def _answer(attrs: Attributes, grants: Iterable[Grant]) -> _Answer:
     by_name: dict[str, Decision] = {}
     for grant in grants:
-        if grant.namespace and grant.namespace != attrs.namespace:
-            continue
         for rule in grant.rules:
             if not (rule.allows_verb(attrs.verb) and rule.selects(attrs.group, attrs.resource, attrs.subresource)):
                 continue
