@@ -18,9 +18,12 @@ from fastness.observe import context
 
 EVENTS: Mapping[str, str] = {
     "audit.write": "a write to the API and what became of it",
+    "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
+    "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "controller.failed": "a reconcile raised; the key is tried again later",
     "controller.started": "a controller has synced what it reads and works now",
     "controller.stopped": "a controller has ended",
+    "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
