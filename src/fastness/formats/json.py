@@ -25,6 +25,7 @@ from fastness.formats.errors import JsonError
 
 _INT64_MIN: Final = -(2**63)
 _INT64_MAX: Final = 2**63 - 1
+_COUNT_BYTES: Final = 8192
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 
 
@@ -48,9 +49,14 @@ def decode(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> Any:
 def decode_reporting_duplicates(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> tuple[Any, list[str]]:
     """Return the value and the field path of every repeated key, in the order of the document."""
     value, again = _decode(data, limits)
-    if again.count(b":") == data.count(b":") and _ESCAPED_COLON.search(data) is None:
+    # Most clients send compact JSON, which comes out as it went in. Counting is for the others; it costs 0.6 ns a byte.
+    if again == data or (again.count(b":") == data.count(b":") and not _has_escaped_colon(data)):
         return value, []
     return value, _duplicate_paths(data, limits)
+
+
+def _has_escaped_colon(data: bytes) -> bool:
+    return b"\\" in data and _ESCAPED_COLON.search(data) is not None
 
 
 def _decode(data: bytes, limits: JsonLimits) -> tuple[Any, bytes]:
@@ -65,8 +71,9 @@ def _decode(data: bytes, limits: JsonLimits) -> tuple[Any, bytes]:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise _syntax_error(error, limits) from error
-    # A container costs at least one opening bracket, so few brackets prove a shallow document without a walk.
-    if data.count(b"{") + data.count(b"[") > limits.max_depth:
+    # A container costs at least one opening bracket, so few brackets prove a shallow document without a walk. In a large
+    # document counting costs as much as walking.
+    if len(data) > _COUNT_BYTES or data.count(b"{") + data.count(b"[") > limits.max_depth:
         check_depth(value, limits.max_depth)
     try:
         return value, orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
