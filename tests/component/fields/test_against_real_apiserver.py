@@ -8,6 +8,7 @@ refusals code, message and causes. The next step starts from the real answer, so
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from copy import deepcopy
@@ -25,6 +26,7 @@ from fastness.cluster.embedded.fields import (
     reset_fields,
     track_update,
 )
+from tests.component.fields.chance import Chance
 from tests.component.fields.script import (
     CRD,
     GROUP,
@@ -65,6 +67,23 @@ def test_ownership_is_that_of_a_real_api_server(client: httpx.Client, conversati
             _compare_apply(step, live, request, answer)
         else:
             assert answer.is_success, (step.what, answer.text)
+            _compare_update(step, live, request, answer.json())
+
+
+@pytest.mark.parametrize("seed", range(40 if os.environ.get("FASTNESS_SOAK") else 4))
+def test_ownership_is_that_of_a_real_api_server_whatever_managers_do(client: httpx.Client, seed: int) -> None:
+    name = f"chance-{seed}"
+    chance = Chance(seed, name)
+    for _ in range(24):
+        live = _get(client, name)
+        step = chance.step(exists=live is not None)
+        request = step.body(deepcopy(live)) if step.verb == "update" else step.body
+        answer = _send(client, name, step, request)
+        if answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+            continue  # null where a container lost its last part: see NULLED in the script
+        if step.verb == "apply":
+            _compare_apply(step, live, request, answer)
+        else:
             _compare_update(step, live, request, answer.json())
 
 
@@ -122,7 +141,7 @@ def _compare_apply(step: Step, live: JsonObject | None, request: JsonObject, ans
 def _told(ours: Applied | FieldsError, step: Step, live: JsonObject | None) -> JsonObject:
     if isinstance(ours, FieldsError):
         causes = [cause.to_json() for cause in getattr(ours, "causes", ())]
-        return {"code": ours.status, "message": ours.message, "causes": causes}
+        return {"code": ours.status, "message": ours.message, "causes": sorted(causes, key=json.dumps)}
     return {"obj": _core(_through(step.subresource, ours.obj, live or {})), "managed": _lines(ours.managed)}
 
 
@@ -138,7 +157,7 @@ def _answered(answer: httpx.Response) -> JsonObject:
     body = answer.json()
     if not answer.is_success:
         causes = (body.get("details") or {}).get("causes") or []
-        return {"code": answer.status_code, "message": body["message"], "causes": causes}
+        return {"code": answer.status_code, "message": body["message"], "causes": sorted(causes, key=json.dumps)}
     return {"obj": _core(body), "managed": _lines(body["metadata"].get("managedFields", []))}
 
 
