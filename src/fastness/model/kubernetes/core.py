@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from fastness.model.kubernetes.native import native
-from fastness.model.objects import Condition, Metadata, OwnerReference, View
+from fastness.model.objects import Condition, Metadata, OwnerReference, View, holds
 
 NAMESPACE = native("", "Namespace")
 NODE = native("", "Node")
@@ -74,7 +74,7 @@ class Node(View):
     @property
     def ready(self) -> bool:
         """Whether the kubelet says that the node is ready."""
-        return any(entry.type == "Ready" and entry.status == "True" for entry in self.status.conditions)
+        return holds(self.status.conditions, "Ready")
 
 
 class PodSpec(View):
@@ -120,4 +120,4 @@ class Pod(View):
     @property
     def ready(self) -> bool:
         """Whether the pod serves."""
-        return any(entry.type == "Ready" and entry.status == "True" for entry in self.status.conditions)
+        return holds(self.status.conditions, "Ready")
