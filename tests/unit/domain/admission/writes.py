@@ -1,0 +1,61 @@
+"""Writes and lookups for the tests of admission."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastness.domain.access.policy import Policy, authorize
+from fastness.domain.access.user import Attributes, Decision, User
+from fastness.domain.admission import AdmissionRequest, Operation
+
+Object = dict[str, Any]
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+
+
+@dataclass
+class World:
+    """Lookups out of plain dictionaries."""
+
+    namespaces: Mapping[str, Object] = field(default_factory=lambda: {"d": {"metadata": {"name": "d"}}})
+    rbac: Policy = field(default_factory=Policy.build)
+    cluster: Object | None = None
+    all_pools: list[Object] = field(default_factory=list)
+    is_simulated: bool | None = None
+    all_pods: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+
+    def namespace(self, name: str) -> Mapping[str, Any] | None:
+        return self.namespaces.get(name)
+
+    def pod(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        return self.all_pods.get((namespace, name))
+
+    def policy(self) -> Policy:
+        return self.rbac
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        return authorize(attrs, self.rbac)
+
+    def confidential_cluster(self) -> Mapping[str, Any] | None:
+        return self.cluster
+
+    def pools(self) -> Iterable[Mapping[str, Any]]:
+        return self.all_pools
+
+    def simulated(self) -> bool | None:
+        return self.is_simulated
+
+
+def write(
+    operation: str, resource: str, new: Object | None = None, old: Object | None = None, *, namespace: str = "",
+    user: User = ADMIN, kind: str = "", name: str = "",
+) -> AdmissionRequest:  # fmt: skip
+    """A request for `plural[.group][/subresource]`."""
+    target, _, subresource = resource.partition("/")
+    plural, _, group = target.partition(".")
+    meta = ((new or old or {}).get("metadata")) or {}
+    return AdmissionRequest(
+        operation=Operation(operation), user=user, group=group, version="v1", kind=kind or plural.title(), resource=plural,
+        name=name or meta.get("name", "x"), namespace=namespace, subresource=subresource, object=new, old=old,
+    )  # fmt: skip
