@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import uuid
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -64,8 +63,12 @@ class SystemEntropy:
         return secrets.token_bytes(length)
 
     def uid(self) -> str:
-        """A fresh random UUID."""
-        return str(uuid.uuid4())
+        """A fresh random UUID (version 4), written out by hand: a third of the cost of the library's object."""
+        raw = bytearray(secrets.token_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        text = raw.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def fraction(self) -> float:
         """A number in [0, 1)."""

@@ -11,10 +11,10 @@ from datetime import datetime
 from fastness.cluster.embedded import fields
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
-from fastness.cluster.embedded.refusals import qualified
-from fastness.cluster.errors import ApiError, BadRequest, Conflict, Invalid
+from fastness.cluster.embedded.refusals import invalid
+from fastness.cluster.errors import ApiError, BadRequest, Cause, Conflict
 from fastness.model.kind import JsonObject
-from fastness.model.objects import rfc3339
+from fastness.model.objects import object_name, rfc3339
 
 MAX_MANAGER = 128
 
@@ -48,7 +48,7 @@ class Ownership:
                 error.message, group=served.kind.group, kind=served.kind.plural, causes=error.causes
             ) from error
         except fields.FieldsError as error:
-            raise _refusal(served, error) from error
+            raise _refusal(served, config, error) from error
         return done.obj
 
     def _writer(self, call: Call, served: Served, subresource: str, now: datetime) -> fields.Writer:
@@ -65,9 +65,9 @@ def _reset(served: Served, subresource: str) -> fields.FieldSet:
     return fields.reset_fields(subresource, has_status=served.kind.has_status)
 
 
-def _refusal(served: Served, error: fields.FieldsError) -> ApiError:
+def _refusal(served: Served, config: JsonObject, error: fields.FieldsError) -> ApiError:
+    """A configuration that cannot be merged; a real API server answers 500 to most of these, which blames the wrong side."""
     if error.status == 400:
         return BadRequest(error.message)
-    return Invalid(
-        f"cannot apply to {qualified(served)}: {error.message}", group=served.kind.group, kind=served.kind.kind
-    )
+    cause = Cause(error.path.lstrip("."), "FieldValueInvalid", f"Invalid value: {error.message}")
+    return invalid(served, object_name(config).name, [cause])

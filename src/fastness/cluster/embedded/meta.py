@@ -106,7 +106,9 @@ def _check_owner_types(index: int, entry: JsonObject, unknown: list[str]) -> Non
             raise _wrong_type(path, "a boolean" if _OWNER[name] is bool else "a string", value)
 
 
-def validate(meta: Mapping[str, Any], name_rule: names.Validator, *, namespaced: bool) -> list[Cause]:
+def validate(
+    meta: Mapping[str, Any], name_rule: names.Validator, *, namespaced: bool, bare_finalizers: bool = True
+) -> list[Cause]:
     """Everything wrong with the metadata of an object that is about to be stored."""
     causes: list[Cause] = []
     if generate := meta.get("generateName"):
@@ -119,7 +121,7 @@ def validate(meta: Mapping[str, Any], name_rule: names.Validator, *, namespaced:
     if not namespaced and meta.get("namespace"):
         causes.append(Cause("metadata.namespace", "FieldValueForbidden", "Forbidden: not allowed on this type"))
     causes += _validate_maps(meta)
-    causes += _validate_finalizers(meta.get("finalizers") or ())
+    causes += _validate_finalizers(meta.get("finalizers") or (), bare=bare_finalizers)
     causes += _validate_owners(meta.get("ownerReferences") or ())
     return causes
 
@@ -146,11 +148,11 @@ def _validate_maps(meta: Mapping[str, Any]) -> list[Cause]:
     return causes
 
 
-def _validate_finalizers(finalizers: Any) -> list[Cause]:
+def _validate_finalizers(finalizers: Any, *, bare: bool) -> list[Cause]:
     causes: list[Cause] = []
     for finalizer in finalizers:
         causes += [_invalid("metadata.finalizers", finalizer, problem) for problem in names.qualified_name(finalizer)]
-        if "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
+        if not bare and "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
             causes.append(
                 _invalid("metadata.finalizers", finalizer, "name is neither a standard finalizer name nor qualified")
             )

@@ -71,7 +71,7 @@ class Writer:
         strategy = strategy_of(served.kind)
         new = self._prepared(call, served, strategy, draft)
         name = new["metadata"].get("name") or ""
-        causes = meta.validate(new["metadata"], strategy.name_rule, namespaced=served.kind.namespaced)
+        causes = _metadata_causes(served, strategy, new)
         causes += strategy.check(new, None)
         causes += served.schema.validate(new)
         if causes:
@@ -221,7 +221,7 @@ class Writer:
 
     def _causes(self, served: Served, new: JsonObject, old: JsonObject, subresource: str) -> list[Cause]:
         strategy = strategy_of(served.kind)
-        causes = meta.validate(new["metadata"], strategy.name_rule, namespaced=served.kind.namespaced)
+        causes = _metadata_causes(served, strategy, new)
         if old["metadata"].get("deletionTimestamp"):
             before = set(old["metadata"].get("finalizers") or ())
             added = [entry for entry in new["metadata"].get("finalizers") or () if entry not in before]
@@ -264,6 +264,15 @@ class Writer:
         if fields.get("generation"):
             fields["generation"] += 1
         return {**obj, "metadata": fields}
+
+
+def _metadata_causes(served: Served, strategy: Strategy, new: JsonObject) -> list[Cause]:
+    return meta.validate(
+        new["metadata"],
+        strategy.name_rule,
+        namespaced=served.kind.namespaced,
+        bare_finalizers=strategy.bare_finalizers,
+    )
 
 
 def _key(served: Served, namespace: str, name: str) -> Key:

@@ -9,9 +9,10 @@ catalog → access → engine → door. Everything lives in one state directory;
 
 from __future__ import annotations
 
+import ssl
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 from pathlib import Path
 
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
@@ -37,7 +38,6 @@ from fastness.trust.pki import ApiPki
 from fastness.trust.vault import PlainRingFile, Vault
 
 ISSUER = "https://kubernetes.default.svc"
-RENEW_CHECK = timedelta(hours=1)
 _log = logs.logger("server")
 
 
@@ -52,27 +52,20 @@ class ServerOptions:
     store: StoreSettings | None = None
 
 
+@dataclass(slots=True)
 class EmbeddedServer:
     """The embedded API: store, engine and door."""
 
-    def __init__(
-        self,
-        api: EmbeddedApi,
-        pki: ApiPki,
-        listener: Listener,
-        health: Health,
-        guard: Guard,
-        host: str,
-        closing: AsyncExitStack,
-    ) -> None:
-        self.api = api
-        self.pki = pki
-        self.health = health
-        self.guard = guard
-        self.cluster = LocalCluster(api)
-        self._listener = listener
-        self._host = host
-        self._closing = closing
+    api: EmbeddedApi
+    cluster: LocalCluster
+    pki: ApiPki
+    health: Health
+    guard: Guard
+    _authenticator: Authenticator
+    _listener: Listener
+    _tls: ssl.SSLContext
+    _host: str
+    _closing: AsyncExitStack
 
     @classmethod
     async def open(
@@ -94,6 +87,21 @@ class EmbeddedServer:
     def kubeconfig(self) -> bytes:
         """The administrator's kubeconfig."""
         return json.encode(kubeconfig(self.url, self.pki.bundle, self.pki.admin))
+
+    def renew(self, now: datetime) -> set[str]:
+        """Renew what is due and use it for new connections; the names of what changed."""
+        changed = self.pki.renew(now)
+        if "serving" in changed:
+            self._tls.load_cert_chain(self.pki.serving_file)
+        if "ca" in changed:
+            self._tls.load_verify_locations(self.pki.directory / "ca.crt")
+            self._authenticator.certificates.replace(self.pki.client_authorities)
+        return changed
+
+    def publish_expiry(self) -> None:
+        """Say in the metrics when certificates expire."""
+        for name, found in (("ca", self.pki.authority.certificate), ("serving", self.pki.serving.certificate)):
+            metrics.CERTIFICATE_EXPIRY.labels(name).set(found.not_after.timestamp())
 
     async def close(self) -> None:
         """Stop listening and close the store."""
@@ -122,7 +130,9 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     await listener.start()
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
-    return EmbeddedServer(api, pki, listener, health, guard, options.host, stack)
+    return EmbeddedServer(
+        api, LocalCluster(api), pki, health, guard, authenticator, listener, context, options.host, stack
+    )
 
 
 async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> Store:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
@@ -74,6 +74,7 @@ class Store:
         for entry, at in state.log:
             self._history.publish(entry, at)
         self._history.revision = revision
+        self._observers: list[Callable[[list[LogEntry]], None]] = []
         self._writer = Writer(self._database, thread, settings, self._publish, point, revision)
         self._writer.doom(self._history.trim(0.0))  # the bounds may have shrunk; the age counts from the next write on
 
@@ -96,15 +97,13 @@ class Store:
         settings = settings or StoreSettings()
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         with contextlib.ExitStack() as undo:
-            undo.callback(thread.shutdown, wait=False)
             lock = files.DirectoryLock.acquire(directory)
             undo.callback(lock.release)
             fresh = (entropy or SystemEntropy()).uid()
-            opened = await asyncio.get_running_loop().run_in_executor(
-                thread, _open, directory, fresh, identity or {}, cipher, settings, failpoints
-            )
+            opening = thread.submit(_open, directory, fresh, identity or {}, cipher, settings, failpoints)
+            undo.callback(_abandon, opening, thread)
             store = cls(
-                directory, lock, thread, opened,
+                directory, lock, thread, await asyncio.wrap_future(opening),
                 cipher=cipher, clock=clock or SystemClock(), settings=settings, point=failpoints,
             )  # fmt: skip
             undo.pop_all()
@@ -177,6 +176,10 @@ class Store:
         """A cursor on the changes after a revision; raises Compacted, FutureRevision."""
         return self._history.subscribe(group, plural, namespace, since)
 
+    def observe(self, observer: Callable[[list[LogEntry]], None]) -> None:
+        """Have a function see every change of every collection, in order, right after it became visible; it must not wait."""
+        self._observers.append(observer)
+
     async def write(self, make: Make) -> list[Record]:
         """Decide and write; the records that were made (for a delete: the final one), durable and visible.
 
@@ -221,9 +224,11 @@ class Store:
         if self._history.closed:
             return
         self._history.close()
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.close)
-        self._thread.shutdown(wait=True)
-        self._lock.release()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._database.close)
+        finally:
+            self._thread.shutdown(wait=True)
+            self._lock.release()
 
     def _entries(self, changes: Sequence[Change]) -> list[LogEntry]:
         """The log entries of changes on top of the heads and of each other; raises Stale."""
@@ -239,7 +244,7 @@ class Store:
                 raise RecordTooLarge(f"{'/'.join(key)} is larger than {self._settings.max_body} bytes")
             if change.body is None:
                 if head is None:
-                    raise Stale(key, change.expect or 0, 0)
+                    raise Stale(key, revision, 0)
                 record = Record(key, revision, head.created, change.last)
                 entries.append(LogEntry(EventType.DELETED, record, head))
                 heads[key] = None
@@ -267,6 +272,8 @@ class Store:
                 self._present.put(entry.record)
             self._history.publish(entry, now)
         self._writer.doom(self._history.trim(now))
+        for observer in self._observers:
+            observer(entries)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
@@ -293,3 +300,11 @@ def _open(
     except BaseException:
         database.close()
         raise
+
+
+def _abandon(opening: Future[tuple[Database, Facts, Replayed]], thread: ThreadPoolExecutor) -> None:
+    """After a refused or cancelled opening: nothing may stay open when the directory is let go."""
+    opening.cancel()
+    thread.shutdown(wait=True)
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result()[0].close()

@@ -9,7 +9,7 @@ from fastness.cluster.embedded.strategies.natives import NATIVE
 from fastness.cluster.embedded.strategies.strategy import Preparation, Strategy
 from fastness.model.kind import Kind
 
-CUSTOM = Strategy(generation=True, unconditional=False)
+CUSTOM = Strategy(generation=True, unconditional=False, bare_finalizers=True)
 _PLAIN = Strategy()
 
 

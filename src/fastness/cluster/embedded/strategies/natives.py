@@ -274,7 +274,7 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _GENERATION,
     ("certificates.k8s.io", "certificatesigningrequests"): Strategy(on_create=_csr_created, on_update=_csr_updated),
     ("apiextensions.k8s.io", "customresourcedefinitions"): Strategy(
-        generation=True, on_create=_crd_created, on_update=_crd_updated
+        generation=True, on_create=_crd_created, on_update=_crd_updated, bare_finalizers=True
     ),
     ("rbac.authorization.k8s.io", "roles"): _ROLE,
     ("rbac.authorization.k8s.io", "clusterroles"): _ROLE,

@@ -50,3 +50,4 @@ class Strategy:
     check: Callable[[Mapping[str, object], Mapping[str, object] | None], list[Cause]] = no_more_rules
     returns_deleted: bool = False
     status_keeps_metadata: bool = True
+    bare_finalizers: bool = False

@@ -1,0 +1,110 @@
+"""The embedded control plane: the API, its loops, and what tells others where they are.
+
+`ControlPlane.run` is the life of `fastness up`: open the state directory, start listening, start the controllers, write the
+files that clients read, say that it is ready, and undo all of it in reverse when asked to stop.
+
+    STATE/kubeconfig        how kubectl reaches the API, as administrator (0600)
+    STATE/endpoints.json    where every door listens (0600)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.cluster.embedded.inventory import Inventory
+from fastness.cluster.informers import Informers
+from fastness.controllers.engine import Runner
+from fastness.controllers.kube.plane import kube_loops
+from fastness.crypto.secret import SecretBytes
+from fastness.formats import json
+from fastness.observe import logs, metrics
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.trust.keyfiles import write_private
+
+RENEW_SECONDS = 3600.0
+_log = logs.logger("plane")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the doors are, as `endpoints.json` says it."""
+
+    api: str
+
+    def to_json(self) -> dict[str, str]:
+        """The content of the file."""
+        return {"api": self.api}
+
+
+class ControlPlane:
+    """A running embedded control plane."""
+
+    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path) -> None:
+        self.server = server
+        self.runner = runner
+        self.state = state
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Where the doors are."""
+        return Endpoints(self.server.url)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.state / "kubeconfig"
+
+
+@asynccontextmanager
+async def running(
+    options: ServerOptions, clock: Clock | None = None, entropy: Entropy | None = None
+) -> AsyncIterator[ControlPlane]:
+    """A control plane for the time of the block; raises StoreError, TrustError, OSError."""
+    clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
+    server = await EmbeddedServer.open(options, clock, entropy)
+    try:
+        async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
+            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+            runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
+            server.health.add("controllers", runner.waiting_for)
+            plane = ControlPlane(server, runner, options.state)
+            async with _background(runner.run, lambda: _renew(server, clock)):
+                _publish(plane)
+                yield plane
+    finally:
+        _log.info("server.stopping")
+        await server.close()
+
+
+@asynccontextmanager
+async def _background(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run tasks beside the block; one that fails ends it."""
+    async with asyncio.TaskGroup() as group:
+        started = [group.create_task(task()) for task in tasks]
+        try:
+            yield
+        finally:
+            for task in started:
+                task.cancel()
+
+
+async def _renew(server: EmbeddedServer, clock: Clock) -> None:
+    """Renew certificates while the process lives."""
+    while True:
+        server.publish_expiry()
+        await clock.sleep(RENEW_SECONDS)
+        changed = server.renew(clock.now())
+        if changed:
+            _log.info("pki.renewed", what=", ".join(sorted(changed)))
+
+
+def _publish(plane: ControlPlane) -> None:
+    write_private(plane.kubeconfig, SecretBytes(plane.server.kubeconfig()))
+    write_private(plane.state / "endpoints.json", SecretBytes(json.encode(plane.endpoints.to_json()) + b"\n"))
+    metrics.STORE_REVISION.set(plane.server.api.store.revision)

@@ -1,0 +1,100 @@
+"""Events: what a controller tells the user about an object.
+
+An event that repeats is counted, not repeated: the same reason and message for the same object patches `count` and
+`lastTimestamp` of the event that is there. How many distinct events are remembered is bounded. An event that cannot be written is
+lost on purpose: telling must never hold up doing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import object_name, rfc3339
+
+EVENTS = Resource("", "v1", "events", "Event", True)
+MAX_REMEMBERED = 4096
+MAX_MESSAGE = 1024
+
+
+class Recorder:
+    """Writes events in the name of one controller."""
+
+    def __init__(self, cluster: Cluster, component: str, clock: Clock) -> None:
+        self._cluster = cluster
+        self._component = component
+        self._clock = clock
+        self._known: OrderedDict[str, int] = OrderedDict()
+        self._options = WriteOptions(manager=component)
+
+    async def normal(self, about: Mapping[str, Any], reason: str, message: str) -> None:
+        """Something happened as it should."""
+        await self._record(about, "Normal", reason, message)
+
+    async def warning(self, about: Mapping[str, Any], reason: str, message: str) -> None:
+        """Something happened that the user should look at."""
+        await self._record(about, "Warning", reason, message)
+
+    async def _record(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
+        place = object_name(about)
+        namespace = place.namespace or "default"
+        name = self._name(about, kind, reason, message)
+        try:
+            if name in self._known:
+                await self._again(namespace, name)
+            else:
+                await self._first(about, namespace, name, kind, reason, message)
+        except ApiError:
+            self._known.pop(name, None)
+
+    def _name(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> str:
+        meta = about["metadata"]
+        told = "\0".join((self._component, str(meta.get("uid")), kind, reason, message))
+        return f"{meta['name'][:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+    async def _first(
+        self, about: Mapping[str, Any], namespace: str, name: str, kind: str, reason: str, message: str
+    ) -> None:
+        meta, now = about["metadata"], rfc3339(self._clock.now())
+        involved = {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "name": meta["name"]}
+        for field in ("namespace", "uid", "resourceVersion"):
+            if meta.get(field):
+                involved[field] = meta[field]
+        event: JsonObject = {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": involved, "reason": reason, "message": message[:MAX_MESSAGE], "type": kind,
+            "source": {"component": self._component}, "reportingComponent": self._component, "reportingInstance": "",
+            "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+        }  # fmt: skip
+        try:
+            await self._cluster.create(EVENTS, event, self._options)
+            count = 1
+        except ApiError:
+            known = await self._cluster.get(EVENTS, name, namespace)
+            count = int(known.get("count") or 1)
+            self._known[name] = count
+            await self._again(namespace, name)
+            return
+        self._remember(name, count)
+
+    async def _again(self, namespace: str, name: str) -> None:
+        count = self._known.get(name, 1) + 1
+        patch = {"count": count, "lastTimestamp": rfc3339(self._clock.now())}
+        try:
+            await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options)
+        except NotFound:
+            self._known.pop(name, None)
+            return
+        self._remember(name, count)
+
+    def _remember(self, name: str, count: int) -> None:
+        self._known[name] = count
+        self._known.move_to_end(name)
+        while len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)

@@ -1,0 +1,45 @@
+"""All loops of this package, ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.port import Cluster
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.engine.fenced import FencedCluster
+from fastness.controllers.engine.runner import Feed
+from fastness.controllers.kube.accounts import NamespaceFurniture
+from fastness.controllers.kube.budgets import BudgetStatus
+from fastness.controllers.kube.definitions import DefinitionCleanup
+from fastness.controllers.kube.garbage import GarbageCollector
+from fastness.controllers.kube.inventory import Inventory
+from fastness.controllers.kube.namespaces import NamespaceLifecycle
+from fastness.controllers.kube.roles import RoleAggregation
+
+
+@dataclass(frozen=True, slots=True)
+class KubeLoops:
+    """Controllers, and what feeds those that read no informer."""
+
+    controllers: tuple[Controller, ...]
+    feeds: dict[str, Feed]
+
+
+def kube_loops(cluster: Cluster, inventory: Inventory, clock: Clock, root_ca: str) -> KubeLoops:
+    """What Kubernetes does itself, for the embedded API."""
+
+    def fenced(kind: type[Controller]) -> FencedCluster:
+        return FencedCluster(cluster, kind.name, kind.writes)  # type: ignore[arg-type]  # class attributes
+
+    return KubeLoops(
+        (
+            GarbageCollector(fenced(GarbageCollector), inventory),
+            NamespaceLifecycle(fenced(NamespaceLifecycle), inventory, clock),
+            DefinitionCleanup(fenced(DefinitionCleanup), inventory),
+            NamespaceFurniture(fenced(NamespaceFurniture), root_ca),
+            BudgetStatus(fenced(BudgetStatus), clock),
+            RoleAggregation(fenced(RoleAggregation)),
+        ),
+        {GarbageCollector.name: inventory.listen},
+    )
