@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from fastness.formats.errors import FormatError
@@ -35,6 +36,9 @@ _FIELD: Final = re.compile(r"(?:\\.|[^\s.,\[\]$@{}\\])+", re.DOTALL)
 _KEY: Final = re.compile(r"'((?:\\.|[^'\\])*)'", re.DOTALL)
 _SLICE: Final = re.compile(r"(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?(?:(:)(-?[0-9]{1,9})?)?)?")
 _COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
+_EQUALS: Final = r"""@\.([A-Za-z][A-Za-z0-9]*)\s*==\s*["']([A-Za-z0-9 ./_-]*)["']"""
+_USUAL: Final = re.compile(_EQUALS)
+_USUAL_REST: Final = re.compile(rf"\[\?\(\s*{_EQUALS}\s*\)\]\.([A-Za-z][A-Za-z0-9]*)$")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
 _DOT: Final = re.compile(r"(?<!\\)\.")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -50,26 +54,35 @@ class _Mismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A compiled path."""
+    """A compiled path: plain fields from the root (`lead`), then everything else (`rest`)."""
 
     text: str
-    steps: tuple[Step, ...]
-    fields: tuple[str, ...] | None
+    lead: tuple[str, ...]
+    rest: tuple[Step, ...]
+    usual: tuple[str, str, str] | None = None
 
     def find(self, value: Any) -> list[Any]:
         """Everything that the path finds in `value`."""
-        return _run(self.steps, value, quiet=True)
+        for name in self.lead:
+            if type(value) is not dict or name not in value:
+                return []
+            value = value[name]
+        return _run(self.rest, value, quiet=True)
 
     def first(self, value: Any, default: Any = None) -> Any:
         """The first value that the path finds, or `default`."""
-        if self.fields is None:
-            found = self.find(value)
-            return found[0] if found else default
-        for name in self.fields:
+        for name in self.lead:
             if type(value) is not dict or name not in value:
                 return default
             value = value[name]
-        return value
+        return self.first_beyond(value, default) if self.rest else value
+
+    def first_beyond(self, value: Any, default: Any = None) -> Any:
+        """The first value that the rest of the path finds in what stands at the end of `lead`."""
+        if self.usual is not None:
+            return _first_having(value, *self.usual, default)
+        found = _run(self.rest, value, quiet=True)
+        return found[0] if found else default
 
 
 def compile_path(text: str) -> JsonPath:
@@ -82,9 +95,10 @@ def compile_path(text: str) -> JsonPath:
     parsed = list(_parse(inner, 0))
     if len(parsed) > MAX_STEPS:
         raise _error("jsonpath-too-long", f"the path has {len(parsed)} steps, the limit is {MAX_STEPS}")
-    names = [name for name, _ in parsed]
-    fields = tuple(name for name in names if name is not None)
-    return JsonPath(text, tuple(step for _, step in parsed), fields if len(fields) == len(names) else None)
+    lead = tuple(name for name, _ in takewhile(lambda entry: entry[0] is not None, parsed) if name is not None)
+    usual = _USUAL_REST.search(inner) if len(parsed) == len(lead) + 2 else None
+    rest = tuple(step for _, step in parsed[len(lead) :])
+    return JsonPath(text, lead, rest, (usual[1], usual[2], usual[3]) if usual is not None else None)
 
 
 def _parse(text: str, nesting: int) -> Iterator[tuple[str | None, Step]]:
@@ -291,6 +305,9 @@ def _filter(text: str, nesting: int) -> Step:
     compare = _OPERATORS.get(match[2])
     if compare is None:
         raise _error("jsonpath-syntax", f"{match[2]!r} is not a comparison")
+    usual = _USUAL.fullmatch(text)
+    if usual is not None:
+        return _having(usual[1], usual[2])
 
     def step(values: list[Any]) -> list[Any]:
         found = []
@@ -304,6 +321,39 @@ def _filter(text: str, nesting: int) -> Step:
         return found
 
     return step
+
+
+def _having(name: str, wanted: str) -> Step:
+    """`[?(@.name=="wanted")]`, which nearly every filter is, without the detour over operands."""
+
+    def step(values: list[Any]) -> list[Any]:
+        found = []
+        for value in _lists_only(values):
+            for item in value:
+                if type(item) is dict and name in item:
+                    seen = item[name]
+                    if seen == wanted:
+                        found.append(item)
+                    elif type(seen) is not str:
+                        raise _Mismatch
+        return found
+
+    return step
+
+
+def _first_having(value: Any, name: str, wanted: str, field: str, default: Any) -> Any:
+    """`[?(@.name=="wanted")].field` in one loop: the column that shows a condition."""
+    if type(value) is not list:
+        return default
+    found = default
+    for item in value:
+        if type(item) is dict and name in item:
+            seen = item[name]
+            if type(seen) is not str:
+                return default
+            if seen == wanted and found is default and field in item:
+                found = item[field]
+    return found
 
 
 def _lists_only(values: list[Any]) -> Iterator[list[Any]]:

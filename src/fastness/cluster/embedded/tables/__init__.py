@@ -10,7 +10,7 @@ A client that asks for `as=Table;v=v1;g=meta.k8s.io` gets column definitions and
 `request.py` reads what the client asked for, `render.py` makes the table; both are pure.
 """
 
-from fastness.cluster.embedded.tables.render import ListMeta, render_table
+from fastness.cluster.embedded.tables.render import ListMeta, encode_table, render_table
 from fastness.cluster.embedded.tables.request import Include, TableRequest, partial_object, representation
 
-__all__ = ["Include", "ListMeta", "TableRequest", "partial_object", "render_table", "representation"]
+__all__ = ["Include", "ListMeta", "TableRequest", "encode_table", "partial_object", "render_table", "representation"]

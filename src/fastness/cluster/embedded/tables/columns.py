@@ -18,14 +18,12 @@ from typing import Any, Final
 
 import orjson
 
-from fastness.cluster.embedded.tables.ages import INVALID, UNKNOWN, human_duration, parse_time
+from fastness.cluster.embedded.tables.ages import age
 from fastness.cluster.embedded.tables.printer import NAME, Header, Printer
+from fastness.cluster.embedded.tables.reader import MISSING, Row, RowReader
 from fastness.formats.jsonpath import compile_path
 from fastness.model.kind import Column, Kind
 
-Cell = Callable[[Mapping[str, Any], datetime], Any]
-
-_MISSING: Final = object()
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 LARGE_EXPONENT: Final = 6
 NULL_TEXT: Final = "<no value>"
@@ -34,15 +32,22 @@ _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 def column_printer(kind: Kind) -> Printer:
     """The printer of a custom kind; raises JsonPathError for a column that does not compile."""
-    headers = (NAME, *(_header(column) for column in kind.columns))
-    getters = tuple(_cell(column) for column in kind.columns)
+    paths = [compile_path(column.path) for column in kind.columns]
+    converters = [_CONVERT[column.type] for column in kind.columns]
+    ways = tuple(zip((path.first for path in paths), converters, strict=True))
 
     def cells(obj: Mapping[str, Any], now: datetime) -> list[Any]:
         row = [obj["metadata"].get("name", "")]
-        row += [getter(obj, now) for getter in getters]
+        row += [convert(first(obj, MISSING), now) for first, convert in ways]
         return row
 
-    return Printer(headers, cells)
+    def row_cells(row: Row, now: datetime) -> list[Any]:
+        made = [row.name]
+        made += [convert(value, now) for convert, value in zip(converters, row.values, strict=True)]
+        return made
+
+    headers = (NAME, *(_header(column) for column in kind.columns))
+    return Printer(headers, cells, RowReader.of(paths), row_cells)
 
 
 def _header(column: Column) -> Header:
@@ -50,21 +55,12 @@ def _header(column: Column) -> Header:
     return Header(column.name, column.type, column.format, column.priority, text)
 
 
-def _cell(column: Column) -> Cell:
-    first = compile_path(column.path).first
-    convert = _CONVERT[column.type]
-
-    def cell(obj: Mapping[str, Any], now: datetime) -> Any:
-        value = first(obj, _MISSING)
-        return None if value is _MISSING else convert(value, now)
-
-    return cell
-
-
-def text_of(value: Any, _now: datetime | None = None) -> str:
+def text_of(value: Any, _now: datetime | None = None) -> str | None:
     """Any JSON value as a text cell."""
     if isinstance(value, str):
         return value
+    if value is MISSING:
+        return None
     if value is None:
         return NULL_TEXT
     if isinstance(value, bool):
@@ -108,12 +104,7 @@ def _boolean(value: Any, _now: datetime) -> bool | None:
 
 
 def _date(value: Any, now: datetime) -> str | None:
-    if not isinstance(value, str):
-        return None
-    if not value:
-        return UNKNOWN
-    moment = parse_time(value)
-    return INVALID if moment is None else human_duration(now - moment)
+    return age(value, now) if isinstance(value, str) else None
 
 
 _CONVERT: Final[dict[str, Callable[[Any, datetime], Any]]] = {

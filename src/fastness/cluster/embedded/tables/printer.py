@@ -1,7 +1,8 @@
 """A printer: the columns of a kind and the function that fills them for one object.
 
 Cells are exactly what goes into a row: text, numbers, booleans, or None where there is nothing to show (kubectl prints
-`<none>`). Printers are made once per served kind and used for every row, so they hold compiled getters and no state.
+`<none>`). Printers are made once per served kind and used for every row, so they hold compiled getters and no state. A printer
+with a `reader` can make rows from stored bytes without decoding the whole object (`reader.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from fastness.cluster.embedded.tables.reader import Row, RowReader
 from fastness.model.kind import JsonObject
 
 Cells = Callable[[Mapping[str, Any], datetime], list[Any]]
+RowCells = Callable[[Row, datetime], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Printer:
 
     headers: tuple[Header, ...]
     cells: Cells
+    reader: RowReader | None = None
+    row_cells: RowCells | None = None
 
     def definitions(self) -> list[JsonObject]:
         """The column definitions of a table."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastness.cluster.embedded.accept import JSON
 from fastness.cluster.embedded.catalog import Served
@@ -14,10 +16,12 @@ from fastness.cluster.embedded.tables import (
     Include,
     ListMeta,
     TableRequest,
+    encode_table,
     partial_object,
     render_table,
     representation,
 )
+from fastness.cluster.embedded.tables.reader import MISSING
 from fastness.cluster.errors import BadRequest
 from fastness.model.kind import Column
 from tests.unit.cluster.embedded.samples import MACHINE, NOW
@@ -135,3 +139,64 @@ def test_partial_object_is_metadata_only() -> None:
     assert partial_object(OBJECT) == {
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": OBJECT["metadata"],
     }  # fmt: skip
+
+
+COLUMNS = (
+    Column("Pool", ".spec.pool"),
+    Column("Deep", ".spec.a.b.c", "integer"),
+    Column("Part", ".spec.a"),
+    Column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
+    Column("First", ".status.conditions[0].type"),
+    Column("Label", r".metadata.labels.app\.io/x"),
+    Column("Generation", ".metadata.generation", "integer"),
+    Column("Age", ".metadata.creationTimestamp", "date"),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(-1e30, 1e30) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["pool", "a", "b", "c", "conditions", "type", "status"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)  # fmt: skip
+CONDITIONS = st.lists(
+    st.fixed_dictionaries({}, optional={"type": st.sampled_from(["Ready", "Other", 5]), "status": VALUES}), max_size=3
+)
+METADATA = st.fixed_dictionaries(
+    {"name": st.text(max_size=5)},
+    optional={
+        "labels": st.dictionaries(st.sampled_from(["app.io/x", "y"]), st.text(max_size=3), max_size=2) | st.none(),
+        "generation": st.integers(0, 9),
+        "creationTimestamp": st.sampled_from(["2026-03-01T11:55:00Z", "2026-03-01T11:55:61Z", "", "soon"]) | st.none(),
+    },
+)
+OBJECTS = st.fixed_dictionaries(
+    {"metadata": METADATA},
+    optional={"spec": VALUES, "status": VALUES | st.fixed_dictionaries({"conditions": CONDITIONS})},
+)
+
+
+@given(objects=st.lists(OBJECTS, max_size=3), include=st.sampled_from(Include))
+def test_encoding_stored_bytes_equals_rendering_objects(objects: list[dict[str, Any]], include: Include) -> None:
+    served = Served(replace(MACHINE, columns=COLUMNS))
+    bodies = [msgspec.json.encode(obj) for obj in objects]
+    request = TableRequest(include=include)
+    encoded = encode_table(served, bodies, request, ListMeta("1"), NOW)
+    rendered = render_table(served, bodies, request, ListMeta("1"), NOW)
+    assert msgspec.json.decode(encoded) == msgspec.json.decode(msgspec.json.encode(rendered))
+
+
+def test_a_column_that_shows_the_whole_object_takes_the_general_way() -> None:
+    served = Served(replace(MACHINE, columns=(Column("All", ".metadata"),)))
+    assert served.printer.reader is None
+    made = msgspec.json.decode(encode_table(served, [msgspec.json.encode(OBJECT)], TableRequest(), ListMeta(), NOW))
+    assert made["rows"][0]["cells"][1].startswith('{"creationTimestamp"')
+
+
+def test_stored_bytes_are_not_decoded_beyond_what_is_shown() -> None:
+    served = Served(MACHINE)
+    reader = served.printer.reader
+    assert reader is not None
+    row = reader.read(b'{"metadata":{"name":"m","x":1},"spec":{"pool":"p","big":[1,2,3]},"other":{"deep":{}}}')
+    assert (row.name, row.values[0], bytes(row.metadata)) == ("m", "p", b'{"name":"m","x":1}')
+    assert MISSING in row.values
