@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 from zlib import crc32
 
@@ -24,7 +26,7 @@ from fastness.cluster.embedded.store import (
     StoreInUse,
 )
 from fastness.cluster.embedded.store.migrations import MIGRATIONS
-from tests.component.store.world import ToyCipher, put, remove, reopened
+from tests.component.store.world import Faults, ToyCipher, put, remove, reopened
 
 CANARY = b"canary-5e1f-do-not-leak"
 SECRET = Key("", "secrets", "default", "password")
@@ -87,6 +89,24 @@ async def test_a_second_user_of_the_directory_is_told_who_has_it(tmp_path: Path)
 async def test_a_refused_opening_lets_go_of_the_directory(tmp_path: Path) -> None:
     await filled(tmp_path)
     await refused(tmp_path, IdentityMismatch, identity={"simulated": "true"})
+    await (await Store.open(tmp_path)).close()
+
+
+async def test_a_cancelled_opening_lets_go_of_the_directory(tmp_path: Path, faults: Faults) -> None:
+    blocked, release = threading.Event(), threading.Event()
+
+    def block(name: str) -> None:
+        if name == "create.before-rename":
+            blocked.set()
+            release.wait(10)
+
+    faults.on = block
+    opening = asyncio.create_task(Store.open(tmp_path, failpoints=faults))
+    await asyncio.to_thread(blocked.wait, 10)
+    opening.cancel()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
     await (await Store.open(tmp_path)).close()
 
 

@@ -67,7 +67,7 @@ async def test_expecting_an_old_revision_is_stale(store: Store) -> None:
 
 
 async def test_deleting_what_is_not_there_is_stale(store: Store) -> None:
-    with pytest.raises(Stale):
+    with pytest.raises(Stale, match="expected any revision, found none"):
         await remove(store, "nobody")
     assert store.revision == 1
 

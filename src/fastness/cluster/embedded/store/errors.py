@@ -121,12 +121,13 @@ class RecordTooLarge(StoreError):
 
 
 class Stale(StoreError):
-    """A change expected another head revision than there is (0: none)."""
+    """A change expected another head revision than there is (0: none; None: any, and there was none to delete)."""
 
     code, hint = "stale", "Read the object again and repeat the change."
 
-    def __init__(self, key: Key, expected: int, found: int) -> None:
-        super().__init__(f"{'/'.join(key)}: expected revision {expected}, found {found}")
+    def __init__(self, key: Key, expected: int | None, found: int) -> None:
+        wanted = "any revision" if expected is None else f"revision {expected}" if expected else "none"
+        super().__init__(f"{'/'.join(key)}: expected {wanted}, found {f'revision {found}' if found else 'none'}")
         self.key, self.expected, self.found = key, expected, found
 
 

@@ -32,43 +32,36 @@ ChannelName = tuple[str, str, str]
 class Channel:
     """The entries of one resource, or of one resource in one namespace; positions count from its first entry ever."""
 
-    __slots__ = ("_dead", "_entries", "_removed", "cursors", "name", "waiting")
+    __slots__ = ("_entries", "_removed", "cursors", "end", "first", "name", "waiting")
 
     def __init__(self, name: ChannelName) -> None:
         self.name = name
-        self.waiting: set[Cursor] = set()
+        self.first = 0
+        self.end = 0
         self.cursors = 0
+        self.waiting: set[Cursor] = set()
         self._entries: list[LogEntry] = []
-        self._dead = 0
         self._removed = 0
-
-    @property
-    def first(self) -> int:
-        """The position of the oldest entry."""
-        return self._removed + self._dead
-
-    @property
-    def end(self) -> int:
-        """The position after the newest entry."""
-        return self._removed + len(self._entries)
 
     def append(self, entry: LogEntry) -> None:
         """Add the newest entry and wake those who wait for it."""
         self._entries.append(entry)
+        self.end += 1
         if self.waiting:
             self.wake()
 
     def drop_oldest(self) -> None:
         """Forget the oldest entry; the list is moved only once in a while, so a drop costs constant time."""
-        self._dead += 1
-        if self._dead >= _SLACK + (len(self._entries) >> 3) or self._dead == len(self._entries):
-            del self._entries[: self._dead]
-            self._removed += self._dead
-            self._dead = 0
+        self.first += 1
+        dead = self.first - self._removed
+        if dead >= _SLACK + (len(self._entries) >> 3) or self.first == self.end:
+            del self._entries[:dead]
+            self._removed = self.first
 
     def position_after(self, revision: int) -> int:
         """Where the entries that are newer than a revision begin."""
-        return self._removed + bisect_right(self._entries, revision, lo=self._dead, key=_revision)
+        dead = self.first - self._removed
+        return self._removed + bisect_right(self._entries, revision, lo=dead, key=_revision)
 
     def read(self, position: int, limit: int) -> list[LogEntry]:
         """Up to `limit` entries (0: all) from a position that is not older than `first`."""
@@ -77,15 +70,15 @@ class Channel:
 
     def wake(self) -> None:
         """Let every waiting cursor look again."""
-        for cursor in self.waiting:
+        waiting, self.waiting = self.waiting, set()
+        for cursor in waiting:
             cursor.wake()
-        self.waiting.clear()
 
 
 class Cursor:
     """One watcher's place in a channel. One task uses it; `close` it when done."""
 
-    __slots__ = ("_channel", "_closed", "_history", "_position", "_seen", "_wakeup")
+    __slots__ = ("_channel", "_history", "_position", "_seen", "_wakeup", "closed")
 
     def __init__(self, history: History, channel: Channel, since: int) -> None:
         self._history = history
@@ -93,7 +86,7 @@ class Cursor:
         self._position = channel.position_after(since)
         self._seen = since
         self._wakeup: asyncio.Future[None] | None = None
-        self._closed = False
+        self.closed = False
         channel.cursors += 1
 
     @property
@@ -101,22 +94,17 @@ class Cursor:
         """The revision up to which everything was taken: what a bookmark may say after the last batch was sent."""
         return self._history.revision if self._position >= self._channel.end else self._seen
 
-    @property
-    def closed(self) -> bool:
-        """Whether the cursor, or the store under it, was closed."""
-        return self._closed or self._history.closed
-
     def take(self, limit: int = 500) -> list[LogEntry]:
         """The next entries that are already there, perhaps none; raises Compacted when the log moved past the cursor."""
         channel = self._channel
         position = self._position
+        if position == channel.end:
+            return []
         if position < channel.first:
             raise Compacted(self._seen, self._history.compacted)
-        if position >= channel.end:
-            return []
         batch = channel.read(position, limit)
         self._position = position + len(batch)
-        self._seen = batch[-1].revision
+        self._seen = batch[-1].record.revision
         return batch
 
     async def next_batch(self, limit: int = 500) -> list[LogEntry]:
@@ -124,16 +112,15 @@ class Cursor:
 
         Cancelling the wait (a time-out for a bookmark) loses nothing: the position moves only when entries are returned.
         """
-        while not self.closed:
-            if batch := self.take(limit):
-                return batch
-            self._wakeup = asyncio.get_running_loop().create_future()
+        while not (self.closed or self._history.closed):
+            if self._position != self._channel.end:
+                return self.take(limit)
+            self._wakeup = wakeup = asyncio.get_running_loop().create_future()
             self._channel.waiting.add(self)
             try:
-                await self._wakeup
+                await wakeup
             finally:
                 self._channel.waiting.discard(self)
-                self._wakeup = None
         return []
 
     def wake(self) -> None:
@@ -143,8 +130,8 @@ class Cursor:
 
     def close(self) -> None:
         """Leave the channel; a task that waits in `next_batch` gets an empty list."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self.wake()
             self._history.leave(self._channel)
 

@@ -74,7 +74,11 @@ class Range(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """Bounds. The log is bounded by entries, bytes and age; writes that wait for the disk by number and bytes."""
+    """Bounds. The log is bounded by entries, bytes and age; writes that wait for the disk by number and bytes.
+
+    Bounds of the log are looked after whenever something is written: a store that nobody writes to forgets nothing.
+    `max_bytes` is a quota for the file; `compact_every` and `checkpoint_bytes` say when housekeeping is worth its commit.
+    """
 
     log_entries: int = 50_000
     log_bytes: int = 48 * 1024 * 1024

@@ -244,7 +244,7 @@ class Store:
                 raise RecordTooLarge(f"{'/'.join(key)} is larger than {self._settings.max_body} bytes")
             if change.body is None:
                 if head is None:
-                    raise Stale(key, revision, 0)
+                    raise Stale(key, change.expect, 0)
                 record = Record(key, revision, head.created, change.last)
                 entries.append(LogEntry(EventType.DELETED, record, head))
                 heads[key] = None
