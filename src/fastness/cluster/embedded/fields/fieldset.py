@@ -2,13 +2,13 @@
 
 A node is a dict from step (see `element.py`) to node. An empty node is a member without anything below it; a node that is a
 member and has members below carries the step `.`. So a stored fieldsV1 *is* a set, and nothing is decoded or encoded on the
-way of a write: a measured third of the cost of an update.
+way of a write.
 
 - Sets are values: no operation changes its operands, results share subtrees with them. Never write into a node.
 - Membership of a path says nothing about what is below or above it, as in Kubernetes: `{a.b} - {a}` is `{a.b}`.
 - No empty branches: a node has members below it, or is one.
 
-`difference`, `intersection` and `without` give None-free tries again; `FieldSet` wraps them for readers who want methods.
+The functions work on bare tries, for the hot path; `FieldSet` wraps them for everybody else.
 """
 
 from __future__ import annotations
