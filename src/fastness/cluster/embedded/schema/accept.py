@@ -23,6 +23,7 @@ from fastness.cluster.embedded.schema.patterns import OPTIONS, is_plain, matcher
 
 INT_RANGES: Final[Mapping[str, tuple[int, int]]] = {"int32": (-(2**31), 2**31 - 1)}
 INT64: Final = (-(2**63), 2**63 - 1)
+EXACT: Final = 2**53 - 1  # the largest float that still counts as a whole number
 FLOAT32_MAX: Final = 3.4028234663852886e38
 
 _COPIED: Final = (

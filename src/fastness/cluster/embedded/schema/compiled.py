@@ -23,7 +23,7 @@ from fastness.cluster.embedded.schema import causes, validation
 from fastness.cluster.embedded.schema.accept import acceptor
 from fastness.cluster.embedded.schema.cel.rules import Rules
 from fastness.cluster.embedded.schema.defaulting import apply_defaults
-from fastness.cluster.embedded.schema.embedded import embedded_problems
+from fastness.cluster.embedded.schema.embedded import embedded_problems, undecodable
 from fastness.cluster.embedded.schema.lists import duplicates
 from fastness.cluster.embedded.schema.node import MISSING, build
 from fastness.cluster.embedded.schema.pruning import prune
@@ -87,5 +87,10 @@ class CompiledSchema:
         return found
 
     def type_errors(self, obj: Any) -> list[Cause]:
-        """Values whose JSON type a typed decoder would refuse: the 400 of native kinds."""
+        """Values whose JSON type a typed decoder would refuse: the 400 of native kinds.
+
+        Of a custom resource only the identity of embedded resources is decoded, and answers 400 in the same way.
+        """
+        if not self._native:
+            return undecodable(self._root, obj) if self._root.has_embedded else []
         return [] if self._accepts(obj) else type_errors(self._root, obj)

@@ -20,6 +20,7 @@ META_TYPES: Final[dict[str, type]] = {
     "annotations": dict, "ownerReferences": list, "finalizers": list, "managedFields": list,
 }  # fmt: skip
 
+_UNDECODABLE: Final = ("must be a string", "must be an object", "is of the wrong type")
 _KIND: Final = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -32,6 +33,11 @@ def embedded_problems(root: Node, obj: Any) -> list[Cause]:
     if root.has_embedded:
         _walk(root, obj, "", found)
     return found
+
+
+def undecodable(root: Node, obj: Any) -> list[Cause]:
+    """Embedded identities of the wrong JSON type, which fail before anything is validated."""
+    return [cause for cause in embedded_problems(root, obj) if cause.message.endswith(_UNDECODABLE)]
 
 
 def _walk(node: Node, value: Any, path: str, found: list[Cause]) -> None:

@@ -5,13 +5,15 @@ fails is walked again with paths. Rules:
 
 * a field is known when `properties` names it or `additionalProperties` admits it;
 * below `x-kubernetes-preserve-unknown-fields` unknown fields stay, and what *is* specified there is pruned as usual;
-* `apiVersion`, `kind` and `metadata` of the root and of embedded resources always stay.
+* `apiVersion`, `kind` and `metadata` of the root and of embedded resources always stay; the metadata of an embedded resource
+  loses what no object's metadata has.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from fastness.cluster.embedded.schema.embedded import META_TYPES
 from fastness.cluster.embedded.schema.node import CLOSED, Node
 
 
@@ -30,6 +32,13 @@ def _is_clean(node: Node, value: Any, keep: bool) -> bool:
         for key, below in value.items():
             known = properties.get(key, extra)
             if key in node.closed_names:
+                if (
+                    node.embedded
+                    and key == "metadata"
+                    and type(below) is dict
+                    and not below.keys() <= META_TYPES.keys()
+                ):
+                    return False
                 continue
             if known is None:
                 if keep:
@@ -51,7 +60,11 @@ def _prune(node: Node, value: Any, path: str, unknown: list[str], keep: bool) ->
         out: dict[str, Any] = {}
         for key, below in value.items():
             known = node.child(key)
-            if key in node.closed_names or (known is None and keep):
+            if node.embedded and key == "metadata" and type(below) is dict:
+                where = f"{path}.metadata" if path else "metadata"
+                out[key] = {name: value for name, value in below.items() if name in META_TYPES}
+                unknown.extend(f"{where}.{name}" for name in below if name not in META_TYPES)
+            elif key in node.closed_names or (known is None and keep):
                 out[key] = below
             elif known is None:
                 unknown.append(f"{path}.{key}" if path else key)

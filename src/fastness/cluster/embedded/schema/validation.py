@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastness.cluster.embedded.schema import causes
-from fastness.cluster.embedded.schema.accept import FLOAT32_MAX, INT64, INT_RANGES
+from fastness.cluster.embedded.schema.accept import EXACT, FLOAT32_MAX, INT64, INT_RANGES
 from fastness.cluster.embedded.schema.correlation import OldEntries, old_field, same
 from fastness.cluster.embedded.schema.formats import check_of
 from fastness.cluster.embedded.schema.node import MISSING, Node
@@ -100,7 +100,8 @@ def _type_name(value: Any) -> str:
         case bool():
             return "boolean"
         case int():
-            return "integer"
+            # what does not fit into int64 is decoded as a float
+            return "integer" if INT64[0] <= value <= INT64[1] else "number"
         case float():
             return "number"
         case str():
@@ -116,7 +117,7 @@ def _fits(value: Any, types: list[str]) -> bool:
     name = _type_name(value)
     if name in types or (name == "integer" and "number" in types):
         return True
-    return name == "number" and "integer" in types and float(value).is_integer()
+    return name == "number" and "integer" in types and abs(value) <= EXACT and float(value).is_integer()
 
 
 def _enum(schema: Mapping[str, Any], value: Any, path: str, result: _Result) -> None:

@@ -9,6 +9,7 @@ RE2 comes with the library; `regex_matcher` and `regex_problem` lend it to `patt
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -18,6 +19,7 @@ SELF: Final = "self"
 OLD: Final = "oldSelf"
 _GIVEN, _HAS_OLD = "oldSelfGiven", "oldSelfKnown"
 
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCATION: Final = re.compile(r"ERROR: <input>:\d+:\d+: |\s*\[[A-Z_]+\]$|^[A-Z_]+: ", re.MULTILINE)
 
 
@@ -87,6 +89,16 @@ def duration(nanoseconds: int) -> Any:
     made = Duration()
     made.FromNanoseconds(nanoseconds)
     return made
+
+
+def given_back(value: Any) -> Any:
+    """A result of a function whose type is open, with times in the form that the library takes there."""
+    if isinstance(value, dt.datetime):
+        since = value - _EPOCH
+        return timestamp(since.days * 86400 + since.seconds, since.microseconds * 1000)
+    if isinstance(value, dt.timedelta):
+        return duration((value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000)
+    return [given_back(entry) for entry in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=512)

@@ -276,7 +276,7 @@ def entries() -> Iterator[Entry]:
 
 def declarations(cel: Any) -> list[Any]:
     """The functions as declarations of the CEL library."""
-    from fastness.cluster.embedded.schema.cel.engine import cel_type
+    from fastness.cluster.embedded.schema.cel.engine import cel_type, given_back
 
     by_name: dict[str, list[Any]] = {}
     for name, member, result, parameters, run in entries():
@@ -285,7 +285,7 @@ def declarations(cel: Any) -> list[Any]:
             cel_type(cel, result),
             [cel_type(cel, parameter) for parameter in parameters],
             member,
-            run,
+            (lambda *given, run=run: given_back(run(*given))) if result in ("dyn", LIST) else run,
         )
         by_name.setdefault(name, []).append(overload)
     return [cel.FunctionDecl(name, overloads) for name, overloads in by_name.items()]

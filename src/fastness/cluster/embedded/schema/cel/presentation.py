@@ -128,7 +128,8 @@ def _object_presenter(node: Node, root: bool, only: frozenset[str] | None) -> Pr
 
 
 def _timestamp(text: str) -> Any:
-    found = re.fullmatch(r"(.{19})(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", text.upper())
+    # the format admits a small t and z, the parser behind rules does not: such a text stays one, and a rule about time fails
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", text)
     if found is None:
         return text
     try:

@@ -9,25 +9,19 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from fastness.cluster.embedded.schema.formats import CHECKS
+from fastness.formats.errors import QuantityError
+from fastness.formats.quantity import parse_quantity
 
 Tagged = dict[str, Any]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
-_QUANTITY: Final = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E))?", re.ASCII
-)
-_SCALES: Final = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(10**3), "M": Decimal(10**6),
-    "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
-    **{f"{unit}i": Decimal(1024 ** (power + 1)) for power, unit in enumerate("KMGTPE")},
-}  # fmt: skip
 _INT64: Final = 2**63
+_NANO: Final = 10**9
 
 
 def _take(value: Tagged, tag: str) -> Any:
@@ -36,45 +30,44 @@ def _take(value: Tagged, tag: str) -> Any:
     return value[tag]
 
 
-def _parse_quantity(text: str) -> Decimal | None:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        return None
+def _is_quantity(text: str) -> bool:
     try:
-        return Decimal(found[1] + (found[2] or "")) * _SCALES.get(found[3] or "", Decimal(1))
-    except InvalidOperation:
-        return None
-
-
-def _tag_quantity(number: Decimal) -> Tagged:
-    return {"quantity": format(number.normalize() + 0, "f")}
+        parse_quantity(text)
+    except QuantityError:
+        return False
+    return True
 
 
 def _quantity(text: str) -> Tagged:
-    number = _parse_quantity(text)
-    if number is None:
-        raise ValueError(f"{text!r} is no quantity")
-    return _tag_quantity(number)
+    try:
+        return _tag_quantity(parse_quantity(text).nanos)
+    except QuantityError as error:
+        raise ValueError(f"{text!r} is no quantity") from error
 
 
-def _amount(value: Tagged) -> Decimal:
-    return Decimal(_take(value, "quantity"))
+def _tag_quantity(nanos: int) -> Tagged:
+    # a text, because billionths do not fit into the integers of CEL
+    return {"quantity": str(nanos)}
+
+
+def _nanos(value: Tagged) -> int:
+    return int(_take(value, "quantity"))
 
 
 def _as_integer(value: Tagged) -> int:
     if not _is_integer(value):
         raise ValueError("cannot convert value to integer")
-    return int(_amount(value))
+    return _nanos(value) // _NANO
 
 
 def _is_integer(value: Tagged) -> bool:
-    number = _amount(value)
-    return number == number.to_integral_value() and -_INT64 <= number < _INT64
+    whole, rest = divmod(_nanos(value), _NANO)
+    return rest == 0 and -_INT64 <= whole < _INT64
 
 
 def _sign(value: Tagged) -> int:
-    number = _amount(value)
-    return (number > 0) - (number < 0)
+    nanos = _nanos(value)
+    return (nanos > 0) - (nanos < 0)
 
 
 _SEMVER: Final = re.compile(
@@ -115,7 +108,7 @@ def _compare(a: Tagged, b: Tagged) -> int:
     if "semver" in a:
         first, second = _semver_order(a), _semver_order(b)
         return (first > second) - (first < second)
-    left, right = _amount(a), _amount(b)
+    left, right = _nanos(a), _nanos(b)
     return (left > right) - (left < right)
 
 
@@ -214,16 +207,16 @@ def _contains_cidr(value: Tagged, other: Tagged | str) -> bool:
 M: Final = "map(dyn)"
 S: Final = "string"
 VALUE_FUNCTIONS: Final[tuple[tuple[str, bool, str, tuple[str, ...], Callable[..., Any]], ...]] = (
-    ("isQuantity", False, "bool", (S,), lambda text: _parse_quantity(text) is not None),
+    ("isQuantity", False, "bool", (S,), _is_quantity),
     ("quantity", False, M, (S,), _quantity),
     ("sign", True, "int", (M,), _sign),
     ("isInteger", True, "bool", (M,), _is_integer),
     ("asInteger", True, "int", (M,), _as_integer),
-    ("asApproximateFloat", True, "double", (M,), lambda value: float(_amount(value))),
-    ("add", True, M, (M, M), lambda a, b: _tag_quantity(_amount(a) + _amount(b))),
-    ("add", True, M, (M, "int"), lambda a, b: _tag_quantity(_amount(a) + b)),
-    ("sub", True, M, (M, M), lambda a, b: _tag_quantity(_amount(a) - _amount(b))),
-    ("sub", True, M, (M, "int"), lambda a, b: _tag_quantity(_amount(a) - b)),
+    ("asApproximateFloat", True, "double", (M,), lambda value: _nanos(value) / _NANO),
+    ("add", True, M, (M, M), lambda a, b: _tag_quantity(_nanos(a) + _nanos(b))),
+    ("add", True, M, (M, "int"), lambda a, b: _tag_quantity(_nanos(a) + b * _NANO)),
+    ("sub", True, M, (M, M), lambda a, b: _tag_quantity(_nanos(a) - _nanos(b))),
+    ("sub", True, M, (M, "int"), lambda a, b: _tag_quantity(_nanos(a) - b * _NANO)),
     ("compareTo", True, "int", (M, M), _compare),
     ("isGreaterThan", True, "bool", (M, M), lambda a, b: _compare(a, b) > 0),
     ("isLessThan", True, "bool", (M, M), lambda a, b: _compare(a, b) < 0),
