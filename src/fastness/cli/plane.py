@@ -1,6 +1,6 @@
 """The embedded control plane: the API, its loops, and what tells others where they are.
 
-`ControlPlane.run` is the life of `fastness up`: open the state directory, start listening, start the controllers, write the
+`running` is the life of `fastness up`: open the state directory, start listening, start the controllers, write the
 files that clients read, say that it is ready, and undo all of it in reverse when asked to stop.
 
     STATE/kubeconfig        how kubectl reaches the API, as administrator (0600)
@@ -28,7 +28,26 @@ from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.trust.keyfiles import write_private
 
 RENEW_SECONDS = 3600.0
+READY_POLL = 0.02
 _log = logs.logger("plane")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneOptions:
+    """What `fastness up` was asked for."""
+
+    state: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    machines: int = 0
+    profile: str = "cluster"
+
+
+class NotReady(Exception):
+    """The control plane did not become ready in time."""
+
+    code = "NotReady"
+    hint = "Run with --log-level info to see what it waits for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,16 @@ class ControlPlane:
         """Where the doors are."""
         return Endpoints(self.server.url)
 
+    async def wait_ready(self, seconds: float) -> None:
+        """Return when `/readyz` would say ok; raises NotReady after so many seconds."""
+        for _ in range(int(seconds / READY_POLL)):
+            if not any(self.server.health.problems(ready=True).values()):
+                _log.info("server.ready", api=self.server.url)
+                return
+            await asyncio.sleep(READY_POLL)
+        wrong = {name: text for name, text in self.server.health.problems(ready=True).items() if text}
+        raise NotReady(f"not ready after {seconds:.0f} seconds: {wrong}")
+
     @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig."""
@@ -63,11 +92,12 @@ class ControlPlane:
 
 @asynccontextmanager
 async def running(
-    options: ServerOptions, clock: Clock | None = None, entropy: Entropy | None = None
+    options: PlaneOptions, clock: Clock | None = None, entropy: Entropy | None = None
 ) -> AsyncIterator[ControlPlane]:
     """A control plane for the time of the block; raises StoreError, TrustError, OSError."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
-    server = await EmbeddedServer.open(options, clock, entropy)
+    listening = ServerOptions(options.state, options.host, options.port, simulated=options.profile == "cluster")
+    server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
             loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())

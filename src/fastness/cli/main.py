@@ -1,0 +1,94 @@
+"""The command and the names of its verbs.
+
+A verb is a name, a help line and the place of its implementation; the module is imported when the verb runs. Adding a verb is one
+line here and one function there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import click
+
+from fastness import __version__
+
+
+class Verb(NamedTuple):
+    """Where a verb is implemented and what it does in one line."""
+
+    target: str
+    help: str
+
+
+VERBS: Mapping[str, Verb] = {
+    "up": Verb("fastness.cli.up:up", "Run a whole control plane on this machine."),
+    "serve": Verb("fastness.cli.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
+    "kubeconfig": Verb("fastness.cli.state:kubeconfig", "Print the kubeconfig of a running control plane."),
+    "crds": Verb("fastness.cli.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
+    "backup": Verb("fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use."),
+    "restore": Verb("fastness.cli.state:restore", "Make a state directory from a backup."),
+    "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
+    "version": Verb("fastness.cli.version:version", "Print the version."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose verbs are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one verb."""
+        verb = VERBS.get(cmd_name)
+        if verb is None:
+            return None
+        module, _, name = verb.target.partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{verb.target} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of verbs, without importing any."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a verb, or name the closest one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else " See `fastness --help`."
+            raise click.UsageError(f"there is no verb {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FASTNESS"},
+    epilog="Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something is missing, 4 the cluster said no, 70 a defect. "
+    'Completion: eval "$(_FASTNESS_COMPLETE=bash_source fastness)", likewise zsh_source and fish_source.',
+)
+@click.version_option(__version__, "--version", prog_name="fastness", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Fastness: a machine gets configuration, keys and a place in the cluster only after it has proved what it booted."""
+
+
+def main() -> None:
+    """Entry point of the command."""
+    try:
+        cli.main(prog_name="fastness", standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""`fastness up`: a whole control plane on this machine, in the foreground.
+
+Prints where things are when `/readyz` says ok, then stays until Ctrl-C or SIGTERM, and ends cleanly: no process, no damaged
+state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from pathlib import Path
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import show_json, tell
+
+DEFAULT_STATE = Path("state")
+API_PORT = 6443
+READY_SECONDS = 60.0
+PORTS_TRIED = 20
+
+
+@click.command()
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=DEFAULT_STATE, show_default=True, help="State directory."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=None, help="Port of the API; default 6443 or the next free one."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--machines", type=click.IntRange(0, 5000), default=0, show_default=True, help="Virtual machines to start."
+)
+@click.option(
+    "--profile", type=click.Choice(["cluster", "containers"]), default="cluster", show_default=True,
+    help="cluster: workers are confidential VMs; containers: workers are hosts of confidential containers.",
+)  # fmt: skip
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print where things are."
+)
+def up(state: Path, port: int | None, host: str, machines: int, profile: str, log_level: str, output: str) -> None:
+    """Run a whole control plane on this machine.
+
+    It is ready when it says so; STATE/kubeconfig and STATE/endpoints.json tell others where it is.
+    """
+    import uvloop
+
+    from fastness.observe import logs
+
+    logs.configure(level=log_level)
+    chosen = _port(host, port)
+    with told():
+        uvloop.run(_run(state, host, chosen, machines, profile, output))
+
+
+def _port(host: str, asked: int | None) -> int:
+    """The port to use: the asked one or an error, else 6443 or the next free one."""
+    if asked is not None:
+        if asked and not _free(host, asked):
+            raise CliError(
+                f"port {asked} on {host} is in use",
+                "Choose another one with --port, or --port 0 for any.",
+                Exit.MISSING,
+            )
+        return asked
+    for port in range(API_PORT, API_PORT + PORTS_TRIED):
+        if _free(host, port):
+            if port != API_PORT:
+                tell(f"port {API_PORT} is in use; using {port}")
+            return port
+    return 0
+
+
+def _free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+async def _run(state: Path, host: str, port: int, machines: int, profile: str, output: str) -> None:
+    from fastness.cli.plane import PlaneOptions, running
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    options = PlaneOptions(state=state, host=host, port=port, machines=machines, profile=profile)
+    async with running(options) as plane:
+        await _ready_or_stopped(plane.wait_ready(READY_SECONDS), stop)
+        if not stop.is_set():
+            _announce(plane.endpoints.to_json(), plane.kubeconfig, output)
+        await stop.wait()
+        tell("stopping")
+
+
+async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(ready), asyncio.ensure_future(stop.wait())]  # type: ignore[call-overload]
+    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        task.result()
+
+
+def _announce(endpoints: dict[str, str], kubeconfig: Path, output: str) -> None:
+    if output == "json":
+        show_json({"endpoints": endpoints, "kubeconfig": str(kubeconfig)})
+        return
+    click.echo("Fastness is up.")
+    click.echo(f"  API         {endpoints['api']}")
+    click.echo(f"  kubeconfig  {kubeconfig}")
+    click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get namespaces\n\nCtrl-C ends it.")
