@@ -55,7 +55,7 @@ auditcheckpoints.{OURS}              -           Cluster     no   ORIGIN SIZE AG
 spentchallenges.{OURS}               -           Cluster     no   EXPIRES AGE
 evidenceblobs.{OURS}                 -           Cluster     no   TYPE AGE
 tenantclusters.{OURS}                -           Namespaced  yes  AGE
-projects.project.openshift.io        -           Cluster     yes  DISPLAY_NAME STATUS
+projects.project.openshift.io        -           Cluster     no   DISPLAY_NAME STATUS
 routes.route.openshift.io            -           Namespaced  yes  HOST/PORT PATH SERVICES PORT TERMINATION WILDCARD
 proxies.{CONFIG}                     -           Cluster     yes  AGE
 infrastructures.{CONFIG}             -           Cluster     yes  AGE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fastness.model import registry
 from fastness.model.crd import from_manifest, manifest, manifests
 from fastness.model.errors import BadDefinition
-from fastness.model.kind import AGE, Column, JsonObject, Kind, Scope
+from fastness.model.kind import AGE, ALL_VERBS, Column, JsonObject, Kind, Scope
 
 CUSTOM = registry.custom_kinds()
 
@@ -25,8 +25,8 @@ def label(kind: Kind) -> str:
 
 @pytest.mark.parametrize("kind", CUSTOM, ids=label)
 def test_kind_comes_back_out_of_its_definition(kind: Kind) -> None:
-    # A definition cannot say that two groups share a storage; everything else survives.
-    expected = replace(kind, storage=(kind.group, kind.plural))
+    # A definition cannot say that two groups share a storage, or that a kind is a view; everything else survives.
+    expected = replace(kind, storage=(kind.group, kind.plural), verbs=ALL_VERBS)
     assert expected in from_manifest(orjson.loads(orjson.dumps(manifest(kind))))
 
 

@@ -72,8 +72,16 @@ def test_events_of_both_groups_share_their_storage() -> None:
     assert registry.find("events.k8s.io", "v1", "events").storage == registry.find("", "v1", "events").storage
 
 
-def test_a_project_is_a_namespace() -> None:
-    assert registry.find("project.openshift.io", "v1", "projects").storage == ("", "namespaces")
+def test_a_project_is_a_namespace_to_look_at() -> None:
+    project = registry.find("project.openshift.io", "v1", "projects")
+    assert project.storage == ("", "namespaces")
+    assert set(project.verbs) == {"get", "list", "watch"}
+
+
+def test_kinds_that_show_another_kind_can_only_be_read() -> None:
+    own = {kind.storage: kind.kind for kind in KINDS if kind.storage == (kind.group, kind.plural)}
+    for kind in KINDS:
+        assert kind.kind == own[kind.storage] or not {"create", "update", "patch", "delete"} & set(kind.verbs)
 
 
 def test_storage_is_ones_own_otherwise() -> None:

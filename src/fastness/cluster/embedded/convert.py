@@ -40,6 +40,8 @@ def inward(served: Served, body: bytes) -> JsonObject:
     if served.kind.group == EVENTS_GROUP:
         obj = {_EVENT_FIELDS.get(name, name): value for name, value in obj.items()}
     obj["apiVersion"] = served.kind.api_version
+    # A view may show the objects of another kind: a Project is a Namespace.
+    obj["kind"] = served.kind.kind
     return obj
 
 

@@ -1,4 +1,8 @@
-"""How our kinds are declared, and the fields that several of them have."""
+"""How our kinds are declared, and the fields that several of them have.
+
+A thumbprint, a UID, a kind of evidence or a set of security versions means the same wherever it stands, so each is described
+once here. Lists that are used in rules or may grow have an upper bound: an API server refuses rules whose cost it cannot bound.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Distrust: what is no longer trusted, whatever it proves.
 
-Each names exactly one target, which cannot be changed: to trust again, delete it, and that goes on the record too.
+Each names exactly one target, which cannot be changed: to trust again, delete it, and that goes on the record too. The status
+says in one line what the target is, because a column cannot choose between six fields, and counts what it hit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""ResourceBinding: who may read a resource that belongs to no machine, pool or tenant by its name."""
+"""ResourceBinding: who may read a resource that belongs to no machine, pool or tenant by its name.
+
+Paths that begin with `machine/`, `pool/` or `tenant/` name their reader; anything else can be read only through a binding. The
+check is made in code before any policy is asked, and members count only while they are attested.
+"""
 
 from __future__ import annotations
 

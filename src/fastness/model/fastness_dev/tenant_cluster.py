@@ -1,4 +1,8 @@
-"""TenantCluster: a cluster for one tenant. Its document has a schema of its own, so the object keeps what it holds."""
+"""TenantCluster: a cluster for one tenant.
+
+The document that describes one (private nodes, node types, synchronized runtime classes) has a schema of its own and is judged by
+`domain/tenancy`; the object keeps what it holds. It is the only kind of ours that lives in a namespace: that of its tenant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`config.openshift.io/v1`: facts and settings of the whole cluster, mostly singletons called `cluster`."""
+"""`config.openshift.io/v1`: facts and settings of the whole cluster.
+
+Mostly singletons: `cluster` for Proxy and Infrastructure, `version` for ClusterVersion. ClusterOperator says how one part of the
+cluster is doing; machine configuration reports itself there as `machine-config`.
+"""
 
 from __future__ import annotations
 

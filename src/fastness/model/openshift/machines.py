@@ -1,4 +1,8 @@
-"""Where machines come from: MachineSet, ControlPlaneMachineSet, BareMetalHost."""
+"""Where machines come from: MachineSet, ControlPlaneMachineSet, BareMetalHost.
+
+The sets name the user-data secret that new machines boot with and can be scaled with `kubectl scale`; hosts are the inventory
+that node types of tenants draw on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`operators.coreos.com`: how operators are chosen, installed and described."""
+"""`operators.coreos.com`: how operators are chosen, installed and described.
+
+Manuals install operators with an OperatorGroup and a Subscription and then look at the ClusterServiceVersion; the columns are
+what they tell readers to look for.
+"""
 
 from __future__ import annotations
 

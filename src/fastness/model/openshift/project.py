@@ -1,7 +1,8 @@
 """Project and Route: how OpenShift shows namespaces and publishes services.
 
 A Project is a view of a Namespace: it has the same name and the same life, so in embedded mode it shares the storage of
-namespaces. A Route publishes a service under a host name.
+namespaces and can only be looked at. Whoever wants to change one writes to the Namespace, where the rules for its life are.
+A Route publishes a service under a host name.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ PROJECT = stored(
     Scope.CLUSTER,
     "A namespace as OpenShift shows it.",
     storage=("", "namespaces"),
+    verbs=("get", "list", "watch"),
+    subresources=(),
     columns=(
         Column("Display Name", r".metadata.annotations.openshift\.io/display-name"),
         Column("Status", ".status.phase"),

@@ -1,4 +1,8 @@
-"""How a kind that is only stored is declared."""
+"""How a kind that is only stored is declared.
+
+`spec` and `status` keep whatever they hold, and the status is written through its own subresource. The label marks the
+definition as one that another operator may already have brought.
+"""
 
 from __future__ import annotations
 

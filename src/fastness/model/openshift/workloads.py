@@ -1,4 +1,8 @@
-"""Kinds of neighbours that run or watch workloads: DeploymentConfig, ClusterPolicy, ServiceMonitor, PrometheusRule."""
+"""Kinds of neighbours that run or watch workloads.
+
+DeploymentConfig is OpenShift's older Deployment. ClusterPolicy tells NVIDIA's operator what to run on nodes with GPUs.
+ServiceMonitor and PrometheusRule are how metrics and alerts reach a cluster's monitoring.
+"""
 
 from __future__ import annotations
 

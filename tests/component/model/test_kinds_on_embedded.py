@@ -1,0 +1,41 @@
+"""The embedded API stores every example and refuses every refusal, over HTTPS, as the real API server does."""
+
+from __future__ import annotations
+
+import httpx
+
+from fastness.formats.patch.merge import apply_merge_patch
+from fastness.model import registry
+from fastness.model.kind import JsonObject
+from tests.embedded.fixtures import Embedded
+from tests.unit.model.examples import EXAMPLES, Refusal
+from tests.unit.model.refusals import REFUSALS
+
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+def path_of(obj: JsonObject, name: str = "") -> str:
+    """Where an example is served; namespaced ones live in `default`."""
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return registry.find(group, version, obj["kind"]).resource.path("default", name)
+
+
+async def ask(client: httpx.AsyncClient, refusal: Refusal) -> httpx.Response:
+    """Try the change: as a new object, or on the stored one when a rule compares with that."""
+    example = EXAMPLES[refusal.crd]
+    if refusal.by == "transition":
+        location = path_of(example, example["metadata"]["name"])
+        return await client.patch(location, headers=MERGE, json=refusal.change)
+    changed = apply_merge_patch(example, refusal.change)
+    return await client.post(path_of(example), params={"dryRun": "All"}, json=changed)
+
+
+async def test_every_example_is_stored_and_every_refusal_is_refused(embedded_server: Embedded) -> None:
+    async with embedded_server.client() as client:
+        for crd, example in EXAMPLES.items():
+            created = await client.post(path_of(example), json=example)
+            assert created.status_code == 201, f"{crd}: {created.text}"
+        for refusal in REFUSALS:
+            answer = await ask(client, refusal)
+            assert answer.status_code == 422, f"{refusal}: {answer.status_code} {answer.text}"
+            assert refusal.field in answer.json()["message"].replace('\\"', '"'), f"{refusal}: {answer.text}"
