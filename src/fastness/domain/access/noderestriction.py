@@ -8,7 +8,8 @@ choose its pool, and with it the configuration and keys that it is given. Hence:
   Labels of other domains are free, except the pool labels of machine configuration.
 * Taints can be set when the node registers, never changed later; owner references never.
 * Which configuration is desired is decided by the control plane: a node writes neither the spec of its MachineConfigNode nor the
-  desired-configuration annotations of its Node.
+  desired-configuration annotations of its Node. It reports as current only what was desired of it, because what stands there
+  decides which rendered configurations it may read.
 * A node creates mirror pods of its own only, and events and leases freely within what the authorizer allows.
 """
 
@@ -25,7 +26,8 @@ Object = Mapping[str, Any]
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 RESTRICTED_PREFIX: Final = "node-restriction.kubernetes.io/"
-_DESIRED_ANNOTATIONS: Final = (f"{MCO_GROUP}/desiredConfig", f"{MCO_GROUP}/desiredImage")
+_DESIRED: Final = (f"{MCO_GROUP}/desiredConfig", f"{MCO_GROUP}/desiredImage")
+_CURRENT: Final = {f"{MCO_GROUP}/currentConfig": _DESIRED[0], f"{MCO_GROUP}/currentImage": _DESIRED[1]}
 _OWN_LABEL_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _OWN_LABELS: Final = frozenset({
     "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os",
@@ -79,8 +81,15 @@ def _node(node: str, operation: str, new: Object | None, old: Object | None) -> 
     wrong = sorted(key for key in _changed(labels_of(new), labels_of(old)) if not _may_label(key))
     if wrong:
         return f"node '{node}' may not set these labels: {', '.join(wrong)}"
-    wrong = [key for key in _changed(annotations_of(new), annotations_of(old)) if key in _DESIRED_ANNOTATIONS]
+    wrong = _chosen(annotations_of(new), annotations_of(old))
     return f"node '{node}' may not choose its configuration: {', '.join(sorted(wrong))}" if wrong else ""
+
+
+def _chosen(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
+    """The annotations by which a node would choose its configuration instead of reporting it."""
+    changed = _changed(new, old)
+    reported = [key for key in changed if key in _CURRENT and key in new and new[key] != old.get(_CURRENT[key])]
+    return [*(key for key in changed if key in _DESIRED), *reported]
 
 
 def _config_node(node: str, operation: str, subresource: str, new: Object | None, old: Object | None) -> str:

@@ -78,12 +78,28 @@ def test_owner_references_are_not_set_by_nodes() -> None:
     assert "ownerReferences" in write_node(node(), owned)
 
 
+def annotated(**notes: str) -> Object:
+    return node(metadata={"annotations": {f"{MCO_GROUP}/{key}": value for key, value in notes.items()}})
+
+
 def test_node_does_not_choose_its_configuration() -> None:
-    key = f"{MCO_GROUP}/desiredConfig"
-    wanted = node(metadata={"annotations": {key: "rendered-master-1"}})
-    assert "configuration" in write_node(wanted, node())
-    state = node(metadata={"annotations": {f"{MCO_GROUP}/state": "Done", f"{MCO_GROUP}/currentConfig": "r"}})
-    assert write_node(state, node()) == ""
+    for key in ("desiredConfig", "desiredImage"):
+        assert "configuration" in write_node(annotated(**{key: "rendered-master-1"}), node())
+        assert "configuration" in write_node(annotated(**{key: "rendered-master-1"}))
+        assert "configuration" in write_node(node(), annotated(**{key: "rendered-worker-1"}))
+
+
+def test_node_reports_as_current_only_what_was_desired_of_it() -> None:
+    told = annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1")
+    assert write_node(annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-2"), told) == ""
+    assert (
+        write_node(annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1", state="Done"), told)
+        == ""
+    )
+    assert "currentConfig" in write_node(
+        annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-master-1"), told
+    )
+    assert "currentConfig" in write_node(annotated(currentConfig="rendered-master-1"))
 
 
 def test_node_writes_status_but_not_spec_of_its_machine_config_node() -> None:

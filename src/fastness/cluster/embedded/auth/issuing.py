@@ -62,7 +62,7 @@ def issue_token(
 
 
 def _spec(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = request.get("spec") or {}
+    spec = request.get("spec", {})
     if not isinstance(spec, dict):
         raise _invalid("spec", "must be an object")
     return spec
