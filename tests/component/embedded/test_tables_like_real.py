@@ -16,7 +16,7 @@ import pytest
 
 from fastness.cluster.embedded.catalog import Catalog, Served, crd_status, default_crd
 from fastness.cluster.embedded.discovery import Discovery
-from fastness.cluster.embedded.tables import ListMeta, TableRequest, render_table
+from fastness.cluster.embedded.tables import Include, ListMeta, TableRequest, render_table
 from fastness.model.kind import Kind
 from tests.realkube import RealKube
 from tests.unit.cluster.embedded.samples import NATIVES, crd, native
@@ -205,3 +205,49 @@ def test_aggregated_discovery_reads_the_same(admin: httpx.Client, path: str) -> 
             rows = {row["resource"]: row for row in there[version["version"]]["resources"]}
             for row in version["resources"]:
                 assert row == rows[row["resource"]]
+
+
+def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> None:
+    kind = native("coordination.k8s.io", "leases")
+    for name in ("list-a", "list-b", "list-c"):
+        create(admin, kind, name, {"metadata": {"labels": {"form": "list"}}, "spec": {"holderIdentity": name}})
+    query = {"labelSelector": "form=list"}
+    answer = admin.get(collection(kind), headers=TABLE, params=query)
+    assert answer.headers["Content-Type"] == "application/json"
+    real, plain = answer.json(), admin.get(collection(kind), params=query).json()
+    objects = [{"apiVersion": kind.api_version, "kind": kind.kind, **found} for found in plain["items"]]
+    meta = ListMeta(real["metadata"]["resourceVersion"])
+    mine = render_table(Served(kind), objects, TableRequest(), meta, datetime.now(UTC))
+    assert headers(mine) == headers(real)
+    assert [masked(row["cells"]) for row in mine["rows"]] == [masked(row["cells"]) for row in real["rows"]]
+    assert [row["object"] for row in mine["rows"]] == [row["object"] for row in real["rows"]]
+    assert mine["metadata"] == real["metadata"]
+
+    watch = {**query, "watch": "true", "timeoutSeconds": "1"}
+    with admin.stream("GET", collection(kind), headers=TABLE, params=watch) as events:
+        tables = [httpx.Response(200, content=line).json()["object"] for line in events.iter_lines()]
+    assert len(tables) == 3
+    for index, (obj, table) in enumerate(zip(objects, tables, strict=True)):
+        meta = ListMeta(obj["metadata"]["resourceVersion"])
+        one = render_table(Served(kind), [obj], TableRequest(), meta, datetime.now(UTC), headers=index == 0)
+        assert headers(one) == headers({"columnDefinitions": table["columnDefinitions"] or []})
+        assert one["metadata"] == table["metadata"]
+        assert [row["object"] for row in one["rows"]] == [row["object"] for row in table["rows"]]
+
+
+def test_a_page_of_a_table_says_what_is_left(admin: httpx.Client) -> None:
+    kind = native("", "configmaps")
+    for name in ("page-a", "page-b"):
+        create(admin, kind, name, {})
+    real = admin.get(collection(kind), headers=TABLE, params={"limit": "1"}).json()["metadata"]
+    assert set(ListMeta("1", "token", 1).to_json()) == set(real)
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+def test_rows_carry_what_include_object_asks(admin: httpx.Client, include: str) -> None:
+    kind = native("", "configmaps")
+    obj = create(admin, kind, f"include-{include.lower()}", {"data": {"a": "b"}})
+    path = f"{collection(kind)}/{obj['metadata']['name']}"
+    real = admin.get(path, headers=TABLE, params={"includeObject": include}).json()
+    mine = render_table(Served(kind), [obj], TableRequest(include=Include(include)), ListMeta(), datetime.now(UTC))
+    assert mine["rows"][0]["object"] == real["rows"][0]["object"]

@@ -138,7 +138,9 @@ def _check_names(manifest: Mapping[str, Any], spec: Mapping[str, Any], neighbour
                 yield _invalid(f"spec.names.{field}[{index}]", value, "must be a DNS-1035 label")
     plural, group = names.get("plural"), spec.get("group")
     found = (manifest.get("metadata") or {}).get("name")
-    if plural and group and found != f"{plural}.{group}":
+    if not isinstance(found, str) or not _SUBDOMAIN.fullmatch(found):
+        yield _invalid("metadata.name", found, "must be a lowercase RFC 1123 subdomain")
+    elif found != f"{plural}.{group}":
         yield _invalid("metadata.name", found, 'must be spec.names.plural+"."+spec.group')
     if isinstance(plural, str) and isinstance(group, str) and neighbours.is_builtin(group, plural):
         yield Cause(
@@ -148,7 +150,7 @@ def _check_names(manifest: Mapping[str, Any], spec: Mapping[str, Any], neighbour
 
 def _check_versions(spec: Mapping[str, Any]) -> Iterator[Cause]:
     versions = spec.get("versions")
-    if not isinstance(versions, list) or not versions or not all(isinstance(version, dict) for version in versions):
+    if not isinstance(versions, list) or not all(isinstance(version, dict) for version in versions):
         yield _required("spec.versions")
         return
     for index, version in enumerate(versions):
@@ -180,9 +182,9 @@ def _check_column(column: Mapping[str, Any], at: str) -> Iterator[Cause]:
     if not column.get("name"):
         yield _required(f"{at}.name")
     if column.get("type") not in COLUMN_TYPES:
-        yield _unsupported(f"{at}.type", column.get("type"), COLUMN_TYPES)
+        yield _invalid(f"{at}.type", column.get("type"), f"must be one of {','.join(COLUMN_TYPES)}")
     if column.get("format") and column["format"] not in COLUMN_FORMATS:
-        yield _unsupported(f"{at}.format", column["format"], COLUMN_FORMATS)
+        yield _invalid(f"{at}.format", column["format"], f"must be one of {','.join(COLUMN_FORMATS)}")
     path = column.get("jsonPath")
     if not path:
         yield _required(f"{at}.jsonPath")

@@ -51,7 +51,8 @@ def test_a_plain_definition_is_accepted() -> None:
         ({"names": names(listKind="Widget")}, "spec.names.listKind", "FieldValueInvalid"),
         ({"names": names(shortNames=["ok", "Not_ok"])}, "spec.names.shortNames[1]", "FieldValueInvalid"),
         ({"names": names(plural="other")}, "metadata.name", "FieldValueInvalid"),
-        ({"versions": []}, "spec.versions", "FieldValueRequired"),
+        ({"versions": []}, "spec.versions", "FieldValueInvalid"),
+        ({"versions": "v1"}, "spec.versions", "FieldValueRequired"),
         ({"versions": [version(storage=False)]}, "spec.versions", "FieldValueInvalid"),
         ({"versions": [version(), version(name="v2")]}, "spec.versions", "FieldValueInvalid"),
         ({"versions": [version(), version(storage=False)]}, "spec.versions", "FieldValueInvalid"),
@@ -65,7 +66,7 @@ def test_a_plain_definition_is_accepted() -> None:
         (
             {"versions": [version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}])]},
             "spec.versions[0].additionalPrinterColumns[0].type",
-            "FieldValueNotSupported",
+            "FieldValueInvalid",
         ),
         (
             {"versions": [version(subresources={"scale": {"specReplicasPath": ".spec.replicas"}})]},
