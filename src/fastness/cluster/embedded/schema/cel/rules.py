@@ -3,6 +3,8 @@
 * A rule that mentions `oldSelf` is a transition rule: without `optionalOldSelf` it runs only where there is an old value.
 * A rule that fails while it runs counts as broken: what cannot be judged is refused.
 * On update, a rule without `oldSelf` that is broken by a value which did not change is forgiven.
+* A rule with loops inside of loops may take at most `STEPS` steps on the longest list it could meet; over that it is not run and
+  counts as broken, because one object must not hold up the server.
 * A broken rule reports `message`, else what `messageExpression` says, else the rule itself, under `fieldPath` with `reason`.
 """
 
@@ -25,7 +27,9 @@ _LITERAL: Final = re.compile(
 _CHAIN: Final = re.compile(r"(?<![\w.])(self|oldSelf)\b((?:\s*\.\s*[A-Za-z_]\w*(?!\w|\s*\())*)")
 _FIRST: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b(?:\s*\.\s*\??\s*([A-Za-z_]\w*)(?!\w|\s*\())?")
 _STEP: Final = re.compile(r"'((?:\\.|[^'\\])*)'|([^.\[\]']+)")
+_LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(|[()]")
 MAX_MESSAGE: Final = 5120
+STEPS: Final = 1_000_000  # what Kubernetes allows one rule, there in units of its own cost model
 
 
 def bare(expression: str) -> str:
@@ -36,6 +40,28 @@ def bare(expression: str) -> str:
 def uses_old(expression: str) -> bool:
     """Whether the expression compares with the old value."""
     return re.search(r"(?<![\w.])oldSelf\b", bare(expression)) is not None
+
+
+def loop_depth(expression: str) -> int:
+    """How many loops stand inside of each other at most."""
+    depth, deepest, open_calls = 0, 0, list[bool]()
+    for found in _LOOP.finditer(bare(expression)):
+        if found[0] == ")":
+            depth -= open_calls.pop() if open_calls else False
+        else:
+            open_calls.append(found[0] != "(")
+            depth += open_calls[-1]
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def _longest(value: Any) -> int:
+    """The length of the longest list or map in a value."""
+    if isinstance(value, dict):
+        return max([len(value), *(_longest(below) for below in value.values())])
+    if isinstance(value, list):
+        return max([len(value), *(_longest(below) for below in value)])
+    return 0
 
 
 def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
@@ -56,7 +82,7 @@ def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
 class Rule:
     """One entry of `x-kubernetes-validations`, compiled; raises RuleError when it does not compile."""
 
-    __slots__ = ("fields", "message_program", "old", "optional", "path", "program", "spec")
+    __slots__ = ("depth", "fields", "message_program", "old", "optional", "path", "program", "spec")
 
     def __init__(self, node: Node, spec: Mapping[str, Any], *, root: bool) -> None:
         source = str(spec.get("rule") or "")
@@ -66,6 +92,7 @@ class Rule:
         self.spec = spec
         self.optional = bool(spec.get("optionalOldSelf"))
         self.old = uses_old(source)
+        self.depth = loop_depth(source)
         self.program = self._compile(node, source, kind, "bool", root)
         message = str(spec.get("messageExpression") or "")
         self.message_program = self._compile(node, message, kind, "string", root) if message else None
@@ -200,6 +227,7 @@ class _NodeRules:
                 self._rules.append(Rule(node, spec, root=root))
             except RuleError as error:
                 self._failures.append(f"rule compile error: {error}")
+        self._nests = any(rule.depth > 1 for rule in self._rules)
         asked = [rule.fields for rule in self._rules]
         only = None if None in asked else frozenset[str]().union(*(fields for fields in asked if fields is not None))
         self._present = presenter(node, root=root, only=only)
@@ -210,9 +238,15 @@ class _NodeRules:
         has_old = old is not MISSING and old is not None
         shown = self._present(value)
         was = self._present(old) if has_old and any(rule.old for rule in self._rules) else None
+        longest = _longest(shown) if self._nests else 0
         made: dict[bool, Any] = {}
         for rule in self._rules:
             if rule.old and not has_old and not rule.optional:
+                continue
+            if rule.depth > 1 and longest**rule.depth > STEPS:
+                found.append(
+                    causes.invalid(path, self._type, f"the rule would exceed its cost budget: {rule.spec['rule']}")
+                )
                 continue
             data = made.get(rule.optional)
             if data is None:

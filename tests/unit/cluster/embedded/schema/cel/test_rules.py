@@ -8,6 +8,7 @@ import pytest
 
 from fastness.cluster.embedded.schema import CompiledSchema
 from fastness.cluster.embedded.schema.cel.presentation import escape
+from fastness.cluster.embedded.schema.cel.rules import loop_depth
 from fastness.cluster.errors import Cause
 
 INT = {"type": "integer"}
@@ -165,6 +166,22 @@ def test_entries_of_an_unchanged_atomic_list_are_forgiven() -> None:
 def test_a_rule_that_does_not_compile_refuses_every_object() -> None:
     (cause,) = causes(with_rule(obj(a=INT), "self.b == 1"), {"a": 1})
     assert "compile" in cause.message
+
+
+def test_loops_inside_of_loops_are_refused_where_they_would_take_too_long() -> None:
+    spec = with_rule(obj(l={"type": "array", "items": INT}), "self.l.all(x, self.l.exists(y, y == x))")
+    assert causes(spec, {"l": list(range(100))}) == []
+    (cause,) = causes(spec, {"l": list(range(2000))})
+    assert "cost budget" in cause.message
+
+
+@pytest.mark.parametrize(
+    ("rule", "depth"),
+    [("self.a", 0), ("self.l.all(x, (x > 1))", 1), ("self.l.all(x, self.l.map(y, y) == [])", 2), ("'.all(.all(' == self", 0),
+     ("self.l.all(x, f(x)) && self.m.exists(y, self.l . filter (z, true).size() > 0)", 2)],
+)  # fmt: skip
+def test_depth_of_loops(rule: str, depth: int) -> None:
+    assert loop_depth(rule) == depth
 
 
 def test_texts_and_comments_in_a_rule_are_not_names() -> None:
