@@ -272,5 +272,44 @@ async def test_a_secret_written_before_there_was_a_key_still_opens(tmp_path: Pat
     await store.close()
 
 
+async def test_sealing_anew_leaves_no_need_for_the_old_key_and_no_plaintext(tmp_path: Path) -> None:
+    plain_name = SECRET._replace(name="from-before")
+    store = await Store.open(tmp_path)
+    before = await put(store, plain_name, CANARY + b"-plain")
+    await put(store, "thing", b"not a secret")
+    store = await reopened(store, tmp_path, cipher=(ring := Ring(ToyCipher(b"old"))))
+    for number in range(5):
+        record = await put(store, SECRET, CANARY + b"%d" % number)
+    ring.primary, ring.old = ToyCipher(b"new"), ring.primary
+    assert await store.reseal() == 6
+    during = await put(store, SECRET._replace(name="later"), CANARY)
+    assert CANARY not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    store = await reopened(store, tmp_path, cipher=ToyCipher(b"new"))
+    assert store.range("", "secrets").records == [before, during, record]
+    assert len(store.subscribe("", "secrets", since=1).take()) == 7
+    await store.close()
+
+
+async def test_sealing_anew_without_a_key_does_nothing(store: Store) -> None:
+    await put(store, SECRET, CANARY)
+    assert await store.reseal() == 0
+
+
+class Ring:
+    """Seals with one key and opens with two, as after a rotation."""
+
+    def __init__(self, primary: ToyCipher) -> None:
+        self.primary = self.old = primary
+
+    def seal(self, plaintext: bytes, context: bytes) -> bytes:
+        return self.primary.seal(plaintext, context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        try:
+            return self.primary.open(sealed, context)
+        except ValueError:
+            return self.old.open(sealed, context)
+
+
 def _crc(text: str) -> int:
     return crc32(text.encode())

@@ -198,6 +198,7 @@ async def test_closing_the_store_ends_all_waits(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     await store.close()
     assert await asyncio.gather(*waiting) == [[], [], []]
+    assert all(cursor.closed for cursor in cursors)
 
 
 async def test_channels_of_gone_namespaces_are_forgotten(tmp_path: Path) -> None:

@@ -20,8 +20,16 @@ from collections import Counter
 from pathlib import Path
 
 from fastness.cluster.embedded.store import Change, Key, Store, StoreError, StoreSettings, restore
+from tests.component.store.world import ToyCipher
 
-SETTINGS = StoreSettings(log_entries=12, statement_rows=2, batch_changes=8, compact_every=4, checkpoint_bytes=1)
+SETTINGS = StoreSettings(
+    log_entries=12,
+    statement_rows=2,
+    batch_changes=8,
+    compact_every=4,
+    checkpoint_bytes=1,
+    sealed_kinds=frozenset({("example.dev", "things")}),
+)
 CLIENTS, ROUNDS = 4, 6
 
 
@@ -70,10 +78,11 @@ async def client(store: Store, number: int, rounds: int) -> None:
 
 async def live(directory: Path, spec: str) -> None:
     point = DieAt(spec)
-    store = await Store.open(directory / "state", settings=SETTINGS, failpoints=point)
+    store = await Store.open(directory / "state", settings=SETTINGS, failpoints=point, cipher=ToyCipher())
     say("OPEN")
     await asyncio.gather(*(client(store, number, ROUNDS) for number in range(CLIENTS)))
     await store.compact(keep=3)
+    await store.reseal()
     await store.backup(directory / "backup.db")
     say("BACKUP")
     await store.close()
@@ -84,7 +93,7 @@ async def live(directory: Path, spec: str) -> None:
 
 
 async def write_for_ever(directory: Path) -> None:
-    store = await Store.open(directory / "state", settings=SETTINGS)
+    store = await Store.open(directory / "state", settings=SETTINGS, cipher=ToyCipher())
     say("OPEN")
     await asyncio.gather(*(client(store, number, 1_000_000) for number in range(CLIENTS)))
 

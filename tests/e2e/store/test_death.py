@@ -16,6 +16,7 @@ import pytest
 from fastness.cluster.embedded.store import Store, StoreDamaged, restore
 from fastness.cluster.embedded.store.failpoints import FAILPOINTS
 from fastness.cluster.embedded.store.restore import REVISION_JUMP
+from tests.component.store.world import ToyCipher
 from tests.e2e.store.child import CLIENTS, SETTINGS, change, key_of
 
 CHILD = Path(__file__).with_name("child.py")
@@ -83,7 +84,7 @@ def live(directory: Path, spec: str, story: Story | None = None) -> tuple[Story,
 
 async def check(directory: Path, story: Story) -> None:
     """Open what is left and compare it with the story, the log with the state, and the revisions with what was told."""
-    store = await Store.open(directory, settings=SETTINGS)
+    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher())
     present = {record.key.name: record for record in store.range("example.dev", "things").records}
     for name in {*story.acknowledged, *story.intended}:
         value = present[name].body.decode() if name in present else "-"
@@ -134,7 +135,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_dies_at(tmp_path: Path, s
 
 
 async def check_restored(directory: Path, story: Story) -> None:
-    store = await Store.open(directory)
+    store = await Store.open(directory, cipher=ToyCipher())
     present = {record.key.name: record.body.decode() for record in store.range("example.dev", "things").records}
     assert present == {name: value for name, (value, _) in story.acknowledged.items() if value != "-"}
     assert store.revision >= story.newest + REVISION_JUMP
@@ -177,7 +178,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed_at_random_momen
 
 async def _as_found(directory: Path) -> Story:
     """The next run starts from what is there, whatever happened to the last intents."""
-    store = await Store.open(directory, settings=SETTINGS)
+    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher())
     records = store.range("example.dev", "things").records
     story = Story({record.key.name: (record.body.decode(), record.revision) for record in records})
     story.newest = store.revision

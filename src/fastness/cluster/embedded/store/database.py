@@ -25,7 +25,7 @@ from typing import Final
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
 from fastness.cluster.embedded.store.errors import StoreDamaged, translate
-from fastness.cluster.embedded.store.journal import COLUMNS, Row
+from fastness.cluster.embedded.store.journal import COLUMNS, SEALED, Row, resealed
 from fastness.cluster.embedded.store.migrations import (
     MIGRATIONS,
     Step,
@@ -36,11 +36,13 @@ from fastness.cluster.embedded.store.migrations import (
     write_meta,
 )
 from fastness.cluster.embedded.store.records import BackupReport, Identity, StoreSettings
+from fastness.cluster.embedded.store.seal import Cipher
 
 FIRST_REVISION: Final = 1
 _INSERT: Final = f"INSERT INTO journal ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - our own column names
 _PLACES: Final = f"({', '.join('?' * len(COLUMNS))})"
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM journal ORDER BY revision"  # noqa: S608 - our own column names
+_SELECT_ABOVE: Final = _SELECT.replace("ORDER BY", "WHERE revision > ? ORDER BY") + " LIMIT ?"
 _IDENTITY: Final = "identity/"
 _DELETE_AT_ONCE: Final = 500
 
@@ -136,6 +138,31 @@ class Database:
         with translated("cannot checkpoint"):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._point("checkpoint.after")
+
+    def reseal(self, after: int, kinds: frozenset[tuple[str, str]], cipher: Cipher, limit: int) -> tuple[int, int]:
+        """Seal anew up to `limit` rows of some kinds above a revision; the last revision (0: no more) and how many."""
+        with translated("cannot seal anew"):
+            found = self._connection.execute(_SELECT_ABOVE, (after, limit)).fetchall()
+            rows = [
+                row
+                for row in (Row(*values) for values in found)
+                if (row.grp, row.plural) in kinds or row.flags & SEALED
+            ]
+            fresh = [resealed(row, cipher) for row in rows]
+            with transaction(self._connection):
+                self._connection.executemany(
+                    "UPDATE journal SET body = ?, flags = ?, crc = ? WHERE revision = ?",
+                    [(row.body, row.flags, row.crc, row.revision) for row in fresh],
+                )
+                self._point("reseal.before-commit")
+        self._point("reseal.after-commit")
+        return (found[-1][0] if found else 0), len(fresh)
+
+    def forget_the_past(self) -> None:
+        """Overwrite what was replaced: free pages in the main file and the whole write-ahead log."""
+        with translated("cannot clean up"):
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Fold the write-ahead log into the main file and close; a failure to fold loses nothing."""

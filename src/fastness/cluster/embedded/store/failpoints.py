@@ -31,6 +31,8 @@ FAILPOINTS: Final = (
     "compact.after-commit",
     "checkpoint.before",
     "checkpoint.after",
+    "reseal.before-commit",
+    "reseal.after-commit",
     "backup.before-copy",
     "backup.before-rename",
     "backup.after-rename",

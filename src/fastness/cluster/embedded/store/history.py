@@ -78,7 +78,7 @@ class Channel:
 class Cursor:
     """One watcher's place in a channel. One task uses it; `close` it when done."""
 
-    __slots__ = ("_channel", "_history", "_position", "_seen", "_wakeup", "closed")
+    __slots__ = ("_channel", "_closed", "_history", "_position", "_seen", "_wakeup")
 
     def __init__(self, history: History, channel: Channel, since: int) -> None:
         self._history = history
@@ -86,13 +86,18 @@ class Cursor:
         self._position = channel.position_after(since)
         self._seen = since
         self._wakeup: asyncio.Future[None] | None = None
-        self.closed = False
+        self._closed = False
         channel.cursors += 1
 
     @property
     def progress(self) -> int:
         """The revision up to which everything was taken: what a bookmark may say after the last batch was sent."""
         return self._history.revision if self._position >= self._channel.end else self._seen
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor, or the store under it, was closed."""
+        return self._closed or self._history.closed
 
     def take(self, limit: int = 500) -> list[LogEntry]:
         """The next entries that are already there, perhaps none; raises Compacted when the log moved past the cursor."""
@@ -112,7 +117,7 @@ class Cursor:
 
         Cancelling the wait (a time-out for a bookmark) loses nothing: the position moves only when entries are returned.
         """
-        while not (self.closed or self._history.closed):
+        while not (self._closed or self._history.closed):
             if self._position != self._channel.end:
                 return self.take(limit)
             self._wakeup = wakeup = asyncio.get_running_loop().create_future()
@@ -130,8 +135,8 @@ class Cursor:
 
     def close(self) -> None:
         """Leave the channel; a task that waits in `next_batch` gets an empty list."""
-        if not self.closed:
-            self.closed = True
+        if not self._closed:
+            self._closed = True
             self.wake()
             self._history.leave(self._channel)
 

@@ -72,6 +72,16 @@ def encode(entry: LogEntry, at: int, cipher: Cipher | None) -> Row:
     return Row(*head, body, checksum(head, body))
 
 
+def resealed(row: Row, cipher: Cipher) -> Row:
+    """The row with its body sealed by the cipher's present key, whatever it was before; raises StoreDamaged, SealBroken."""
+    if checksum(row[:9], row.body) != row.crc:
+        raise StoreDamaged(f"the row of revision {row.revision} does not match its checksum")
+    key = Key(row.grp, row.plural, row.namespace, row.name)
+    plain = unseal(cipher, row.body, key) if row.flags & SEALED else row.body
+    fresh = row._replace(body=cipher.seal(plain, context_of(key)), flags=row.flags | SEALED)
+    return fresh._replace(crc=checksum(fresh[:9], fresh.body))
+
+
 @dataclass(slots=True)
 class Chain:
     """The revisions that rows link: the present one of each key, and the newest."""

@@ -43,6 +43,8 @@ from fastness.cluster.embedded.store.seal import Cipher
 from fastness.cluster.embedded.store.writer import Writer
 from fastness.cluster.port import EventType
 
+RESEAL_ROWS = 500  # per transaction, so that writes need not wait long
+
 Make = Callable[[int], Change | Sequence[Change]]
 
 
@@ -213,6 +215,23 @@ class Store:
         self._writer.doom(self._history.trim(self._now(), keep=keep))
         await self._writer.flush_compaction()
         return self.compacted
+
+    async def reseal(self) -> int:
+        """Seal every secret on disk with the cipher's present key, also those from before there was one; how many rows.
+
+        Afterwards no old key is needed and no plaintext is left in the file. Writes go on in between.
+        """
+        if self._cipher is None:
+            return 0
+        run, kinds, step = asyncio.get_running_loop().run_in_executor, self._settings.sealed_kinds, RESEAL_ROWS
+        total = after = 0
+        while True:
+            after, count = await run(self._thread, self._database.reseal, after, kinds, self._cipher, step)
+            total += count
+            if not after:
+                break
+        await run(self._thread, self._database.forget_the_past)
+        return total
 
     async def backup(self, target: Path) -> BackupReport:
         """Copy everything acknowledged until now into a file that appears whole, while writes go on."""
