@@ -19,7 +19,7 @@ from fastness.model import registry
 from fastness.model.crd.files import load
 from fastness.model.kind import JsonObject
 from tests.realkube import RealKube
-from tests.unit.model.examples import EXAMPLES, IMAGE, LATER, NOW, Refusal
+from tests.unit.model.examples import EXAMPLES, IMAGE, LATER, NOW, SELECTIONS, Refusal
 from tests.unit.model.refusals import REFUSALS
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -174,6 +174,15 @@ def test_forbidden_change_is_refused(api: httpx.Client, stored: JsonObject, refu
     answer = api.patch(path_of(stored, stored["metadata"]["name"]), headers=MERGE, json=refusal.change)
     assert answer.status_code == 422, answer.text
     assert refusal.field in complaints(answer)
+
+
+@pytest.mark.parametrize("stored", ["verdicts.fastness.dev"], indirect=True)
+def test_verdicts_can_be_selected_by_machine_and_result(api: httpx.Client, stored: JsonObject) -> None:
+    for selector, names in SELECTIONS.items():
+        query = {"fieldSelector": selector.format(machine=stored["spec"]["subject"]["machine"])}
+        found = api.get(path_of(stored), params=query).raise_for_status().json()["items"]
+        assert [item["metadata"]["name"] for item in found] == names, selector
+    assert api.get(path_of(stored), params={"fieldSelector": "spec.reason=x"}).status_code == 400
 
 
 def condition(kind: str, status: str = "True") -> JsonObject:

@@ -8,7 +8,7 @@ from fastness.formats.patch.merge import apply_merge_patch
 from fastness.model import registry
 from fastness.model.kind import JsonObject
 from tests.embedded.fixtures import Embedded
-from tests.unit.model.examples import EXAMPLES, Refusal
+from tests.unit.model.examples import EXAMPLES, SELECTIONS, Refusal
 from tests.unit.model.refusals import REFUSALS
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -39,3 +39,16 @@ async def test_every_example_is_stored_and_every_refusal_is_refused(embedded_ser
             answer = await ask(client, refusal)
             assert answer.status_code == 422, f"{refusal}: {answer.status_code} {answer.text}"
             assert refusal.field in answer.json()["message"].replace('\\"', '"'), f"{refusal}: {answer.text}"
+
+
+async def test_verdicts_can_be_selected_by_machine_and_result(embedded_server: Embedded) -> None:
+    verdict = EXAMPLES["verdicts.fastness.dev"]
+    machine = verdict["spec"]["subject"]["machine"]
+    async with embedded_server.client() as client:
+        assert (await client.post(path_of(verdict), json=verdict)).status_code == 201
+        for selector, names in SELECTIONS.items():
+            query = {"fieldSelector": selector.format(machine=machine)}
+            found = (await client.get(path_of(verdict), params=query)).json()["items"]
+            assert [item["metadata"]["name"] for item in found] == names, selector
+        refused = await client.get(path_of(verdict), params={"fieldSelector": "spec.reason=x"})
+        assert refused.status_code == 400

@@ -430,3 +430,10 @@ OTHERS: dict[str, JsonObject] = {
 }
 
 EXAMPLES = {**FASTNESS, **OTHERS}
+
+# Field selectors on verdicts, and the examples that they find.
+SELECTIONS = {
+    "spec.result=Refused": ["v-1"],
+    "spec.result=Affirmed": [],
+    "spec.subject.machine={machine},spec.result!=Affirmed": ["v-1"],
+}

@@ -98,7 +98,8 @@ def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:
         if not field_selector.fields:
             field_selector = None
         else:
-            known = _ALWAYS.union(SELECTABLE.get((kind.group, kind.plural), ()))
+            declared = (path.removeprefix(".") for path in kind.selectable_fields)
+            known = _ALWAYS.union(SELECTABLE.get((kind.group, kind.plural), ()), declared)
             for field in field_selector.fields:
                 if field not in known:
                     raise BadRequest(f'field label not supported: "{field}"; this kind has {", ".join(sorted(known))}')
