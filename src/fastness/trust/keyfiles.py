@@ -31,9 +31,12 @@ def read_private(path: Path) -> SecretBytes | None:
         raise UnsafeKeyFile(
             f"{path} cannot be opened: {error.strerror}", "It must be a plain file that this user can read."
         ) from error
-    with os.fdopen(handle, "rb") as file:
-        _check(path, os.fstat(file.fileno()))
-        content = file.read(MAX_BYTES + 1)
+    try:
+        _check(path, os.fstat(handle))  # of the open file: its name may mean another one by now
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(handle)
     if len(content) > MAX_BYTES:
         raise DamagedKeyFile(f"{path} is too large for a key file", f"Restore {path} from a backup.")
     return SecretBytes(content)

@@ -1,7 +1,7 @@
 """Client certificates: CN is the user, O are the groups.
 
-TLS asks for a certificate and does not verify it, so that a wrong one gives a 401 with a Status instead of a broken handshake.
-Possession of the key was proved by the handshake; path, dates and purpose are checked here, once per certificate.
+The handshake proves possession of the key; path, dates and purpose are checked here, once per certificate, whatever the TLS
+layer has checked itself: a connection may outlive its certificate, and authorities change without a restart.
 """
 
 from __future__ import annotations
