@@ -51,7 +51,7 @@ def require_valid(manifest: Mapping[str, Any], neighbours: Neighbours) -> None:
 
 def invalid(manifest: Mapping[str, Any], causes: Sequence[Cause]) -> Invalid:
     """The refusal of a definition, worded as an API server does."""
-    name = str((manifest.get("metadata") or {}).get("name") or "")
+    name = str(_mapping(manifest.get("metadata")).get("name") or "")
     listed = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
     text = f"[{listed}]" if len(causes) > 1 else listed
     return Invalid(
@@ -133,11 +133,11 @@ def _check_names(manifest: Mapping[str, Any], spec: Mapping[str, Any], neighbour
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield _invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
     for field in ("shortNames", "categories"):
-        for index, value in enumerate(names.get(field) or ()):
+        for index, value in enumerate(_list(names.get(field))):
             if not isinstance(value, str) or not _LABEL.fullmatch(value):
                 yield _invalid(f"spec.names.{field}[{index}]", value, "must be a DNS-1035 label")
     plural, group = names.get("plural"), spec.get("group")
-    found = (manifest.get("metadata") or {}).get("name")
+    found = _mapping(manifest.get("metadata")).get("name")
     if not isinstance(found, str) or not _SUBDOMAIN.fullmatch(found):
         yield _invalid("metadata.name", found, "must be a lowercase RFC 1123 subdomain")
     elif found != f"{plural}.{group}":
@@ -166,16 +166,16 @@ def _check_version(version: Mapping[str, Any], at: str) -> Iterator[Cause]:
     name = version.get("name")
     if not isinstance(name, str) or not _LABEL.fullmatch(name):
         yield _invalid(f"{at}.name", name, "must be a DNS-1035 label")
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    schema = _mapping(version.get("schema")).get("openAPIV3Schema")
     if not isinstance(schema, dict):
         yield _required(f"{at}.schema.openAPIV3Schema", "schemas are required")
     else:
         for problem in structural_problems(schema):
             field = f"{at}.schema.openAPIV3Schema" + (f".{problem.field}" if problem.field else "")
             yield Cause(field, problem.reason, problem.message)
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _check_column(column, f"{at}.additionalPrinterColumns[{index}]")
-    yield from _check_subresources(version.get("subresources") or {}, f"{at}.subresources")
+    for index, column in enumerate(_list(version.get("additionalPrinterColumns"))):
+        yield from _check_column(_mapping(column), f"{at}.additionalPrinterColumns[{index}]")
+    yield from _check_subresources(_mapping(version.get("subresources")), f"{at}.subresources")
 
 
 def _check_column(column: Mapping[str, Any], at: str) -> Iterator[Cause]:
@@ -205,7 +205,7 @@ def _check_subresources(subresources: Mapping[str, Any], at: str) -> Iterator[Ca
     rules = (("specReplicasPath", True, (".spec.",)), ("statusReplicasPath", True, (".status.",)),
              ("labelSelectorPath", False, (".spec.", ".status.")))  # fmt: skip
     for field, needed, roots in rules:
-        path = scale.get(field)
+        path = _mapping(scale).get(field)
         if not path:
             if needed:
                 yield _required(f"{at}.scale.{field}")
@@ -215,12 +215,20 @@ def _check_subresources(subresources: Mapping[str, Any], at: str) -> Iterator[Ca
 
 
 def _check_conversion(spec: Mapping[str, Any]) -> Iterator[Cause]:
-    strategy = (spec.get("conversion") or {}).get("strategy", "None")
+    strategy = _mapping(spec.get("conversion")).get("strategy", "None")
     if strategy == "Webhook":
         text = "objects are stored and served without conversion here: use strategy None"
         yield _unsupported("spec.conversion.strategy", strategy, ("None",), text)
     elif strategy != "None":
         yield _unsupported("spec.conversion.strategy", strategy, ("None",))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _required(field: str, detail: str = "") -> Cause:

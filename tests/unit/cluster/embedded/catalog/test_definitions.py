@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastness.cluster.embedded.catalog import (
     Catalog,
@@ -93,6 +95,42 @@ def test_a_wrong_definition_names_the_field(spec: dict[str, Any], field: str, re
 def test_a_webhook_conversion_is_refused_with_the_way_out() -> None:
     (cause,) = check_crd(crd(conversion={"strategy": "Webhook"}), CATALOG)
     assert "strategy None" in cause.message
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+PLACES = (
+    ("metadata",), ("metadata", "name"), ("spec",), ("spec", "group"), ("spec", "scope"), ("spec", "names"),
+    ("spec", "names", "kind"), ("spec", "names", "plural"), ("spec", "names", "shortNames"), ("spec", "conversion"),
+    ("spec", "conversion", "strategy"), ("spec", "versions"), ("spec", "versions", 0), ("spec", "versions", 0, "name"),
+    ("spec", "versions", 0, "schema"), ("spec", "versions", 0, "additionalPrinterColumns"),
+    ("spec", "versions", 0, "additionalPrinterColumns", 0), ("spec", "versions", 0, "subresources"),
+    ("spec", "versions", 0, "subresources", "scale"),
+)  # fmt: skip
+
+
+@given(place=st.sampled_from(PLACES), value=JSON)
+def test_any_value_anywhere_is_judged_and_never_trips(place: tuple[Any, ...], value: Any) -> None:
+    manifest = crd(
+        conversion={"strategy": "None"},
+        names=names(shortNames=["w"]),
+        versions=[
+            version(
+                additionalPrinterColumns=[{"name": "A", "type": "string", "jsonPath": ".a"}], subresources={"scale": {}}
+            )
+        ],
+    )
+    *before, last = place
+    target: Any = manifest
+    for step in before:
+        target = target[step]
+    target[last] = value
+    for cause in check_crd(default_crd(manifest), CATALOG):
+        assert cause.field
+        assert cause.reason.startswith("FieldValue")
 
 
 def test_a_definition_without_spec_is_refused() -> None:
