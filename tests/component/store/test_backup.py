@@ -242,3 +242,24 @@ async def test_secrets_are_sealed_in_a_backup_and_open_after_the_restore(tmp_pat
 async def test_a_plain_copy_of_a_closed_store_can_be_restored_too(tmp_path: Path, backup: Path) -> None:
     shutil.copyfile(tmp_path / "source" / "state.db", tmp_path / "copy.db")
     assert restore(tmp_path / "copy.db", tmp_path / "target").objects == 3
+
+
+async def test_the_file_of_a_running_store_is_not_taken_for_a_backup(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "source")
+    await put(store, "a")
+    with pytest.raises(StoreDamaged, match="not a backup"):
+        restore(tmp_path / "source" / "state.db", tmp_path / "target")
+    await store.close()
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.lock", "../source/state.db"])
+async def test_a_backup_never_replaces_the_store_itself(tmp_path: Path, name: str) -> None:
+    store = await Store.open(tmp_path / "source")
+    await put(store, "a")
+    with pytest.raises(StoreInUse):
+        await store.backup(tmp_path / "source" / name)
+    await put(store, "b")
+    await store.close()
+    store = await Store.open(tmp_path / "source")
+    assert store.count(GROUP, PLURAL) == 2
+    await store.close()

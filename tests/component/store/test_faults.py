@@ -151,6 +151,28 @@ async def test_a_failed_compaction_on_demand_is_reported(store: Store, faults: F
     assert await store.compact() == store.revision
 
 
+async def test_a_cancelled_compaction_is_finished_or_tried_again(tmp_path: Path, faults: Faults) -> None:
+    store = await Store.open(tmp_path, failpoints=faults)
+    for number in range(5):
+        await put(store, "a", b"%d" % number)
+    compaction = asyncio.create_task(store.compact())
+    blocker = asyncio.create_task(put(store, "b"))
+    await asyncio.sleep(0)
+    compaction.cancel()
+    await asyncio.gather(compaction, blocker, return_exceptions=True)
+    compaction = asyncio.create_task(store.compact(keep=1))
+    while "compact.before-begin" not in faults.reached:  # noqa: ASYNC110 - the failpoint is reached in another thread
+        await asyncio.sleep(0)
+    compaction.cancel()
+    await asyncio.gather(compaction, return_exceptions=True)
+    last = await put(store, "a", b"last")
+    await store.compact()
+    store = await reopened(store, tmp_path)
+    assert store.get(key("a")) == last
+    assert _rows_on_disk(tmp_path) == 2
+    await store.close()
+
+
 async def test_a_failed_checkpoint_loses_nothing(tmp_path: Path, faults: Faults) -> None:
     store = await Store.open(tmp_path, settings=small_log(checkpoint_bytes=1), failpoints=faults)
     faults.arm("checkpoint.before", broken_disk(), times=3)

@@ -24,7 +24,7 @@ from typing import Final
 
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
-from fastness.cluster.embedded.store.errors import StoreDamaged, translate
+from fastness.cluster.embedded.store.errors import StoreDamaged, StoreInUse, translate
 from fastness.cluster.embedded.store.journal import COLUMNS, SEALED, Row, resealed
 from fastness.cluster.embedded.store.migrations import (
     MIGRATIONS,
@@ -233,6 +233,8 @@ def create(
 
 def backup(source: Path, target: Path, point: fp.Failpoints = fp.none) -> BackupReport:
     """Copy a running store at one moment into a file that appears whole; for any thread."""
+    if target.resolve() in {path.resolve() for path in files.own_files(source.parent)}:
+        raise StoreInUse(f"{target} belongs to the store itself")
     partial = target.with_name(f".{target.name}.partial")
     with translated(f"cannot back up to {target}"):
         files.create_private(partial)

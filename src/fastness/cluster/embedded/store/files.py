@@ -71,6 +71,11 @@ def require_database(path: Path) -> None:
         raise NotAStore(f"{path} is not a SQLite database")
 
 
+def own_files(directory: Path) -> list[Path]:
+    """The files that are a store, the main one first."""
+    return [directory / name for name in (DATABASE, *(DATABASE + side for side in SIDE_FILES), LOCK)]
+
+
 def exists(directory: Path) -> bool:
     """Whether the directory has a store; raises StoreDamaged for the remains of one."""
     database = directory / DATABASE

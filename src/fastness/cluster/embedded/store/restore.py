@@ -31,7 +31,7 @@ from fastness.cluster.embedded.store.database import (
     transaction,
     translated,
 )
-from fastness.cluster.embedded.store.errors import DirectoryNotEmpty
+from fastness.cluster.embedded.store.errors import DirectoryNotEmpty, StoreDamaged
 from fastness.cluster.embedded.store.journal import link, superseded
 from fastness.cluster.embedded.store.migrations import migrate, require_known, version_of, write_meta
 
@@ -56,6 +56,7 @@ def restore(
     Raises NotAStore, StoreDamaged, NewerSchema for the backup; StoreInUse, DirectoryNotEmpty, StoreReadOnly for the directory.
     """
     files.require_database(backup)
+    _require_whole(backup)
     lock = files.DirectoryLock.acquire(directory)
     try:
         with translated(f"cannot restore into {directory}"):
@@ -78,6 +79,13 @@ def restore(
             return RestoreReport(last, revision, objects, aside)
     finally:
         lock.release()
+
+
+def _require_whole(backup: Path) -> None:
+    """Refuse the main file of a store that was not closed: the newest writes are in the log beside it."""
+    beside = Path(f"{backup}-wal")
+    if beside.exists() and beside.stat().st_size:
+        raise StoreDamaged(f"{backup} is not a backup: its newest writes are in {beside.name}")
 
 
 def _prepare(path: Path) -> tuple[int, int, int]:
@@ -106,8 +114,7 @@ def _links(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
 
 def _remains(directory: Path) -> list[Path]:
     """The files of a store, or of what is left of one."""
-    names = (files.DATABASE, *(files.DATABASE + side for side in files.SIDE_FILES))
-    return [directory / name for name in names if os.path.lexists(directory / name)]
+    return [path for path in files.own_files(directory) if path.name != files.LOCK and os.path.lexists(path)]
 
 
 def _set_aside(directory: Path, present: list[Path]) -> Path:

@@ -234,7 +234,7 @@ class Store:
         return total
 
     async def backup(self, target: Path) -> BackupReport:
-        """Copy everything acknowledged until now into a file that appears whole, while writes go on."""
+        """Copy everything acknowledged until now into a file that appears whole, while writes go on; raises StoreError."""
         return await asyncio.to_thread(backup, self._directory / files.DATABASE, target, self._point)
 
     async def close(self) -> None:

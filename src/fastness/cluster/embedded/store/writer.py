@@ -131,7 +131,9 @@ class Writer:
         while self._compaction is not None:
             await asyncio.wait({self._compaction})
         if self._doomed_upto:
-            await self._compact()
+            job = self._compact()
+            await asyncio.wait({job})  # unlike `await job`, a cancelled caller does not cancel the job
+            job.result()
 
     async def close(self) -> None:
         """Finish what waits and take nothing more."""
@@ -251,7 +253,9 @@ class Writer:
 
     def _note_problem(self, job: asyncio.Future[None]) -> bool:
         """Whether a job succeeded; why not is for readiness, and the job is tried again when more has gathered."""
-        error = None if job.cancelled() else job.exception()
+        if job.cancelled():
+            return False
+        error = job.exception()
         if isinstance(error, StoreError):
             self.problem = error
         return error is None
