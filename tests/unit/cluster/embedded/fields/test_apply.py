@@ -251,3 +251,10 @@ def test_damaged_stored_lines_stop_an_apply() -> None:
     with pytest.raises(DamagedOwnership) as caught:
         applied(live, widget({"image": "i"}), "a")
     assert "managedFields" in caught.value.hint
+
+
+def test_fields_that_nobody_owns_stay_where_another_owner_keeps_their_container() -> None:
+    live = applied(None, widget({"nested": {"a": "1"}}), "a").obj
+    live = applied(live, widget({"nested": {"a": "1"}}), "b").obj
+    live["spec"]["nested"]["deep"] = {"b": "defaulted"}
+    assert applied(live, widget(), "a").obj["spec"] == {"nested": {"a": "1", "deep": {"b": "defaulted"}}}

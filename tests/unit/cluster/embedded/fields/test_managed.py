@@ -128,6 +128,7 @@ def test_a_bucket_that_is_younger_than_others_keeps_what_it_has() -> None:
     every = {name for each in out.values() for name in each.fields["f:spec"]}
     assert every == {f"f:{ANCIENT}", *(f"f:m{n:02}" for n in range(12))}
     assert f"f:{ANCIENT}" in bucket.fields["f:spec"]
+    assert len(out) == MAX_UPDATERS
 
 
 def test_versions_melt_apart() -> None:

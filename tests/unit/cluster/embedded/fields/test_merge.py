@@ -78,6 +78,8 @@ def test_an_item_is_found_by_its_defaulted_key_and_merged_field_by_field() -> No
 def test_stored_items_that_repeat_a_key_give_way_and_nameless_ones_stay() -> None:
     live = {"tags": ["a", None, "a", "b"]}
     assert merged(live, {"tags": ["a"]}) == {"tags": ["a", None, "b"]}
+    twice = {"ports": [{"port": 1, "name": "x"}, {"port": 1, "name": "y"}]}
+    assert merged(twice, {"ports": [{"port": 1}]}) == {"ports": [{"port": 1}]}
 
 
 def test_removing_takes_members_and_leaves_the_rest() -> None:

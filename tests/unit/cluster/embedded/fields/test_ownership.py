@@ -39,6 +39,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {"f:free": {".": {}, "f:l": {}, "f:m": {".": {}, "f:n": {}}}},
     ),
     ("repeated items", {"tags": ["a", "a"]}, {"f:tags": {'v:"a"': {}}}, {"f:tags": {".": {}, 'v:"a"': {}}}),
+    (
+        "repeated keys",
+        {"ports": [{"port": 80}, {"port": 80}]},
+        {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {}}},
+        {"f:ports": {".": {}, 'k:{"port":80,"protocol":"TCP"}': {}}},
+    ),
     ("wrong shapes", {"tags": "no", "image": {"a": 1}}, {"f:image": {}}, {"f:image": {}, "f:tags": {}}),
 ]  # fmt: skip
 

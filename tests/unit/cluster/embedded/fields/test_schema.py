@@ -87,6 +87,20 @@ def test_preserving_unknown_fields_holds_for_everything_below() -> None:
     assert below.element is DEDUCED
 
 
+def test_preserving_unknown_fields_ends_at_a_reference() -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "string"}}}
+    outer = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"inner": {"$ref": "#/defs/Inner"}},
+    }
+    entries = place(outer, lookup=lambda _: inner).map
+    assert entries is not None
+    below = entries.field("inner").map
+    assert below is not None
+    assert below.element is None
+
+
 def test_additional_properties_false_closes_a_map() -> None:
     entries = place({"type": "object", "additionalProperties": False}).map
     assert entries is not None
