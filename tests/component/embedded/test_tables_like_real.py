@@ -6,6 +6,7 @@ it. Cells must be equal, ages apart. The same for columns of a custom kind, whos
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from fastness.cluster.embedded.catalog import Catalog, Served, crd_status, defau
 from fastness.cluster.embedded.discovery import Discovery
 from fastness.cluster.embedded.tables import Include, ListMeta, TableRequest, render_table
 from fastness.model.kind import Kind
+from tests.embedded.fixtures import Embedded
 from tests.realkube import RealKube
 from tests.unit.cluster.embedded.samples import NATIVES, crd, native
 from tests.unit.cluster.embedded.tables.native_samples import SAMPLES, Sample
@@ -233,6 +235,22 @@ def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> 
         assert headers(one) == headers({"columnDefinitions": table["columnDefinitions"] or []})
         assert one["metadata"] == table["metadata"]
         assert [row["object"] for row in one["rows"]] == [row["object"] for row in table["rows"]]
+
+
+@pytest.mark.parametrize("form", ["Table", "PartialObjectMetadataList"])
+async def test_other_forms_are_plain_json_in_both_worlds(
+    admin: httpx.Client, embedded_server: Embedded, form: str
+) -> None:
+    accept = {"Accept": f"application/json;as={form};v=v1;g=meta.k8s.io"}
+    watched = {"watch": "true", "timeoutSeconds": "1"}
+    real = await asyncio.to_thread(admin.get, "/api/v1/namespaces", headers=accept)
+    real_stream = await asyncio.to_thread(admin.get, "/api/v1/namespaces", headers=accept, params=watched)
+    async with embedded_server.client() as client:
+        mine = await client.get("/api/v1/namespaces", headers=accept)
+        stream = await client.get("/api/v1/namespaces", headers=accept, params=watched)
+    assert mine.headers["Content-Type"] == real.headers["Content-Type"]
+    assert stream.headers["Content-Type"] == real_stream.headers["Content-Type"]
+    assert (mine.json()["kind"], mine.json()["apiVersion"]) == (real.json()["kind"], real.json()["apiVersion"])
 
 
 def test_a_page_of_a_table_says_what_is_left(admin: httpx.Client) -> None:

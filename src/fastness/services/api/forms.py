@@ -13,7 +13,14 @@ from fastness.cluster.embedded.accept import Media
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import is_stored_form, outward
 from fastness.cluster.embedded.reads import Listed
-from fastness.cluster.embedded.tables import ListMeta, TableRequest, partial_object, render_table, representation
+from fastness.cluster.embedded.tables import (
+    ListMeta,
+    TableRequest,
+    encode_table,
+    partial_object,
+    render_table,
+    representation,
+)
 from fastness.cluster.errors import ApiError
 from fastness.formats import json
 from fastness.services.http import Answer, Request
@@ -49,7 +56,7 @@ def object_answer(request: Request, served: Served, body: bytes, now: datetime, 
         shown = render_table(served, [obj], table, meta, now)
     else:
         shown = partial_object(json.decode(body), f"{media.group}/{media.version}")
-    return Answer(code, json.encode(shown), media.qualified.encode())
+    return Answer(code, json.encode(shown), media.type.encode())
 
 
 def list_answer(request: Request, served: Served, listed: Listed, now: datetime) -> Answer:
@@ -58,14 +65,13 @@ def list_answer(request: Request, served: Served, listed: Listed, now: datetime)
     meta = ListMeta(str(listed.revision), listed.token, listed.remaining)
     table = TableRequest.of(media, request.query.get("includeObject", ""))
     if table is not None:
-        shown = render_table(served, _bodies(served, listed.bodies), table, meta, now)
-        return Answer(200, json.encode(shown), media.qualified.encode())
+        return Answer(200, encode_table(served, _bodies(served, listed.bodies), table, meta, now), media.type.encode())
     head = {"kind": served.kind.list_kind, "apiVersion": served.kind.api_version, "metadata": meta.to_json()}
     if media.as_kind:
         api_version = f"{media.group}/{media.version}"
         head = {**head, "kind": "PartialObjectMetadataList", "apiVersion": api_version}
         items = [json.encode(partial_object(json.decode(body), api_version)) for body in listed.bodies]
-        return Answer(200, _joined(head, items), media.qualified.encode())
+        return Answer(200, _joined(head, items), media.type.encode())
     return Answer(200, _joined(head, _bodies(served, listed.bodies)))
 
 

@@ -145,7 +145,7 @@ async def watch(ctx: Context) -> Stream:
     stream = ctx.api.watch(ctx.served, _selection(ctx), wanted)
     writer = streams.Writer(ctx.served, media, table, clock)
     chunks = streams.lines(stream, writer, bookmarks=wanted.bookmarks, seconds=seconds, clock=clock)
-    return Stream(200, chunks, media.qualified.encode())
+    return Stream(200, chunks, media.type.encode())
 
 
 def _patience(ctx: Context) -> float:
