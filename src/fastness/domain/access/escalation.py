@@ -46,7 +46,7 @@ def refuse_role(user: User, role: Object, old: Object | None, policy: Policy, au
         missing = uncovered(EVERYTHING, rules_for(user, policy))
         if missing:
             return _too_much(
-                user, resource, name, missing, "must have cluster-admin privileges to use an aggregationRule"
+                user, resource, name, missing, "must have cluster-admin privileges to use the aggregationRule"
             )
     return _beyond(user, rules_of(role), policy, namespace, resource, name)
 
@@ -63,11 +63,11 @@ def refuse_binding(
     kind = "roles" if ref.kind == "Role" else "clusterroles"
     if _holds(user, "bind", kind, namespace, ref.name, authorize):
         return None
+    resource = "rolebindings" if binding.get("kind") == "RoleBinding" else "clusterrolebindings"
     rules = policy.role_rules(ref, namespace)
     if rules is None:
-        singular = kind.removesuffix("s")
-        return Refusal(404, "NotFound", f'{singular}.{RBAC_GROUP} "{ref.name}" not found')
-    resource = "rolebindings" if binding.get("kind") == "RoleBinding" else "clusterrolebindings"
+        # The name of the role under the resource of the binding: that is how a real server says it.
+        return Refusal(404, "NotFound", f'{resource}.{RBAC_GROUP} "{ref.name}" not found')
     return _beyond(user, rules, policy, namespace, resource, name)
 
 

@@ -130,7 +130,7 @@ def test_binding_a_missing_role_is_not_found() -> None:
     refused = bind(cluster_binding("b", "later", subject("User", "alice")))
     assert refused is not None
     assert (refused.code, refused.reason) == (404, "NotFound")
-    assert refused.message == 'clusterrole.rbac.authorization.k8s.io "later" not found'
+    assert refused.message == 'clusterrolebindings.rbac.authorization.k8s.io "later" not found'
 
 
 def test_unchanged_binding_is_no_grant_but_a_new_subject_is() -> None:
