@@ -51,6 +51,9 @@ async def test_writes_queued_behind_a_failing_batch_fail_with_it(store: Store, f
     with pytest.raises(StoreUnavailable):
         await queued[0]
     assert store.head(key("a")) is None
+    await put(store, "b")
+    assert store.get(key("a")) is None
+    assert store.stats.pending_changes == 0
 
 
 async def test_the_next_write_succeeds_with_a_fresh_revision(store: Store, faults: Faults) -> None:
@@ -74,6 +77,22 @@ async def test_a_commit_that_reached_the_disk_but_was_reported_failed_is_taken_b
     store = await reopened(store, tmp_path)
     assert store.range(GROUP, PLURAL).records == [record]
     assert len(store.subscribe(GROUP, PLURAL, since=1).take()) == 1
+    await store.close()
+
+
+async def test_what_cannot_be_taken_back_at_once_is_taken_back_before_the_next_write(
+    tmp_path: Path, faults: Faults
+) -> None:
+    store = await Store.open(tmp_path, failpoints=faults)
+    faults.arm("commit.after-commit", broken_disk())
+    faults.arm("resume.before", broken_disk(), times=2)
+    with pytest.raises(StoreUnavailable):
+        await put(store, "a", b"unknown outcome")
+    with pytest.raises(StoreUnavailable):
+        await put(store, "a", b"the disk is still broken")
+    record = await put(store, "a", b"known", expect=0)
+    store = await reopened(store, tmp_path)
+    assert store.range(GROUP, PLURAL).records == [record]
     await store.close()
 
 

@@ -12,14 +12,16 @@ Lines on stdout: `I key value` (intent; `-` deletes), `A key value revision` (ac
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import signal
+import sqlite3
 import sys
 from collections import Counter
 from pathlib import Path
 
-from fastness.cluster.embedded.store import Change, Key, Store, StoreError, StoreSettings, restore
+from fastness.cluster.embedded.store import Change, Key, Store, StoreError, StoreSettings, StoreUnavailable, restore
 from tests.component.store.world import ToyCipher
 
 SETTINGS = StoreSettings(
@@ -45,11 +47,15 @@ class DieAt:
         self._name, _, count = spec.partition(":")
         self._count = int(count or 1)
         self.reached: Counter[str] = Counter()
+        self.fail = ""
 
     def __call__(self, name: str) -> None:
         self.reached[name] += 1
         if name == self._name and self.reached[name] == self._count:
             os.kill(os.getpid(), signal.SIGKILL)
+        if name == self.fail:
+            self.fail = ""
+            raise sqlite3.OperationalError("disk I/O error")
 
 
 def key_of(name: str) -> Key:
@@ -81,6 +87,9 @@ async def live(directory: Path, spec: str) -> None:
     store = await Store.open(directory / "state", settings=SETTINGS, failpoints=point, cipher=ToyCipher())
     say("OPEN")
     await asyncio.gather(*(client(store, number, ROUNDS) for number in range(CLIENTS)))
+    point.fail = "commit.after-commit"
+    with contextlib.suppress(StoreUnavailable):
+        await change(store, ["reported-failed"], "unknown")
     await store.compact(keep=3)
     await store.reseal()
     await store.backup(directory / "backup.db")

@@ -119,9 +119,11 @@ class Database:
     def resume(self, committed: int) -> None:
         """After a failed batch: leave no transaction open, and no row above the last revision that was published."""
         with translated("cannot write"):
+            self._point("resume.before")
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             self._connection.execute("DELETE FROM journal WHERE revision > ?", (committed,))
+        self._point("resume.after")
 
     def compact(self, upto: int, doomed: Sequence[int]) -> None:
         """Move the beginning of the log to a revision and delete rows that nothing needs, in one transaction."""

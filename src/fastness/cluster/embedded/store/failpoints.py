@@ -23,6 +23,8 @@ FAILPOINTS: Final = (
     "commit.after-statement",
     "commit.before-commit",
     "commit.after-commit",
+    "resume.before",
+    "resume.after",
     "publish.before",
     "publish.visible",
     "publish.answered",
