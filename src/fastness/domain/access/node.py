@@ -138,7 +138,7 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "machineconfignodes", ""): (_READ | _WRITE, _own_object),
     (MCO_GROUP, "machineconfignodes", "status"): (_GET | _WRITE, _own_object),
     (MCO_GROUP, "machineconfigs", ""): (_GET, _own_rendered),
-    ("coordination.k8s.io", "leases", ""): (_READ | _WRITE | _CREATE | {"delete"}, _own_lease),
+    ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
     ("", "events", ""): (_CREATE, _anything),
     ("events.k8s.io", "events", ""): (_CREATE, _anything),
     ("", "pods", ""): (_READ | _CREATE | {"delete"}, _own_pod),
