@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fastness.cluster.embedded.schema import causes
 from fastness.cluster.embedded.schema.cel.engine import RuleError
-from fastness.cluster.embedded.schema.cel.rules import Rule, field_path, uses_old
+from fastness.cluster.embedded.schema.cel.rules import Rule, check_rule, field_path, uses_old
 from fastness.cluster.embedded.schema.node import META_FIELDS, build_part
 from fastness.cluster.errors import Cause
 
@@ -232,6 +232,7 @@ def _rule_programs(schema: Schema, place: _Place) -> Iterator[Cause]:
         ):
             try:
                 Rule(node, tried, root=is_object)
+                check_rule(node, tried, root=is_object)
             except RuleError as error:
                 yield causes.invalid(f"{where}.{word}", spec.get(word), f"compilation failed: {error}")
                 break

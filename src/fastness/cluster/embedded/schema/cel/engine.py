@@ -23,6 +23,12 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCATION: Final = re.compile(r"ERROR: <input>:\d+:\d+: |\s*\[[A-Z_]+\]$|^[A-Z_]+: ", re.MULTILINE)
 
 
+_MIXED_NUMBERS: Final = re.compile(
+    r"no matching overload for '_(?:<|>|<=|>=)_' applied to '\((?:int|uint|double), (?:int|uint|double)\)'"
+)
+_HAS: Final = re.compile(r"(?<![\w.])has\(\s*(?:self|oldSelf)(?:\s*\.\s*\w+)+\s*\)")
+
+
 class RuleError(Exception):
     """A rule that does not compile, or that fails while it runs."""
 
@@ -60,12 +66,36 @@ def compile_rule(expression: str, type_name: str, *, optional_old: bool = False)
     """Compile an expression over `self` and `oldSelf`, both of the named type; `oldSelf` may be an optional of it."""
     env = _environment(type_name, optional_old)
     if optional_old:
-        given = f"{_HAS_OLD} ? optional.of({_GIVEN}) : optional.none()"
-        expression = f"cel.bind({OLD}, {given}, {expression}\n)"
+        expression = _bound(expression)
+    return Program(env, _compile(env, expression))
+
+
+def _compile(env: Any, expression: str) -> Any:
+    """Compile with types checked; Kubernetes also compares numbers of different types, which this checker does not know."""
     try:
-        return Program(env, env.compile(expression))
+        return env.compile(expression)
     except (RuntimeError, ValueError) as error:
+        problems = [line for line in str(error).splitlines() if "ERROR:" in line]
+        if problems and all(_MIXED_NUMBERS.search(line) for line in problems):
+            return env.compile(expression, disable_check=True)
         raise RuleError(_readable(str(error))) from error
+
+
+def check_types(expression: str, type_name: str, fields: Mapping[str, str], *, optional_old: bool) -> str:
+    """The type of an expression, given those of the fields below `self`; raises RuleError where they do not fit."""
+    from cel_expr_python import cel  # type: ignore[import-untyped]
+
+    kinds = {f"{SELF}.{path}": cel_type(cel, name) for path, name in fields.items()}
+    if not optional_old:
+        kinds |= {f"{OLD}.{path}": cel_type(cel, name) for path, name in fields.items()}
+    # a declared path is a variable of its own, and `has` takes none: whether a field is there says nothing about types
+    plain = _HAS.sub("true", expression)
+    checked = _compile(_declare(type_name, optional_old, kinds), _bound(plain) if optional_old else plain)
+    return str(checked.return_type().name()).lower()
+
+
+def _bound(expression: str) -> str:
+    return f"cel.bind({OLD}, {_HAS_OLD} ? optional.of({_GIVEN}) : optional.none(), {expression}\n)"
 
 
 def bindings(self_value: Any, old_value: Any, *, has_old: bool, optional_old: bool) -> dict[str, Any]:
@@ -103,7 +133,11 @@ def given_back(value: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _environment(type_name: str, optional_old: bool) -> Any:
-    from cel_expr_python import cel  # type: ignore[import-untyped]
+    return _declare(type_name, optional_old, {})
+
+
+def _declare(type_name: str, optional_old: bool, fields: Mapping[str, Any]) -> Any:
+    from cel_expr_python import cel
     from cel_expr_python.ext import ext_bindings, ext_optional  # type: ignore[import-untyped]
 
     from fastness.cluster.embedded.schema.cel.library import declarations
@@ -111,6 +145,7 @@ def _environment(type_name: str, optional_old: bool) -> Any:
     kind = cel_type(cel, type_name)
     variables = {SELF: kind, _GIVEN: kind, _HAS_OLD: cel.Type.BOOL} if optional_old else {SELF: kind, OLD: kind}
     extensions = [ext_optional.ExtOptional(), *([ext_bindings.ExtBindings()] if optional_old else [])]
+    variables |= fields
     return cel.NewEnv(variables=variables, functions=declarations(cel), extensions=extensions)
 
 

@@ -31,6 +31,7 @@ _NAME: Final = re.compile(r"[a-zA-Z_./-][a-zA-Z0-9_./-]*")
 _ESCAPED: Final = re.compile(r"__|[./-]")
 _FORMATS: Final = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 _SCALARS: Final = {"string": "string", "integer": "int", "number": "double", "boolean": "bool"}
+MAX_PATHS: Final = 2000
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SECOND: Final = dt.timedelta(seconds=1)
 _META_NODE: Final = Node({"type": "object"})
@@ -75,6 +76,20 @@ def visible(node: Node, *, root: bool = False) -> dict[str, tuple[str, Node]]:
         if escaped is not None and type_name(below) is not None:
             out[escaped] = (name, below)
     return out
+
+
+def typed_paths(node: Node, *, root: bool = False) -> dict[str, str]:
+    """The types of all fields below an object, by path in escaped names."""
+    found: dict[str, str] = {}
+    waiting = [("", node, root)]
+    while waiting and len(found) < MAX_PATHS:
+        path, at, top = waiting.pop()
+        for escaped, (_, below) in visible(at, root=top).items():
+            where = f"{path}.{escaped}" if path else escaped
+            found[where] = type_name(below) or "dyn"
+            if below.type == "object" and below.extra is None and not below.int_or_string:
+                waiting.append((where, below, False))
+    return found
 
 
 Present = Callable[[Any], Any]

@@ -15,8 +15,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastness.cluster.embedded.schema import causes
-from fastness.cluster.embedded.schema.cel.engine import Program, RuleError, bindings, compile_rule
-from fastness.cluster.embedded.schema.cel.presentation import presenter, type_name, visible
+from fastness.cluster.embedded.schema.cel.engine import (
+    Program,
+    RuleError,
+    bindings,
+    check_types,
+    compile_rule,
+    regex_problem,
+)
+from fastness.cluster.embedded.schema.cel.presentation import presenter, type_name, typed_paths, visible
 from fastness.cluster.embedded.schema.correlation import OldEntries, same
 from fastness.cluster.embedded.schema.node import MISSING, Node
 from fastness.cluster.errors import Cause
@@ -28,6 +35,7 @@ _CHAIN: Final = re.compile(r"(?<![\w.])(self|oldSelf)\b((?:\s*\.\s*[A-Za-z_]\w*(
 _FIRST: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b(?:\s*\.\s*\??\s*([A-Za-z_]\w*)(?!\w|\s*\())?")
 _STEP: Final = re.compile(r"'((?:\\.|[^'\\])*)'|([^.\[\]']+)")
 _LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(|[()]")
+_SPELLED: Final = re.compile(r"""\.\s*(?:matches|find|findAll)\(\s*([rR]?)'([^'\n]*)'""")
 MAX_MESSAGE: Final = 5120
 STEPS: Final = 1_000_000  # what Kubernetes allows one rule, there in units of its own cost model
 
@@ -77,6 +85,26 @@ def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
                 return str(name)
             at, top = fields[name][1], False
     return None
+
+
+def check_rule(node: Node, spec: Mapping[str, Any], *, root: bool) -> None:
+    """Judge a rule as it is written, beyond compiling it: types of the fields it names, patterns it spells out.
+
+    Raises RuleError. Objects meet only rules that passed here, so this is not repeated for them.
+    """
+    kind = type_name(node)
+    if kind is None:
+        raise RuleError("rules cannot see a value without a type")
+    fields = typed_paths(node, root=root) if node.type == "object" and node.extra is None else {}
+    for word, wanted in (("rule", "bool"), ("messageExpression", "string")):
+        if spec.get(word):
+            given = check_types(str(spec[word]), kind, fields, optional_old=bool(spec.get("optionalOldSelf")))
+            if given not in (wanted, "dyn"):
+                raise RuleError(f"the expression must evaluate to a {wanted}, not to a {given}")
+    for raw, text in _SPELLED.findall(str(spec.get("rule") or "")):
+        wrong = regex_problem(text) if raw or "\\" not in text else None
+        if wrong is not None:
+            raise RuleError(f"{text!r} is no regular expression: {wrong}")
 
 
 class Rule:

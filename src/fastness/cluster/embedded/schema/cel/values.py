@@ -209,7 +209,7 @@ S: Final = "string"
 VALUE_FUNCTIONS: Final[tuple[tuple[str, bool, str, tuple[str, ...], Callable[..., Any]], ...]] = (
     ("isQuantity", False, "bool", (S,), _is_quantity),
     ("quantity", False, M, (S,), _quantity),
-    ("sign", True, "int", (M,), _sign),
+    ("sign", False, "int", (M,), _sign),
     ("isInteger", True, "bool", (M,), _is_integer),
     ("asInteger", True, "int", (M,), _as_integer),
     ("asApproximateFloat", True, "double", (M,), lambda value: _nanos(value) / _NANO),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.embedded.schema import CompiledSchema
+from fastness.cluster.embedded.schema import CompiledSchema, structural_problems
 from fastness.cluster.embedded.schema.cel.presentation import escape
 from fastness.cluster.embedded.schema.cel.rules import loop_depth
 from fastness.cluster.errors import Cause
@@ -177,7 +177,8 @@ def test_loops_inside_of_loops_are_refused_where_they_would_take_too_long() -> N
 
 @pytest.mark.parametrize(
     ("rule", "depth"),
-    [("self.a", 0), ("self.l.all(x, (x > 1))", 1), ("self.l.all(x, self.l.map(y, y) == [])", 2), ("'.all(.all(' == self", 0),
+    [("self.a", 0), ("self.l.all(x, (x > 1))", 1), ("self.l.all(x, self.l.map(y, y) == [])", 2),
+    ("'.all(.all(' == self", 0),
      ("self.l.all(x, f(x)) && self.m.exists(y, self.l . filter (z, true).size() > 0)", 2)],
 )  # fmt: skip
 def test_depth_of_loops(rule: str, depth: int) -> None:
@@ -186,3 +187,29 @@ def test_depth_of_loops(rule: str, depth: int) -> None:
 
 def test_texts_and_comments_in_a_rule_are_not_names() -> None:
     assert causes(with_rule(obj(a=TEXT), "self.a != 'self.b oldSelf' // self.c oldSelf"), {"a": "x"}) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "fits"),
+    [
+        ("self.d == 1", False), ("self.d > 1 && self.d <= 1.5", True), ("self.n == null", False),
+        ("has(self.o.x) && self.o.x == 1", True),
+        ("self.o.x == 'a'", False), ("self.l.all(x, x > 'a')", False), ("self.l.all(x, x > 1)",
+        True),
+        ("self.n.matches('(')", False), ("self.n.matches(r'\\d+')", True), ("self.p == 1 || self.p == 'x'", True),
+        ("self.t > timestamp('2020-01-01T00:00:00Z') && oldSelf.d > 1.0", True), ("self.?d.orValue(1.0) > 0.5", True),
+    ],
+)  # fmt: skip
+def test_a_definition_is_refused_when_types_of_fields_do_not_fit(rule: str, fits: bool) -> None:
+    fields = {"d": {"type": "number"}, "n": {**TEXT, "nullable": True}, "o": obj(x=INT), "l": {"type": "array",
+    "items": INT},
+              "p": {"x-kubernetes-int-or-string": True}, "t": {"type": "string", "format": "date-time"}}  # fmt: skip
+    problems = structural_problems({"type": "object", "properties": {"spec": with_rule(obj(**fields), rule)}})
+    assert [cause.field for cause in problems] == (
+        [] if fits else ["properties[spec].x-kubernetes-validations[0].rule"]
+    )
+
+
+def test_numbers_of_different_types_compare() -> None:
+    assert causes(with_rule({"type": "number"}, "self <= 100 && self > 0"), 5) == []
+    assert causes(with_rule({"type": "number"}, "self <= 100"), 100.5) != []
