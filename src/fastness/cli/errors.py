@@ -35,12 +35,13 @@ def told() -> Iterator[None]:
     # Imported here: a verb that needs none of these layers must not pay for them.
     from fastness.cluster.embedded.store import StoreError
     from fastness.cluster.errors import ApiError
+    from fastness.cluster.kube.errors import ConfigError
     from fastness.crypto.errors import CryptoError
     from fastness.trust.errors import TrustError
 
     try:
         yield
-    except (StoreError, TrustError, CryptoError) as error:
+    except (StoreError, TrustError, CryptoError, ConfigError) as error:
         raise CliError(str(error), getattr(error, "hint", ""), Exit.MISSING) from error
     except ApiError as error:
         raise CliError(error.message, error.hint, Exit.CLUSTER) from error

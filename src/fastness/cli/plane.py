@@ -21,6 +21,7 @@ from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.observe import logs, metrics
@@ -101,7 +102,8 @@ async def running(
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
             loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
-            runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
+            controllers = [*loops.controllers, *product_loops(server.cluster, clock)]
+            runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
             server.health.add("controllers", runner.waiting_for)
             plane = ControlPlane(server, runner, options.state)
             async with _background(runner.run, lambda: _renew(server, clock)):

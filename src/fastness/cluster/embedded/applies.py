@@ -23,6 +23,8 @@ async def apply(
     """Apply a configuration; raises Conflict, BadRequest, Invalid, NotFound."""
     if not isinstance(config, dict):
         raise BadRequest("an apply configuration is an object")
+    if not config.get("apiVersion") or not config.get("kind"):
+        raise BadRequest("an apply configuration names its apiVersion and kind")
     drafts.check_identity(served, config)
     _check_metadata(served, namespace, name, config)
     if not writer.exists(served, namespace, name):

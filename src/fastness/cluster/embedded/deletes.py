@@ -104,7 +104,7 @@ class Deleter:
             return Written(outward(served, await self._writer.remove(served, key, head, _copied(old))), deleted=True)
         if call.dry_run or options.dry_run:
             return Written(json.encode(marked))
-        return await self._writer.settle(call, served, key, head, marked, old, applied=True)
+        return await self._writer.settle(call, served, key, head, marked, old)
 
 
 def _copied(obj: JsonObject) -> JsonObject:

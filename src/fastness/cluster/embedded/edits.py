@@ -46,9 +46,18 @@ def _guarded(served: Served, name: str, apply: Callable[[JsonObject], Any]) -> E
             new: JsonObject = apply(old or {})
         except PatchError as error:
             raise _refusal(served, name, error) from error
+        _keep_uid(served, name, old or {}, new)
         return new
 
     return edit
+
+
+def _keep_uid(served: Served, name: str, old: JsonObject, new: JsonObject) -> None:
+    """A replacement with another uid is for another object (a conflict), a patch that changes it is wrong."""
+    known, sent = ((obj.get("metadata") or {}).get("uid") for obj in (old, new))
+    if known and sent and known != sent:
+        text = f'Invalid value: "{str(sent)[:80]}": field is immutable'
+        raise invalid(served, name, [Cause("metadata.uid", "FieldValueInvalid", text)])
 
 
 def _refusal(served: Served, name: str, error: PatchError) -> ApiError:

@@ -106,6 +106,8 @@ class LocalCluster:
     ) -> JsonObject:
         """Change fields."""
         served = self._served(resource)
+        if options.subresource and options.subresource not in served.kind.subresources:
+            raise no_such_resource()
         done = await self._api.patch(self._call(options), served, namespace, name, kind, patch, options.subresource)
         return _decoded(done.body)
 

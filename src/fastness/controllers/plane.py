@@ -1,0 +1,36 @@
+"""The controllers of the product: the same on the embedded API and on any Kubernetes.
+
+`product_loops` is the one list. Embedded mode adds those of `kube/`; on a real API server they are Kubernetes' own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.challenges import ChallengeSweeper
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.engine.fenced import FencedCluster, nobody_asks
+
+PRODUCT: tuple[type[ChallengeSweeper], ...] = (ChallengeSweeper,)
+
+
+def product_loops(cluster: Cluster, clock: Clock, may_write: Callable[[], None] = nobody_asks) -> list[Controller]:
+    """All controllers of the product, each behind its declaration of writes and the lease."""
+    return [one(FencedCluster(cluster, one.name, one.writes, may_write), clock) for one in PRODUCT]
+
+
+def graph(controllers: Iterable[Controller]) -> str:
+    """What controllers read and write, as a Mermaid flow chart for the documentation."""
+    lines = ["flowchart LR"]
+    for controller in controllers:
+        node = controller.name.replace("-", "_")
+        lines.append(f"  {node}([{controller.name}])")
+        lines += sorted({f"  {_kind(source.resource.kind)} --> {node}" for source in controller.sources})
+        lines += sorted({f"  {node} --> {_kind(resource.kind)}" for resource in controller.writes})
+    return "\n".join(lines) + "\n"
+
+
+def _kind(kind: str) -> str:
+    return "everything[every kind]" if kind == "*" else kind
