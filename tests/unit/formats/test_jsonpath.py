@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastness.formats.jsonpath import MAX_LENGTH, MAX_VISITS, JsonPathError, compile_path
+from fastness.formats.jsonpath import JsonPathError, compile_path
+from fastness.formats.jsonpath.parser import MAX_LENGTH
+from fastness.formats.jsonpath.steps import MAX_VISITS
 
 MACHINE: dict[str, Any] = {
     "metadata": {"name": "m", "labels": {"app.io/name": "web", "a b": "spaced"}},

@@ -10,6 +10,7 @@ The rules are those of an API server for `additionalPrinterColumns`:
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -68,9 +69,16 @@ def text_of(value: Any, _now: datetime | None = None) -> str | None:
     if isinstance(value, float):
         return _go_float(value)
     if isinstance(value, dict | list):
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode().translate(_HTML)
+        return _compact(value).decode().translate(_HTML)
     # A number beyond 64 bits is a float for an API server, however it was written.
     return str(value) if INT64_MIN <= value <= INT64_MAX else _go_float(float(value))
+
+
+def _compact(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer beyond 64 bits; reading it once more makes it a float
+        return orjson.dumps(orjson.loads(json.dumps(value)), option=orjson.OPT_SORT_KEYS)
 
 
 def _go_float(value: float) -> str:
@@ -96,7 +104,7 @@ def _integer(value: Any, _now: datetime) -> int | None:
 def _number(value: Any, _now: datetime) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    return value if INT64_MIN <= value <= INT64_MAX else float(value)
 
 
 def _boolean(value: Any, _now: datetime) -> bool | None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import orjson
 
 from fastness.cluster.embedded.tables.printer import Printer
 from fastness.cluster.embedded.tables.reader import Misfit
@@ -22,7 +23,6 @@ from fastness.model.kind import JsonObject
 if TYPE_CHECKING:
     from fastness.cluster.embedded.catalog.served import Served
 
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -97,7 +97,7 @@ def _around_metadata(request: TableRequest) -> tuple[bytes, bytes]:
 
 
 def _row(printer: Printer, entry: Mapping[str, Any] | bytes, request: TableRequest, now: datetime) -> JsonObject:
-    obj = _decode(entry) if isinstance(entry, bytes) else entry
+    obj = orjson.loads(entry) if isinstance(entry, bytes) else entry
     carried = obj if request.include is Include.OBJECT else _carried(obj["metadata"], request)
     return {"cells": printer.cells(obj, now), "object": carried}
 
