@@ -120,6 +120,19 @@ async def test_facts_are_fixed_at_creation(tmp_path: Path) -> None:
     assert "simulated" in refusal.message
 
 
+async def test_any_directory_name_will_do(tmp_path: Path) -> None:
+    directory = tmp_path / "a?b#c%41 d'e\"f&mode=ro" / "ünïcode"
+    store = await Store.open(directory)
+    await put(store, "a")
+    await store.backup(directory / "back'up?.db")
+    store = await reopened(store, directory)
+    assert store.count("example.dev", "things") == 1
+    assert {path.name for path in directory.iterdir()} == {
+        "state.db", "state.db-wal", "state.db-shm", "state.lock", "back'up?.db",
+    }  # fmt: skip
+    await store.close()
+
+
 async def test_a_directory_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError):
