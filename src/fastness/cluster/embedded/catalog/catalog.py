@@ -54,6 +54,7 @@ class Catalog:
         for manifest in crds:
             require_valid(manifest, catalog)
             catalog._add(manifest)
+        catalog._index(catalog._by_plural.values())
         return catalog
 
     def find(self, group: str, version: str, plural: str) -> Served | None:
@@ -157,9 +158,11 @@ class Catalog:
         for name, manifest in crds.items():
             known = self._crds.get(name)
             following._add(manifest, known[1] if known is not None and known[0] is manifest else None)
+        following._index(following._by_plural.values())
         return following
 
     def _add(self, manifest: JsonObject, served: tuple[Served, ...] | None = None) -> None:
+        """Take one definition up; the caller indexes once when all are in."""
         name = manifest["metadata"]["name"]
         if name_conflicts(manifest, self):
             self._crds[name] = (manifest, ())
@@ -167,11 +170,11 @@ class Catalog:
         if not served:
             served = tuple(_serve(from_manifest(manifest), Source.CRD))
         self._crds[name] = (manifest, served)
-        self._index((*self._by_plural.values(), *served))
+        self._by_plural.update({_coordinates(found): found for found in served})
 
     def _index(self, all_served: Iterable[Served]) -> None:
         ordered = sorted(all_served, key=_discovery_key)
-        self._by_plural = {(served.kind.group, served.kind.version, served.kind.plural): served for served in ordered}
+        self._by_plural = {_coordinates(served): served for served in ordered}
         self._by_kind = {(served.kind.group, served.kind.version, served.kind.kind): served for served in ordered}
         self._builtin_keys = {(served.kind.group, served.kind.plural) for served in self._builtin}
         self._native_groups = {served.kind.group for served in self._builtin if served.kind.native}
@@ -205,6 +208,10 @@ def _serve(kinds: Iterable[Kind], source: Source) -> Iterable[Served]:
         if kind.served:
             storage = stored.get(kind.storage, kind.version)
             yield Served(kind, source, storage, frozenset(versions[kind.storage]))
+
+
+def _coordinates(served: Served) -> tuple[str, str, str]:
+    return served.kind.group, served.kind.version, served.kind.plural
 
 
 def _discovery_key(served: Served) -> tuple[Any, ...]:

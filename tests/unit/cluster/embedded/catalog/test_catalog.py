@@ -128,3 +128,16 @@ def test_every_registered_kind_is_served_with_its_printer() -> None:
             served = catalog.require(kind.group, kind.version, kind.plural)
             assert served.printer.headers
             assert catalog.by_kind(kind.group, kind.version, kind.kind) is served
+
+
+def test_many_definitions_are_indexed_together(catalog: Catalog) -> None:
+    many = [crd(f"kind{number}s", f"Kind{number}") for number in range(60)]
+    built = Catalog.build([MACHINE, POD], many)
+    grown = catalog
+    for manifest in many:
+        grown = grown.with_crd(manifest)
+    assert {served.kind.plural for served in built.kinds("example.com", "v1")} == {
+        served.kind.plural for served in grown.kinds("example.com", "v1")
+    }
+    assert grown.generation == catalog.generation + len(many)
+    assert kind_of(built.by_name("kind7")) is not None
