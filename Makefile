@@ -1,0 +1,61 @@
+# The whole interface for developers. Each target sets up what it needs on a fresh Debian 12 with Python 3.11.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+STATE  ?= state
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench soak lock crds format clean components realkube
+
+help:  ## Show this list.
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+up: $(STAMP)  ## Run a whole control plane on this machine (Ctrl-C ends it).
+	@exec $(BIN)/fastness up --state $(STATE)
+
+test: $(STAMP) components realkube  ## Run all tests.
+	$(BIN)/python -m pytest -q
+
+check: $(STAMP)  ## Lint, format, types, imports, generated files.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m fastness.model.crd --check deploy/crds
+	$(BIN)/python tools/docs.py --check
+
+bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
+	$(BIN)/python -m bench
+
+soak: $(STAMP) components realkube  ## The long form of every search that `make test` shortens.
+	FASTNESS_SOAK=1 $(BIN)/python -m pytest -q
+
+format: $(STAMP)  ## Format and repair what can be repaired.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+crds: $(STAMP)  ## Write the generated definitions and reference pages.
+	$(BIN)/python -m fastness.model.crd --write deploy/crds
+	$(BIN)/python tools/docs.py --write
+
+lock: $(STAMP)  ## Resolve the dependencies anew.
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/python tools/lock.py
+
+components: $(STAMP)
+	@$(BIN)/python tools/components.py
+
+realkube: $(STAMP)
+	@$(BIN)/python tools/realkube.py ensure
+
+$(STAMP): pyproject.toml requirements/dev.lock
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:  ## Remove the environment and caches (not the state).
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,64 @@
+"""The real components that tests talk to: install them where that is possible, say what is missing where it is not.
+
+As root on Debian the packages are installed with apt; elsewhere the missing ones are named and the tests that need them are
+skipped by name. With CI=true a missing component is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Component(NamedTuple):
+    """A program and the Debian package that brings it."""
+
+    program: str
+    package: str
+    purpose: str
+
+
+COMPONENTS = (
+    Component("git", "git", "generated files are compared with the tree"),
+    Component("mount", "mount", "tests with a full disk"),
+)
+
+
+def missing() -> list[Component]:
+    """The components that are not there."""
+    return [component for component in COMPONENTS if shutil.which(component.program) is None]
+
+
+def can_install() -> bool:
+    """Whether this is root on a Debian with apt."""
+    return os.geteuid() == 0 and Path("/etc/debian_version").exists() and shutil.which("apt-get") is not None
+
+
+def install(packages: list[str]) -> None:
+    """Install Debian packages without asking."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-qq"], check=False, env=environment)
+    subprocess.run(
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], check=False, env=environment
+    )
+
+
+def main() -> int:
+    """Install or name what is missing; 1 only in CI."""
+    absent = missing()
+    if absent and can_install():
+        install(sorted({component.package for component in absent}))
+        absent = missing()
+    for component in absent:
+        print(
+            f"missing: {component.program} ({component.purpose}); Debian package {component.package}", file=sys.stderr
+        )
+    return 1 if absent and os.environ.get("CI") == "true" else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
