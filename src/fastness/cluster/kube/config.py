@@ -93,11 +93,19 @@ def from_selected(selected: Selected, read: Callable[[Path], bytes]) -> Connecti
 def _server(cluster: Entry) -> str:
     server = cluster.text("server")
     parts = urlsplit(server)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment or parts.username:
+    plain = not (parts.query or parts.fragment or parts.username)
+    if parts.scheme not in ("https", "http") or not parts.hostname or not plain or not _has_good_port(server):
         raise BadConfig(f'{cluster.place}: server "{server}" is not an http(s) URL', "Write https://host:port.")
     if cluster.text("proxy-url"):
         raise Unsupported(f"{cluster.place}: proxy-url is not supported", "Reach the API server directly.")
     return server.rstrip("/")
+
+
+def _has_good_port(server: str) -> bool:
+    try:
+        return urlsplit(server).port != 0
+    except ValueError:
+        return False
 
 
 def _check(connection: Connection, cluster: Entry, user: Entry) -> None:

@@ -3,7 +3,8 @@
 - Requests carry the token of the moment and the impersonation headers; 401 makes us read the token's file again, once.
 - What may be sent twice is decided in `retry.py`. A write whose outcome is unknown ends in `Timeout`, one that never left in
   `Unavailable`.
-- Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal.
+- Requests and streams have connections of their own; keepalive probes find a dead peer within half a minute also on a watch,
+  where silence is normal.
 - Neither environment proxies nor redirects are followed: a credential goes to the server that the configuration names.
 
 `client.py` builds the calls, `watching.py` reads the streams.
@@ -32,7 +33,11 @@ from fastness.cluster.kube.tls import context_for
 from fastness.cluster.kube.tokens import Token
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0, pool=30.0)
-LIMITS = httpx.Limits(max_connections=512, max_keepalive_connections=32, keepalive_expiry=60.0)
+# The pool closes idle connections as soon as it has more than `max_keepalive_connections` in all, busy ones included: with
+# watches in the same pool every request would pay for a handshake. So watches have a pool of their own, without a limit.
+REQUESTS = httpx.Limits(max_connections=32, max_keepalive_connections=32, keepalive_expiry=60.0)
+STREAMS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+STREAM = "fastness.stream"
 BACKOFF = Backoff(first=0.2, most=5.0)
 MAX_REFUSAL = 1024 * 1024
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -57,10 +62,29 @@ class Call:
 
 def http_client(connection: Connection) -> httpx.AsyncClient:
     """A client with a connection pool for this server; raises BadConfig."""
-    transport = httpx.AsyncHTTPTransport(
-        verify=context_for(connection), limits=LIMITS, socket_options=_keepalive(), trust_env=False
+    return httpx.AsyncClient(
+        base_url=connection.server, transport=_Pools(context_for(connection)), timeout=TIMEOUT, trust_env=False
     )
-    return httpx.AsyncClient(base_url=connection.server, transport=transport, timeout=TIMEOUT, trust_env=False)
+
+
+class _Pools(httpx.AsyncBaseTransport):
+    """Connections for requests and, apart from them, for streams."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._requests, self._streams = (
+            httpx.AsyncHTTPTransport(verify=context, limits=limits, socket_options=_keepalive(), trust_env=False)
+            for limits in (REQUESTS, STREAMS)
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send over the pool that the request belongs to."""
+        pool = self._streams if request.extensions.get(STREAM) else self._requests
+        return await pool.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close both pools."""
+        await self._requests.aclose()
+        await self._streams.aclose()
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -123,7 +147,7 @@ class Transport:
             attempt += 1
             backoff = BACKOFF.delay(attempt - 1, self._entropy.fraction())
             try:
-                response = await self._http.send(self._request(call), stream=stream)
+                response = await self._http.send(self._request(call, stream), stream=stream)
             except httpx.TransportError as error:
                 if attempt >= retry.ATTEMPTS or not _may_repeat(error, call.safety):
                     _give_up(error, call)
@@ -145,7 +169,7 @@ class Transport:
         finally:
             await response.aclose()
 
-    def _request(self, call: Call) -> httpx.Request:
+    def _request(self, call: Call, stream: bool) -> httpx.Request:
         headers = list(self._headers)
         if token := self._token.current():
             headers.append(("Authorization", f"Bearer {token.reveal()}"))
@@ -154,7 +178,7 @@ class Transport:
         timeout = TIMEOUT if call.patience is None else httpx.Timeout(call.patience, connect=TIMEOUT.connect, pool=30.0)
         return self._http.build_request(
             call.method, call.path, params=dict(call.params), content=call.content, headers=headers,
-            timeout=timeout, extensions=self._extensions,
+            timeout=timeout, extensions={**self._extensions, STREAM: stream},
         )  # fmt: skip
 
 
