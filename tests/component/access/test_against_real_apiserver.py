@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cluster.embedded.auth import ServiceAccountTokens, issue_token
+from fastness.cluster.embedded.auth import Authorizer, Reviews, ServiceAccountTokens, issue_token
+from fastness.cluster.errors import ApiError
 from fastness.crypto.jws import SigningKey, TokenKeys
 from fastness.domain.access.escalation import Refusal, refuse_binding, refuse_role
 from fastness.domain.access.node import authorize_node
@@ -24,8 +25,11 @@ from fastness.domain.access.noderestriction import refuse_node_write
 from fastness.domain.access.policy import Policy, authorize
 from fastness.domain.access.reviews import review_self, review_self_rules
 from fastness.domain.access.user import Attributes, User, refusal
+from fastness.domain.admission import Denied, review
 from tests.realkube.cluster import RealKube
+from tests.unit.cluster.embedded.auth.accounts import ISSUER, Server
 from tests.unit.crypto.seeded import NOW, Seeded
+from tests.unit.domain.admission.writes import World, write
 
 Object = dict[str, Any]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -227,6 +231,7 @@ def test_grants_beyond_the_own_rights_are_refused_word_by_word(
         return
     real = answer.json()
     assert (answer.status_code, real["reason"], real["message"]) == (ours.code, ours.reason, ours.message)
+    assert real["details"]["name"] == (ours.about or obj["metadata"]["name"])
 
 
 class Nobody:
@@ -314,6 +319,43 @@ def test_node_writes_into_its_own_node_what_the_real_server_lets_it_write(
     assert (refuse_node_write(node, "UPDATE", "", "nodes", "", new, old) == "") is allowed
 
 
+NAMESPACE_WRITES: list[tuple[str, str, str]] = [
+    ("CREATE", "configmaps", "access-nowhere"),
+    ("CREATE", "configmaps", "access-ending"),
+    ("DELETE", "namespaces", "default"),
+    ("DELETE", "namespaces", "kube-system"),
+]
+
+
+@pytest.mark.parametrize(("operation", "resource", "namespace"), NAMESPACE_WRITES)
+def test_namespaces_are_guarded_alike(admin: httpx.Client, operation: str, resource: str, namespace: str) -> None:
+    ending = {"metadata": {"name": "access-ending"}, "status": {"phase": "Terminating"}}
+    if namespace == "access-ending":
+        admin.post("/api/v1/namespaces", json={"metadata": {"name": namespace}}).raise_for_status()
+        held = {"metadata": {"name": "held", "finalizers": ["access.example.com/hold"]}}
+        admin.post(f"/api/v1/namespaces/{namespace}/configmaps", json=held).raise_for_status()
+        admin.delete(f"/api/v1/namespaces/{namespace}").raise_for_status()
+    if operation == "DELETE":
+        real, name = admin.delete(f"/api/v1/namespaces/{namespace}"), namespace
+    else:
+        real, name = admin.post(f"/api/v1/namespaces/{namespace}/configmaps", json={"metadata": {"name": "c"}}), "c"
+    request = write(
+        operation, resource, {"metadata": {"name": name}}, namespace="" if operation == "DELETE" else namespace
+    )
+    ours = review(request, World(namespaces={"access-ending": ending}))
+    assert isinstance(ours, Denied)
+    said = real.json()
+    assert (ours.code, ours.reason, ours.message) == (said["code"], said["reason"], said["message"])
+    kind, about = ours.about or (resource, name)
+    assert (kind, about) == (said["details"]["kind"], said["details"]["name"])
+    shown = [(cause["field"], cause["reason"], cause["message"]) for cause in said["details"].get("causes", ())]
+    assert [tuple(cause) for cause in ours.causes] == shown
+    if namespace == "access-ending":
+        release = {"Content-Type": "application/merge-patch+json"}
+        path = f"/api/v1/namespaces/{namespace}/configmaps/held"
+        admin.patch(path, content='{"metadata": {"finalizers": null}}', headers=release).raise_for_status()
+
+
 class OneAccount:
     """The live objects that our issuer asks for."""
 
@@ -329,8 +371,8 @@ def test_tokens_and_their_answers_have_the_shape_of_the_real_ones(admin: httpx.C
     account = admin.post(base, json={"metadata": {"name": "shape"}}).raise_for_status().json()
     tokens = ServiceAccountTokens(
         TokenKeys([SigningKey.generate(Seeded())]),
-        "https://kubernetes.default.svc",
-        ["https://kubernetes.default.svc"],
+        ISSUER,
+        [ISSUER],
         OneAccount(),
     )
     for spec in ({}, {"expirationSeconds": 1200, "audiences": ["vault"]}):
@@ -371,3 +413,64 @@ def test_reviews_of_oneself_answer_alike(admin: httpx.Client, policy: Policy) ->
         shown, wanted = ([json.dumps(rule, sort_keys=True) for rule in side[part]] for side in (ours, real["status"]))
         assert sorted(shown) == sorted(wanted)
     assert ours["incomplete"] == real["status"]["incomplete"]
+
+
+QUESTIONS: list[tuple[str, str, str, Object]] = [
+    ("authorization.k8s.io", "subjectaccessreviews", "", {}),
+    ("authorization.k8s.io", "subjectaccessreviews", "", {"user": "a"}),
+    ("authorization.k8s.io", "subjectaccessreviews", "", {"resourceAttributes": {"verb": "get"}}),
+    ("authorization.k8s.io", "subjectaccessreviews", "",
+     {"user": "a", "resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/"}}),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "", {}),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "access-a",
+     {"user": "a", "resourceAttributes": {"verb": "get", "namespace": "x"}}),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "access-a",
+     {"user": "a", "nonResourceAttributes": {"verb": "get", "path": "/"}}),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "", {}),
+    ("authentication.k8s.io", "tokenreviews", "", {}),
+    ("authentication.k8s.io", "tokenreviews", "", {"token": "rubbish"}),
+]  # fmt: skip
+
+
+class Rules(Nobody):
+    """No roles at all."""
+
+    def rbac_generation(self) -> int:
+        return 1
+
+    def rbac_objects(self, resource: str) -> Iterable[Mapping[str, Any]]:
+        return []
+
+
+@pytest.mark.parametrize(("group", "resource", "namespace", "spec"), QUESTIONS)
+def test_bad_questions_are_answered_alike(
+    admin: httpx.Client, group: str, resource: str, namespace: str, spec: Object
+) -> None:
+    reviews = Reviews(Authorizer(Rules(), Rules()), Server().authenticator)
+    place = f"namespaces/{namespace}/" if namespace else ""
+    real = admin.post(f"/apis/{group}/v1/{place}{resource}", json={"spec": spec})
+    try:
+        ours = reviews.answer(group, resource, {"spec": spec}, User("admin"), namespace, NOW)["status"]
+    except ApiError as error:
+        ours = error.status()
+    assert ours == (real.json()["status"] if real.status_code == 201 else real.json())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"expirationSeconds": 5},
+        {"expirationSeconds": 1 << 33},
+        {"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "x"}},
+        {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "gone"}},
+        {"boundObjectRef": {"kind": "Node", "apiVersion": "v1", "name": "gone"}},
+    ],
+)
+def test_tokens_are_refused_alike(admin: httpx.Client, spec: Object) -> None:
+    base = "/api/v1/namespaces/access-a/serviceaccounts"
+    admin.post(base, json={"metadata": {"name": "refused"}})
+    account = {"metadata": {"name": "refused", "namespace": "access-a", "uid": "u"}}
+    tokens = ServiceAccountTokens(TokenKeys([SigningKey.generate(Seeded())]), ISSUER, [ISSUER], OneAccount())
+    with pytest.raises(ApiError) as caught:
+        issue_token({"spec": spec}, account, NOW, tokens, Seeded())
+    assert caught.value.status() == admin.post(f"{base}/refused/token", json={"spec": spec}).json()

@@ -63,5 +63,7 @@ def _refusal(served: Served, name: str, denied: Denied) -> ApiError:
     error = from_status(denied.code, {"reason": denied.reason, "message": denied.message})
     error.group, error.name = served.kind.group, name
     error.kind = served.kind.kind if denied.reason == "Invalid" else served.kind.plural
+    if denied.about is not None:
+        error.kind, error.name = denied.about
     error.causes = tuple(Cause(cause.field, cause.reason, cause.message) for cause in denied.causes)
     return error

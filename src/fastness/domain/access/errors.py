@@ -1,7 +1,8 @@
 """Requests about access that cannot be understood.
 
     AccessError              code, hint, field
-    ├── InvalidReview        a review body says too little or contradicts itself
+    ├── InvalidReview        a review body says too little or contradicts itself; `causes` name the fields
+    ├── EmptyReview          a review without the one thing that it is about
     └── BadImpersonation     Impersonate-* headers that do not fit together
 
 A refusal is not an error: it is a `Decision` or a `Refusal`.
@@ -25,10 +26,22 @@ class AccessError(Exception):
 
 
 class InvalidReview(AccessError):
-    """A review body says too little, or contradicts itself."""
+    """A review body says too little, or contradicts itself; each cause is a field and what is wrong with it."""
 
     code = "invalid-review"
     hint = "Give a user or a group, and exactly one of resourceAttributes and nonResourceAttributes."
+
+    def __init__(self, *causes: tuple[str, str]) -> None:
+        texts = [f"{field}: {problem}" for field, problem in causes]
+        super().__init__(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]", causes[0][0])
+        self.causes = causes
+
+
+class EmptyReview(AccessError):
+    """A review without the one thing that it is about."""
+
+    code = "empty-review"
+    hint = "Name the namespace, or the token, that the review is about."
 
 
 class BadImpersonation(AccessError):

@@ -24,11 +24,12 @@ Object = Mapping[str, Any]
 
 
 class Refusal(NamedTuple):
-    """Why a write is refused: the HTTP code, the Kubernetes reason and a sentence."""
+    """Why a write is refused: the HTTP code, the Kubernetes reason, a sentence, and the name that it is about if another."""
 
     code: int
     reason: str
     message: str
+    about: str = ""
 
 
 def refuse_role(user: User, role: Object, old: Object | None, policy: Policy, authorize: Authorize) -> Refusal | None:
@@ -67,7 +68,7 @@ def refuse_binding(
     rules = policy.role_rules(ref, namespace)
     if rules is None:
         # The name of the role under the resource of the binding: that is how a real server says it.
-        return Refusal(404, "NotFound", f'{resource}.{RBAC_GROUP} "{ref.name}" not found')
+        return Refusal(404, "NotFound", f'{resource}.{RBAC_GROUP} "{ref.name}" not found', ref.name)
     return _beyond(user, rules, policy, namespace, resource, name)
 
 

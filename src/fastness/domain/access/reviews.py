@@ -5,7 +5,7 @@ object with a status. Each function takes the body as it came and what it needs 
 
 * SubjectAccessReview and LocalSubjectAccessReview ask for somebody else; who may ask is decided by RBAC beforehand.
 * The two Self… access reviews ask for the caller, so that nobody needs a permission to learn what they may do.
-* Bodies that say too little raise `InvalidReview` with the field.
+* Bodies that say too little raise `InvalidReview` with the fields, in the words of a real server, or `EmptyReview`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastness.domain.access.errors import InvalidReview
+import orjson
+
+from fastness.domain.access.errors import EmptyReview, InvalidReview
 from fastness.domain.access.escalation import Authorize
 from fastness.domain.access.policy import Policy, rules_for
 from fastness.domain.access.rules import Rule
@@ -26,30 +28,37 @@ Body = Mapping[str, Any]
 def review_subject_access(body: Body, authorize: Authorize) -> JsonObject:
     """Answer a SubjectAccessReview."""
     spec = _spec(body)
+    _check(spec, _subject_causes(spec))
     return _answered(body, authorize(_attributes(spec, _subject(spec))))
 
 
 def review_local_subject_access(body: Body, namespace: str, authorize: Authorize) -> JsonObject:
     """Answer a LocalSubjectAccessReview, which must ask about its own namespace."""
     spec = _spec(body)
-    if spec.get("nonResourceAttributes"):
-        raise InvalidReview("not allowed in a LocalSubjectAccessReview", "spec.nonResourceAttributes")
+    paths = spec.get("nonResourceAttributes")
+    if isinstance(paths, dict):
+        problem = f"Invalid value: {_go_json(paths)}: disallowed on this kind of request"
+        raise InvalidReview(("spec.nonResourceAttributes", problem))
+    _check(spec, _subject_causes(spec))
     attrs = _attributes(spec, _subject(spec))
     if attrs.namespace != namespace:
-        raise InvalidReview(f"must be the namespace of the review, {namespace!r}", "spec.resourceAttributes.namespace")
+        problem = f'Invalid value: "{attrs.namespace}": must match metadata.namespace'
+        raise InvalidReview(("spec.resourceAttributes.namespace", problem))
     return _answered(body, authorize(attrs))
 
 
 def review_self_access(body: Body, user: User, authorize: Authorize) -> JsonObject:
     """Answer a SelfSubjectAccessReview for the caller."""
-    return _answered(body, authorize(_attributes(_spec(body), user)))
+    spec = _spec(body)
+    _check(spec, [])
+    return _answered(body, authorize(_attributes(spec, user)))
 
 
 def review_self_rules(body: Body, user: User, policy: Policy) -> JsonObject:
     """Answer a SelfSubjectRulesReview: all rules of the caller in one namespace."""
     namespace = _spec(body).get("namespace")
     if not isinstance(namespace, str) or not namespace:
-        raise InvalidReview("no namespace on request", "spec.namespace")
+        raise EmptyReview("no namespace on request", "spec.namespace")
     rules = rules_for(user, policy, namespace)
     status: JsonObject = {
         "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
@@ -99,34 +108,56 @@ def _answered(body: Body, decision: Decision) -> JsonObject:
 def _spec(body: Body) -> Mapping[str, Any]:
     spec = body.get("spec")
     if not isinstance(spec, dict):
-        raise InvalidReview("a review needs a spec", "spec")
+        raise InvalidReview(("spec", "Required value: a review says what it asks about"))
     return spec
 
 
-def _subject(spec: Mapping[str, Any]) -> User:
+def _check(spec: Mapping[str, Any], causes: list[tuple[str, str]]) -> None:
+    """Raise InvalidReview with everything that is wrong: about the attributes first, as a real server lists it."""
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if isinstance(resource, dict) and isinstance(path, dict):
+        problem = f"Invalid value: {_go_json(path)}: cannot be specified in combination with resourceAttributes"
+        causes = [("spec.nonResourceAttributes", problem), *causes]
+    elif not isinstance(resource, dict) and not isinstance(path, dict):
+        problem = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        causes = [("spec.resourceAttributes", problem), *causes]
+    if causes:
+        raise InvalidReview(*causes)
+
+
+def _subject_causes(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     name, groups = spec.get("user") or "", spec.get("groups") or []
     if not isinstance(name, str) or not isinstance(groups, list) or not all(isinstance(item, str) for item in groups):
-        raise InvalidReview("user is a string and groups a list of strings", "spec.user")
+        return [("spec.user", "Invalid value: user is a string and groups a list of strings")]
     if not name and not groups:
-        raise InvalidReview("at least one of user or group must be specified", "spec.user")
-    extra = spec.get("extra") if isinstance(spec.get("extra"), dict) else {}
+        return [("spec.user", 'Invalid value: "": at least one of user or group must be specified')]
+    return []
+
+
+def _go_json(path: Mapping[str, Any]) -> str:
+    """Path attributes as a real server quotes them back."""
+    return orjson.dumps({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}).decode()
+
+
+def _subject(spec: Mapping[str, Any]) -> User:
+    extra = spec.get("extra")
     return User(
-        name,
-        tuple(groups),
+        spec.get("user") or "",
+        tuple(spec.get("groups") or ()),
         str(spec.get("uid") or ""),
-        {str(key): tuple(map(str, values)) for key, values in (extra or {}).items() if isinstance(values, list)},
+        {
+            str(key): tuple(map(str, values))
+            for key, values in (extra if isinstance(extra, dict) else {}).items()
+            if isinstance(values, list)
+        },
     )
 
 
 def _attributes(spec: Mapping[str, Any], user: User) -> Attributes:
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if bool(isinstance(resource, dict)) == bool(isinstance(path, dict)):
-        raise InvalidReview(
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified", "spec.resourceAttributes"
-        )
+    path = spec.get("nonResourceAttributes")
     if isinstance(path, dict):
         return Attributes(user, _text(path, "verb"), path=_text(path, "path"), is_resource_request=False)
-    asked: Mapping[str, Any] = resource if isinstance(resource, dict) else {}
+    asked = spec["resourceAttributes"]
     return Attributes(
         user, _text(asked, "verb"), _text(asked, "group"), _text(asked, "version"), _text(asked, "resource"),
         _text(asked, "subresource"), _text(asked, "namespace"), _text(asked, "name"),
@@ -145,5 +176,5 @@ def _text(holder: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InvalidReview("must be a string", f"spec.resourceAttributes.{key}")
+        raise InvalidReview((f"spec.resourceAttributes.{key}", "Invalid value: must be a string"))
     return value

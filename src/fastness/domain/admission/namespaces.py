@@ -27,7 +27,9 @@ def namespace_exists(request: AdmissionRequest, lookups: AdmissionLookups) -> De
     """Refuse a write into a namespace that does not exist."""
     if not _lives_in_namespace(request) or lookups.namespace(request.namespace) is not None:
         return None
-    return Denied(f'namespaces "{request.namespace}" not found', 404, "NotFound")
+    return Denied(
+        f'namespaces "{request.namespace}" not found', 404, "NotFound", about=("namespaces", request.namespace)
+    )
 
 
 def namespace_is_alive(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:

@@ -12,12 +12,12 @@ from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest
 
 def role_grants_no_more(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a role with rules that its writer does not hold."""
-    return _denied(refuse_role(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
+    return _denied(request, refuse_role(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
 
 
 def binding_grants_no_more(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a binding to a role with rules that its writer does not hold."""
-    return _denied(refuse_binding(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
+    return _denied(request, refuse_binding(request.user, request.new, request.old, lookups.policy(), lookups.authorize))
 
 
 def node_writes_its_own(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
@@ -34,5 +34,8 @@ def node_writes_its_own(request: AdmissionRequest, lookups: AdmissionLookups) ->
     return forbidden(request, why) if why else None
 
 
-def _denied(refusal: Refusal | None) -> Denied | None:
-    return None if refusal is None else Denied(refusal.message, refusal.code, refusal.reason)
+def _denied(request: AdmissionRequest, refusal: Refusal | None) -> Denied | None:
+    if refusal is None:
+        return None
+    about = (request.resource, refusal.about) if refusal.about else None
+    return Denied(refusal.message, refusal.code, refusal.reason, about=about)

@@ -73,12 +73,16 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Refuse it: `code` is the HTTP status, `reason` the Kubernetes reason, `message` the whole sentence."""
+    """Refuse it: `code` is the HTTP status, `reason` the Kubernetes reason, `message` the whole sentence.
+
+    `about` is the resource and name that the details name when it is not the written object: a namespace that is missing.
+    """
 
     message: str
     code: int = 403
     reason: str = "Forbidden"
     causes: tuple[DeniedCause, ...] = ()
+    about: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.access.errors import BadImpersonation, InvalidReview
+from fastness.domain.access.errors import BadImpersonation, EmptyReview, InvalidReview
 from fastness.domain.access.impersonation import impersonation
 from fastness.domain.access.policy import Policy, authorize
 from fastness.domain.access.reviews import (
@@ -166,7 +166,13 @@ def test_local_review_must_stay_in_its_namespace() -> None:
 def test_reviews_that_say_too_little_name_the_field(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidReview) as caught:
         review_subject_access(body("SubjectAccessReview", **spec), decide)
-    assert caught.value.field.startswith("spec")
+    assert all(field.startswith("spec") for field, _ in caught.value.causes)
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(InvalidReview) as caught:
+        review_subject_access(body("SubjectAccessReview"), decide)
+    assert [field for field, _ in caught.value.causes] == ["spec.resourceAttributes", "spec.user"]
 
 
 def test_review_without_a_spec_is_refused() -> None:
@@ -195,7 +201,7 @@ def test_rules_review_of_a_node_says_that_it_is_incomplete() -> None:
 
 
 def test_rules_review_needs_a_namespace() -> None:
-    with pytest.raises(InvalidReview):
+    with pytest.raises(EmptyReview, match="no namespace on request"):
         review_self_rules(body("SelfSubjectRulesReview"), ADMIN, POLICY)
 
 

@@ -14,7 +14,7 @@ DYING = {"gone": {"metadata": {"name": "gone", "deletionTimestamp": "2026-11-15T
 
 def test_missing_namespace_is_not_found() -> None:
     answer = review(write("CREATE", "configmaps", CONFIG_MAP, namespace="nowhere"), World())
-    assert answer == Denied('namespaces "nowhere" not found', 404, "NotFound")
+    assert answer == Denied('namespaces "nowhere" not found', 404, "NotFound", about=("namespaces", "nowhere"))
 
 
 @pytest.mark.parametrize("namespace", ["gone", "ending"])

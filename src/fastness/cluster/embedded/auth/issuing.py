@@ -96,7 +96,9 @@ def _bound(reference: Any, namespace: str, account: str, lookups: TokenLookups) 
         raise _invalid("spec.boundObjectRef", "must name an object")
     kind, name, uid = reference.get("kind"), reference["name"], reference.get("uid") or ""
     if kind not in _KINDS or reference.get("apiVersion", "v1") != "v1":
-        raise BadRequest(f"cannot bind token to object of type {reference.get('apiVersion', 'v1')}, Kind={kind}")
+        version = str(reference.get("apiVersion") or "v1")
+        group = version if "/" in version else f"/{version}"
+        raise BadRequest(f"cannot bind token to object of type {group}, Kind={kind}")
     claim, resource = _KINDS[kind]
     found = lookups.find(resource, "" if resource == "nodes" else namespace, name)
     if found is None or lookups.live_uid(resource, "" if resource == "nodes" else namespace, name) is None:

@@ -1,7 +1,7 @@
 """The review kinds of the API: questions that are answered and not stored.
 
 One table from (group, resource) to the function that answers. The HTTP layer and the in-process adapter call `answer`; what a
-body gets wrong becomes an `Invalid` with the field.
+body gets wrong becomes an `Invalid` with the fields, in the words of a real server.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, Final
 from fastness.cluster.embedded.auth.authenticator import Authenticator
 from fastness.cluster.embedded.auth.authorizer import Authorizer
 from fastness.cluster.embedded.auth.errors import CredentialRefused
-from fastness.cluster.errors import Cause, Invalid, NotFound
+from fastness.cluster.errors import BadRequest, Cause, Invalid, NotFound
 from fastness.crypto.errors import CryptoError
 from fastness.domain.access import reviews
-from fastness.domain.access.errors import InvalidReview
+from fastness.domain.access.errors import EmptyReview, InvalidReview
+from fastness.domain.access.rules import quoted
 from fastness.domain.access.user import User
 from fastness.model.kind import JsonObject
 
@@ -46,17 +47,18 @@ class Reviews:
         return (group, resource) in self._table
 
     def answer(self, group: str, resource: str, body: Body, user: User, namespace: str, now: datetime) -> JsonObject:
-        """The body with its status; raises Invalid, NotFound."""
+        """The body with its status; raises Invalid, BadRequest, NotFound."""
         function = self._table.get((group, resource))
         if function is None:
             raise NotFound("the server could not find the requested resource", group=group, kind=resource)
         try:
             return function(body, user, namespace, now)
+        except EmptyReview as error:
+            raise BadRequest(error.message) from error
         except InvalidReview as error:
-            kind = str(body.get("kind") or resource)
-            cause = Cause(error.field, "FieldValueInvalid", f"Invalid value: {error.message}")
-            message = f'{kind}.{group} "" is invalid: {error.field}: {cause.message}'
-            raise Invalid(message, group=group, kind=kind, causes=[cause]) from error
+            causes = [Cause(field, "FieldValueInvalid", problem) for field, problem in error.causes]
+            # Without a kind before the group: that is how a real server names a review.
+            raise Invalid(f'.{group} "" is invalid: {error.message}', group=group, causes=causes) from error
 
     def _subject_access(self, body: Body, user: User, namespace: str, now: datetime) -> JsonObject:
         return reviews.review_subject_access(body, self._authorizer.decide)
@@ -82,15 +84,17 @@ def review_token(body: Body, authenticator: Authenticator, now: datetime) -> Jso
     spec = body.get("spec")
     token = spec.get("token") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(token, str) or not token:
-        raise InvalidReview("token is required for TokenReview in authentication", "spec.token")
+        raise EmptyReview("token is required for TokenReview in authentication", "spec.token")
     asked = spec.get("audiences") or []
     if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
-        raise InvalidReview("must be a list of strings", "spec.audiences")
+        raise InvalidReview(("spec.audiences", "Invalid value: must be a list of strings"))
     try:
         owner, issued_for = authenticator.identify(token, now)
     except (CryptoError, CredentialRefused):
         return {**body, "status": {"user": {}, "error": _INVALID_TOKEN}}
-    audiences = [item for item in issued_for if item in (asked or authenticator.tokens.audiences)]
+    wanted = asked or list(authenticator.tokens.audiences)
+    audiences = [item for item in issued_for if item in wanted]
     if not audiences:
-        return {**body, "status": {"user": {}, "error": _INVALID_TOKEN}}
+        problem = f"token audiences {quoted(issued_for)} is invalid for the target audiences {quoted(wanted)}"
+        return {**body, "status": {"user": {}, "error": f"[{_INVALID_TOKEN}, {problem}]"}}
     return {**body, "status": {"authenticated": True, "user": reviews.user_info(owner), "audiences": audiences}}
