@@ -91,6 +91,14 @@ class ApiPki:
         """Key and certificate of the listener, for an SSL context."""
         return self.directory / "serving.pem"
 
+    def expiries(self) -> dict[str, datetime]:
+        """When each certificate ends, for metrics and alerts."""
+        return {
+            "ca": self.authority.certificate.not_after,
+            "serving": self.serving.certificate.not_after,
+            "admin": self.admin.certificate.not_after,
+        }
+
     def renew(self, now: datetime) -> set[str]:
         """Renew what is due; the names of what changed: `ca`, `serving`, `admin`."""
         changed = {"ca"} if self._renew_authority(now) else set()

@@ -51,6 +51,11 @@ def test_lifetimes_are_those_of_the_contract(tmp_path: Path) -> None:
     assert pki.authority.certificate.not_after == NOW + CA_LIFETIME == NOW + 3650 * DAY
 
 
+def test_expiries_are_told_for_every_certificate(tmp_path: Path) -> None:
+    ends = {"ca": NOW + CA_LIFETIME, "serving": NOW + SERVING_LIFETIME, "admin": NOW + ADMIN_LIFETIME}
+    assert opened(tmp_path).expiries() == ends
+
+
 def test_certificates_verify_for_their_use(tmp_path: Path) -> None:
     pki = opened(tmp_path)
     for host in HOSTS:
