@@ -168,10 +168,6 @@ WORKLOADS = [
             "status": {"desiredNumberScheduled": 5, "currentNumberScheduled": 4, "numberReady": 3,
                        "updatedNumberScheduled": 2, "numberAvailable": 1, "numberMisscheduled": 0}},
            [5, 4, 3, 2, 1, "x=y", AGE, "a,b", "img:1,img:2", "app=web"]),
-    Sample("apps", "controllerrevisions", "rev",
-           {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ds", "uid": "u",
-                                              "controller": True}]}, "revision": 4, "data": {}},
-           ["daemonset.apps/ds", 4, AGE]),
     Sample("apps", "controllerrevisions", "rev-alone", {"revision": 1, "data": {}}, ["<none>", 1, AGE]),
     Sample("batch", "jobs", "job",
            {"spec": {"completions": 3, "parallelism": 2,
@@ -253,6 +249,14 @@ OTHERS = [
            {"spec": {"policyName": "vap", "validationActions": ["Deny"],
                      "paramRef": {"name": "cm", "namespace": "default", "parameterNotFoundAction": "Allow"}}},
            ["vap", "default/cm", AGE]),
+]  # fmt: skip
+
+# Not for a real server: its garbage collector removes what has an owner that does not exist.
+OWNED = [
+    Sample("apps", "controllerrevisions", "rev",
+           {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "ds", "uid": "u",
+                                              "controller": True}]}, "revision": 4, "data": {}},
+           ["daemonset.apps/ds", 4, AGE]),
 ]  # fmt: skip
 
 SAMPLES = [*PODS, *CORE, *WORKLOADS, *NETWORK, *OTHERS]

@@ -9,7 +9,7 @@ import pytest
 from fastness.cluster.embedded.tables.native import CELLS, native_printer
 from fastness.model.kubernetes import definitions
 from tests.unit.cluster.embedded.samples import NATIVES, NOW, native
-from tests.unit.cluster.embedded.tables.native_samples import AGE, LONG_AGO, SAMPLES, Sample
+from tests.unit.cluster.embedded.tables.native_samples import AGE, LONG_AGO, OWNED, SAMPLES, Sample
 
 
 def stored(sample: Sample) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def masked(value: Any) -> Any:
     return value.replace("25y", AGE).replace(LONG_AGO, AGE)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample.plural}-{sample.name}")
+@pytest.mark.parametrize("sample", [*SAMPLES, *OWNED], ids=lambda sample: f"{sample.plural}-{sample.name}")
 def test_sample_prints(sample: Sample) -> None:
     printer = native_printer(native(sample.group, sample.plural))
     name, *cells = printer.cells(stored(sample), NOW)
