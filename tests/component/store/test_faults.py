@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.embedded.store import Change, DiskFull, Record, Store, StoreSettings, StoreUnavailable
+from fastness.cluster.embedded.store import (
+    Change,
+    DiskFull,
+    Record,
+    Store,
+    StoreClosed,
+    StoreSettings,
+    StoreUnavailable,
+)
 from tests.component.store.world import Faults, key, put, reopened, small_log
 
 GROUP, PLURAL = "example.dev", "things"
@@ -209,6 +217,24 @@ async def test_the_disk_holds_no_more_than_the_log_and_the_present(tmp_path: Pat
         await put(store, f"n{number % 3}", b"%d" % number)
     await store.compact(keep=2)
     assert _rows_on_disk(tmp_path) == 5
+    await store.close()
+
+
+async def test_a_defect_while_showing_a_batch_stops_writes_instead_of_hanging_them(
+    tmp_path: Path, faults: Faults
+) -> None:
+    defects: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: defects.append(context["exception"]))
+    store = await Store.open(tmp_path, failpoints=faults)
+    faults.arm("publish.before", RuntimeError("a defect"))
+    with pytest.raises(StoreClosed):
+        await put(store, "a")
+    with pytest.raises(StoreClosed):
+        await put(store, "b")
+    assert isinstance(store.problem, StoreClosed)
+    assert [str(defect) for defect in defects] == ["a defect"]
+    store = await reopened(store, tmp_path)
+    assert [record.key.name for record in store.range(GROUP, PLURAL).records] == ["a"]
     await store.close()
 
 

@@ -176,17 +176,23 @@ class Writer:
 
     def _finished(self, job: Future[None]) -> None:
         error = job.exception()
-        if error is None:
-            self._succeeded()
-        else:
-            self._failed(error)
+        shown = False
+        try:
+            if error is None:
+                self._succeeded()
+            else:
+                self._failed(error)
+            shown = True
+        finally:
+            if not shown:
+                self._halt()
         if self._waiting:
             self._schedule()
         else:
             self._idle.set()
 
     def _succeeded(self) -> None:
-        batch, self._batch = self._batch, []
+        batch = self._batch
         self._suspect, self.problem = False, None
         self.commits += 1
         entries = [entry for write in batch for entry in write.entries]
@@ -203,24 +209,37 @@ class Writer:
             self.writes += bool(write.entries)
             if not write.answer.done():
                 write.answer.set_result([entry.record for entry in write.entries])
+        self._batch = []
         self._point("publish.answered")
         self._maintain()
 
     def _failed(self, error: BaseException) -> None:
+        self._suspect = True
+        self.failures += 1
+        self._heads.clear()
+        known = error if isinstance(error, StoreUnavailable) else StoreUnavailable(f"cannot write: {error}")
+        self.problem = known
+        self._refuse_all(type(known), str(known), error)
+
+    def _halt(self) -> None:
+        """A defect kept a durable batch from being shown: take no more writes rather than let anyone wait for ever."""
+        self._closing = True
+        message = "the store stopped after a defect; what was written is on disk and shows after a restart"
+        self.problem = StoreClosed(message)
+        self._refuse_all(StoreClosed, message, None)
+        self._idle.set()
+
+    def _refuse_all(self, kind: type[StoreUnavailable], message: str, cause: BaseException | None) -> None:
+        """The same answer for everyone who waits, each with an exception of its own."""
         lost = [*self._batch, *self._waiting]
         self._batch = []
         self._waiting.clear()
-        self._heads.clear()
-        self._suspect = True
-        self.failures += 1
-        known = error if isinstance(error, StoreError) else StoreUnavailable(f"cannot write: {error}")
-        self.problem = known
         for write in lost:
             self._account(write)
             if not write.answer.done():
-                again = type(known)(str(known)) if isinstance(known, StoreUnavailable) else StoreUnavailable(str(known))
-                again.__cause__ = error
-                write.answer.set_exception(again)
+                refusal = kind(message)
+                refusal.__cause__ = cause
+                write.answer.set_exception(refusal)
 
     def _account(self, write: _Write) -> None:
         self.pending_changes -= len(write.rows)
