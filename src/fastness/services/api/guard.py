@@ -61,8 +61,8 @@ class Guard:
         return {**answer, "apiVersion": served.kind.api_version, "kind": served.kind.kind}
 
     def token_request(
-        self, api: EmbeddedApi, served: Served, namespace: str, name: str, body: JsonObject
+        self, api: EmbeddedApi, user: User, served: Served, namespace: str, name: str, body: JsonObject
     ) -> JsonObject:
-        """A token for a service account; raises NotFound, Invalid."""
+        """A token for a service account; raises NotFound, Invalid, Forbidden."""
         account = json.decode(api.get(served, namespace, name))
-        return issue_token(body, account, self._clock.now(), self._tokens, self._entropy)
+        return issue_token(body, account, self._clock.now(), self._tokens, self._entropy, user)

@@ -259,7 +259,7 @@ async def _connect(ctx: Context, sent: object) -> Answer:
         case ("Pod", "binding"):
             done = await subresources.bind(ctx.api, ctx.call, *ctx.place, body)
         case ("ServiceAccount", "token"):
-            done = ctx.guard.token_request(ctx.api, ctx.served, *ctx.place, body)
+            done = ctx.guard.token_request(ctx.api, ctx.call.user, ctx.served, *ctx.place, body)
         case _:
             raise no_such_resource()
     return Answer(201, json.encode(done))

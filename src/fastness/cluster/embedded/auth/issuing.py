@@ -4,6 +4,7 @@ The body says for whom (audiences), how long, and what the token shall be bound 
 token in its status. What is not said gets a default: the audiences of this API, one hour.
 
 * Ten minutes is the shortest life, 2^32 seconds the longest, as in Kubernetes.
+* A node gets tokens only for pods that run on it, bound to them.
 * A bound object must exist, with the uid that was given, and a pod must run as this very service account.
 """
 
@@ -15,8 +16,9 @@ from typing import Any, Final
 
 from fastness.cluster.clock import Entropy
 from fastness.cluster.embedded.auth.tokens import CLAIM, ServiceAccountTokens, TokenLookups
-from fastness.cluster.errors import BadRequest, Cause, Conflict, Invalid, NotFound
-from fastness.domain.access.user import service_account_name
+from fastness.cluster.errors import BadRequest, Cause, Conflict, Forbidden, Invalid, NotFound
+from fastness.domain.access.noderestriction import refuse_node_token
+from fastness.domain.access.user import User, service_account_name
 from fastness.model.kind import JsonObject
 from fastness.model.objects import metadata, object_name, rfc3339
 
@@ -34,10 +36,13 @@ def issue_token(
     now: datetime,
     tokens: ServiceAccountTokens,
     entropy: Entropy,
+    requester: User | None = None,
 ) -> JsonObject:
-    """The answered TokenRequest; raises Invalid, NotFound, Conflict, BadRequest."""
+    """The answered TokenRequest; raises Invalid, NotFound, Conflict, BadRequest, and Forbidden for a node's request."""
     namespace, name = object_name(service_account)
     spec = _spec(request)
+    if requester is not None and requester.node:
+        _check_node(requester.node, namespace, name, request, tokens.lookups)
     seconds = _seconds(spec)
     audiences = _audiences(spec) or list(tokens.audiences)
     now = now.replace(microsecond=0)
@@ -59,6 +64,12 @@ def issue_token(
         "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
         "status": {"token": token.reveal(), "expirationTimestamp": rfc3339(expires)},
     }
+
+
+def _check_node(node: str, namespace: str, name: str, request: Mapping[str, Any], lookups: TokenLookups) -> None:
+    why = refuse_node_token(node, namespace, request, lambda place, pod: lookups.find("pods", place, pod))
+    if why:
+        raise Forbidden(f'serviceaccounts "{name}" is forbidden: {why}', kind="serviceaccounts", name=name)
 
 
 def _spec(request: Mapping[str, Any]) -> Mapping[str, Any]:

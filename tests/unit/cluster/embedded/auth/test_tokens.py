@@ -18,9 +18,10 @@ from fastness.cluster.embedded.auth.errors import (
     TokenRevoked,
     WrongAudience,
 )
-from fastness.cluster.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
+from fastness.cluster.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from fastness.crypto.errors import BadSignature
 from fastness.crypto.jws import SigningKey, TokenKeys
+from fastness.domain.access.user import NODES, User
 from tests.unit.cluster.embedded.auth.accounts import ACCOUNT, ISSUER, Server
 from tests.unit.crypto.seeded import NOW, Seeded
 
@@ -163,6 +164,26 @@ def test_token_is_bound_only_to_what_fits(server: Server, reference: Any, error:
 def test_spec_that_is_no_object_is_invalid(server: Server) -> None:
     with pytest.raises(Invalid):
         issue_token({"spec": []}, ACCOUNT, NOW, server.tokens, Seeded())
+
+
+@pytest.mark.parametrize(
+    ("node", "reference", "allowed"),
+    [
+        ("n1", {"kind": "Pod", "name": "p", "uid": "pod-1"}, True),
+        ("n2", {"kind": "Pod", "name": "p", "uid": "pod-1"}, False),
+        ("n1", {"kind": "Pod", "name": "p"}, False),
+        ("n1", {"kind": "Secret", "name": "s", "uid": "secret-1"}, False),
+        ("n1", None, False),
+    ],
+)
+def test_node_gets_tokens_of_pods_that_run_on_it(server: Server, node: str, reference: Any, allowed: bool) -> None:
+    requester = User(f"system:node:{node}", (NODES,))
+    request = {"spec": {"boundObjectRef": reference} if reference else {}}
+    if allowed:
+        assert issue_token(request, ACCOUNT, NOW, server.tokens, Seeded(), requester)["status"]["token"]
+        return
+    with pytest.raises(Forbidden, match=f"node '{node}' may ask only"):
+        issue_token(request, ACCOUNT, NOW, server.tokens, Seeded(), requester)
 
 
 GOOD: dict[str, Any] = {
