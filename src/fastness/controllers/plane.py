@@ -27,7 +27,9 @@ def graph(controllers: Iterable[Controller]) -> str:
     for controller in controllers:
         node = controller.name.replace("-", "_")
         lines.append(f"  {node}([{controller.name}])")
-        lines += sorted({f"  {_kind(source.resource.kind)} --> {node}" for source in controller.sources})
+        # No sources: it hears of every write from the store itself.
+        read = {_kind(source.resource.kind) for source in controller.sources} or {_kind("*")}
+        lines += sorted(f"  {kind} --> {node}" for kind in read)
         lines += sorted({f"  {node} --> {_kind(resource.kind)}" for resource in controller.writes})
     return "\n".join(lines) + "\n"
 

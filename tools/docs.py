@@ -1,0 +1,336 @@
+"""The reference pages: written from the code, so that they cannot disagree with it.
+
+    python tools/docs.py --write     write docs/reference anew
+    python tools/docs.py --check     say which pages are stale; exit code 1 if any is
+
+A page is a function without arguments that returns Markdown; `PAGES` and `pages` name them all. What a page tells stands in
+the code once: verbs in `cli`, kinds and their fields in `model`, metrics and log events in `observe`, errors in the exception
+trees, reads and writes in the declarations of controllers. The output depends on nothing else: no clock, no environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+import fastness
+from fastness.cli import exits
+from fastness.cli.main import VERBS, cli
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.plane import graph, product_loops
+from fastness.model.kind import Kind, Scope
+from fastness.model.registry import all_kinds
+from fastness.observe import logs, metrics
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = Path("docs/reference")
+COMMAND = "python tools/docs.py --write"
+NOTE = f"<!-- Written by `{COMMAND}`; changes by hand are lost. -->"
+DEEPEST = 6
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [heading, ["---"] * len(heading), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    plain = " ".join(text.split()).replace("|", "\\|")
+    return plain if plain.startswith("`") else plain.replace("<", "&lt;")
+
+
+def page(title: str, *parts: str) -> str:
+    """A page: its title, the note that it is generated, its parts."""
+    return "\n\n".join([f"# {title}", NOTE, *(part.strip("\n") for part in parts)]) + "\n"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+# The command line.
+
+
+def command_line() -> str:
+    """Every verb with its arguments and options."""
+    intro = (
+        "Results go to standard output, everything else to standard error. Exit codes are in [exit-codes.md](exit-codes.md). "
+        "An option can also be given in the environment: `--log-level` of `up` is `FASTNESS_UP_LOG_LEVEL`."
+    )
+    completion = (
+        "## Completion\n\nFor bash, in `~/.bashrc`:\n\n"
+        '```bash\neval "$(_FASTNESS_COMPLETE=bash_source fastness)"\n```\n\n'
+        "zsh and fish take `zsh_source` and `fish_source`."
+    )
+    context = click.Context(cli, info_name="fastness")
+    return page("Command line", intro, *(_verb(context, name) for name in VERBS), completion)
+
+
+def _verb(parent: click.Context, name: str) -> str:
+    command = cli.get_command(parent, name)
+    if command is None:
+        raise LookupError(name)
+    context = click.Context(command, info_name=name, parent=parent)
+    told = inspect.cleandoc(command.help or "")
+    first, _, rest = told.partition("\n\n")
+    rest = "\n".join(f"    {line}" for line in rest.splitlines()) if rest.startswith("fastness ") else rest
+    usage = f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
+    rows = [row for one in command.params if (row := one.get_help_record(context)) is not None]
+    options = table(("Option", "Meaning"), ((_code(option), text) for option, text in rows)) if rows else ""
+    return "\n\n".join(part for part in (f"## {name}", first, usage, rest, options.rstrip()) if part)
+
+
+def exit_codes() -> str:
+    """What the process says when it ends."""
+    told = inspect.getdoc(exits) or ""
+    return page("Exit codes", told)
+
+
+# Kinds.
+
+
+def kinds() -> str:
+    """Every kind that the API serves without a definition of the user."""
+    ours, native = _split()
+    intro = (
+        "What the API serves on a fresh start. `fastness crds` prints the definitions of the first list for a Kubernetes "
+        "cluster; the second list is Kubernetes' own. Columns are those of `kubectl get` after NAME; columns in "
+        "parentheses show with `-o wide`."
+    )
+    heading = ("Kind", "Group and version", "Resource", "Short", "Scope", "Columns", "What it is")
+    own = table(heading, (_kind_row(kind, link=True) for kind in ours))
+    other = table(heading[:5], (_kind_row(kind, link=False)[:5] for kind in native))
+    return page("Kinds", intro, "## Kinds of Fastness and of its neighbours", own, "## Kinds of Kubernetes", other)
+
+
+def _split() -> tuple[list[Kind], list[Kind]]:
+    known = all_kinds()
+    return [kind for kind in known if not kind.native], [kind for kind in known if kind.native]
+
+
+def _kind_row(kind: Kind, *, link: bool) -> tuple[str, ...]:
+    name = f"[{kind.kind}](kinds/{kind.group}.md#{kind.kind.lower()}-{kind.version})" if link else kind.kind
+    columns = ", ".join(f"({column.name})" if column.priority else column.name for column in kind.columns)
+    scope = "namespace" if kind.scope is Scope.NAMESPACED else "cluster"
+    where = kind.api_version + (" (deprecated)" if kind.deprecated else "")
+    return name, where, _code(kind.plural), ", ".join(kind.short_names), scope, columns, kind.description
+
+
+def group_page(group: str, members: Sequence[Kind]) -> str:
+    """The fields of all kinds of one group."""
+    return page(group, "Back to [all kinds](../kinds.md).", *(_kind_fields(kind) for kind in members))
+
+
+def _kind_fields(kind: Kind) -> str:
+    heading = f"## {kind.kind} {kind.version}\n\n{kind.description}"
+    facts = [f"`kubectl get {kind.short_names[0] if kind.short_names else kind.plural}`"]
+    facts.append("lives in a namespace" if kind.namespaced else "belongs to the cluster")
+    if kind.subresources:
+        facts.append(f"subresources: {', '.join(kind.subresources)}")
+    rows = list(_fields(kind.schema, ""))
+    fields = table(("Field", "Type", "Meaning"), rows) if rows else "Every field is kept as it is written."
+    return "\n\n".join((heading, "; ".join(facts) + ".", fields))
+
+
+def _fields(schema: Mapping[str, Any], path: str, depth: int = 0) -> Iterator[tuple[str, str, str]]:
+    required = set(schema.get("required", ()))
+    for name, node in sorted(schema.get("properties", {}).items()):
+        where = f"{path}.{name}".lstrip(".")
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        yield _code(where), _type(node) + (", required" if name in required else ""), _meaning(node)
+        below, suffix = node, ""
+        if node.get("type") == "array":
+            below, suffix = node.get("items", {}), "[]"
+        elif isinstance(node.get("additionalProperties"), Mapping):
+            below, suffix = node["additionalProperties"], ".*"
+        if depth < DEEPEST:
+            yield from _fields(below, where + suffix, depth + 1)
+
+
+def _type(node: Mapping[str, Any]) -> str:
+    if node.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    kind = str(node.get("type", "any"))
+    if kind == "array":
+        return f"list of {_type(node.get('items', {}))}"
+    if kind == "object" and isinstance(node.get("additionalProperties"), Mapping):
+        return f"map to {_type(node['additionalProperties'])}"
+    return f"{kind} ({node['format']})" if "format" in node else kind
+
+
+def _meaning(node: Mapping[str, Any]) -> str:
+    told = [str(node["description"])] if node.get("description") else []
+    if "enum" in node:
+        told.append(
+            "One of " + ", ".join(_code(str(value)) if value != "" else "empty" for value in node["enum"]) + "."
+        )
+    if "default" in node:
+        told.append(f"Default `{node['default']}`.")
+    told += [f"Rule: {rule['message']}." for rule in node.get("x-kubernetes-validations", ()) if "message" in rule]
+    return " ".join(told).replace("..", ".")
+
+
+# What is seen from outside.
+
+
+def metric_names() -> str:
+    """Every metric."""
+    intro = "At `/metrics`, in the text format of Prometheus. Declared in `fastness.observe.metrics` and nowhere else."
+    rows = []
+    for collector in metrics.REGISTRY._collector_to_names:
+        kind = type(collector).__name__.lower()
+        [family] = list(collector.describe()) if hasattr(collector, "describe") else []
+        name = f"{family.name}_total" if kind == "counter" else family.name
+        labels = ", ".join(_code(label) for label in getattr(collector, "_labelnames", ()))
+        rows.append((_code(name), kind, labels, family.documentation))
+    return page("Metrics", intro, table(("Name", "Type", "Labels", "Meaning"), sorted(rows)))
+
+
+def log_events() -> str:
+    """Every event of the log."""
+    intro = (
+        "A log line is an event out of this list with named values; on a terminal it is readable text, otherwise one JSON "
+        "object. `correlation` is the same from a request to the reconciles that follow from it."
+    )
+    return page(
+        "Log events", intro, table(("Event", "Meaning"), ((_code(name), text) for name, text in logs.EVENTS.items()))
+    )
+
+
+def errors() -> str:
+    """Every error that has a code of its own, by package."""
+    intro = (
+        "Every error has a stable code and a hint. Errors of the API travel as a Kubernetes `Status`: the code is the HTTP "
+        "status and the reason is the name. A hint that depends on the case stands in the message itself."
+    )
+    found: dict[str, list[tuple[str, str, str, str]]] = {}
+    for error in sorted(_error_types(), key=lambda one: (one.__module__, inspect.getsourcelines(one)[1])):
+        told = (inspect.getdoc(error) or "").partition("\n")[0]
+        hint = _text(error, "default_hint") or _text(error, "hint")
+        row = (error.__name__, _code(str(getattr(error, "code", ""))), told, hint)
+        found.setdefault(error.__module__, []).append(row)
+    heading = ("Error", "Code", "Meaning", "What to do")
+    return page("Errors", intro, *(f"## {module}\n\n{table(heading, rows)}" for module, rows in found.items()))
+
+
+def _text(error: type[Exception], name: str) -> str:
+    value = getattr(error, name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _error_types() -> Iterator[type[Exception]]:
+    for module in pkgutil.walk_packages(fastness.__path__, "fastness."):
+        if module.name.endswith("__main__"):
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            declared = inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == module.name
+            if declared and isinstance(getattr(value, "code", None), str | int):
+                yield value
+
+
+def controllers() -> str:
+    """What controllers read and write."""
+    intro = (
+        "A controller declares what it reads and writes; a write that is not declared is refused in process. Arrows into a "
+        "controller are reads, arrows out of it are writes."
+    )
+    nowhere: Any = SimpleNamespace(listen=None)  # declarations are class attributes: drawing them needs no cluster
+    product = product_loops(nowhere, nowhere)
+    embedded = kube_loops(nowhere, nowhere, nowhere, "").controllers
+    return page(
+        "Controllers", intro,
+        "## Of the product: embedded and on any Kubernetes", _drawn(product),
+        "## What Kubernetes does itself: embedded only", _drawn(embedded),
+    )  # fmt: skip
+
+
+def _drawn(loops: Sequence[Controller]) -> str:
+    rows = (
+        (
+            _code(one.name),
+            (inspect.getdoc(type(one)) or "").partition("\n")[0],
+            ", ".join(sorted({_every(source.resource.kind) for source in one.sources})) or "every kind",
+            ", ".join(sorted({_every(resource.kind) for resource in one.writes})),
+        )
+        for one in loops
+    )
+    return f"```mermaid\n{graph(loops)}```\n\n{table(('Controller', 'What it does', 'Reads', 'Writes'), rows)}"
+
+
+def _every(kind: str) -> str:
+    return "every kind" if kind == "*" else kind
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "cli.md": command_line,
+    "controllers.md": controllers,
+    "errors.md": errors,
+    "exit-codes.md": exit_codes,
+    "kinds.md": kinds,
+    "log-events.md": log_events,
+    "metrics.md": metric_names,
+}
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its path in the repository."""
+    written = {REFERENCE / name: make() for name, make in PAGES.items()}
+    groups: dict[str, list[Kind]] = {}
+    for kind in _split()[0]:
+        groups.setdefault(kind.group, []).append(kind)
+    written |= {REFERENCE / "kinds" / f"{group}.md": group_page(group, members) for group, members in groups.items()}
+    return dict(sorted(written.items()))
+
+
+def stale(root: Path) -> list[str]:
+    """Pages that differ from what the code says, are missing, or that nothing writes any more."""
+    wanted = pages()
+    present = {path.relative_to(root) for path in (root / REFERENCE).rglob("*.md")}
+    differing = {path for path, text in wanted.items() if path not in present or (root / path).read_text() != text}
+    return sorted(str(path) for path in differing | (present - set(wanted)))
+
+
+def write(root: Path) -> list[str]:
+    """Write what is stale, remove what nothing writes any more; returns the paths."""
+    wanted, changed = pages(), stale(root)
+    for name in changed:
+        path = root / name
+        if Path(name) in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[Path(name)])
+        else:
+            path.unlink()
+    return changed
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", action="store_true", help="write the pages anew")
+    what.add_argument("--check", action="store_true", help="fail when a page is stale")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
+    options = parser.parse_args(arguments)
+    changed = write(options.root) if options.write else stale(options.root)
+    for name in changed:
+        print(f"{'wrote' if options.write else 'stale:'} {name}")
+    if changed and options.check:
+        print(f"{len(changed)} pages are not in step with the code: run `{COMMAND}`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
