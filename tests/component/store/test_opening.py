@@ -241,6 +241,21 @@ async def test_a_page_of_noise_is_noticed(tmp_path: Path) -> None:
     await refused(tmp_path, StoreDamaged)
 
 
+async def test_damage_that_only_a_later_write_would_meet_is_noticed(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path)
+    for _ in range(20):
+        await put(store, "a", b"x" * 4_000)
+    await store.compact()
+    await store.close()
+    database = tmp_path / "state.db"
+    content = bytearray(database.read_bytes())
+    first_free_page = slice(32, 36)  # of the database header
+    assert int.from_bytes(content[first_free_page]) > 0
+    content[first_free_page] = (2).to_bytes(4)
+    database.write_bytes(content)
+    await refused(tmp_path, StoreDamaged)
+
+
 async def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     await filled(tmp_path)
     edit(tmp_path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
