@@ -26,8 +26,6 @@ from fastness.model.kind import JsonObject
 if TYPE_CHECKING:
     from fastness.cluster.embedded.engine import EmbeddedApi
 
-EVICT_RETRY_SECONDS = 10
-
 
 async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: JsonObject) -> JsonObject:
     """Delete a pod unless a disruption budget forbids it; raises TooManyRequests, NotFound."""
@@ -68,10 +66,10 @@ def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
         return
     name = budget["metadata"]["name"]
     text = f"The disruption budget {name} needs {found.desired} healthy pods and has {found.healthy} currently"
+    # No Retry-After: clients would wait silently by themselves, and `kubectl drain` could not say what blocks it.
     raise TooManyRequests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
         causes=[Cause("", "DisruptionBudget", text)],
-        retry_after=EVICT_RETRY_SECONDS,
     )
 
 
