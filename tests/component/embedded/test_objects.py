@@ -112,10 +112,10 @@ async def test_a_patch_with_an_old_version_is_a_conflict(embedded_server: Embedd
     assert (await cluster.get(CONFIG_MAP, "a", "default"))["data"] == {"x": "2"}
 
 
-async def test_a_patch_of_another_incarnation_is_a_conflict(embedded_server: Embedded) -> None:
+async def test_a_patch_of_another_incarnation_is_refused(embedded_server: Embedded) -> None:
     cluster = embedded_server.cluster
     await cluster.create(CONFIG_MAP, config_map())
-    with pytest.raises(Conflict):
+    with pytest.raises(Invalid):
         await cluster.patch(
             CONFIG_MAP, "a", {"metadata": {"uid": "other"}, "data": {"x": "y"}}, PatchType.MERGE, "default"
         )
