@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from tests.contract.kinds import POOL, TICKET, names, pool, ticket
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
+from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.model.kind import JsonObject
+from tests.contract.kinds import POOL, TICKET, names, pool, ticket
 
 PATIENCE = 20.0
 
@@ -23,11 +23,15 @@ async def informers(cluster: Cluster) -> AsyncIterator[Informers]:
         yield running
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    """Wait until something holds that other tasks bring about."""
+async def eventually(informer: Informer, holds: Callable[[], bool]) -> None:
+    """Wait until something holds that the informer brings about."""
+    changed = asyncio.Event()
+    stop = informer.subscribe(lambda _old, _new: changed.set())
     async with asyncio.timeout(PATIENCE):
         while not holds():
-            await asyncio.sleep(0.01)
+            await changed.wait()
+            changed.clear()
+    stop()
 
 
 async def test_the_cache_starts_with_what_is_there_and_follows(
@@ -38,11 +42,11 @@ async def test_the_cache_starts_with_what_is_there_and_follows(
     await informers.synced()
     assert names(tickets.list()) == [f"{unique}-a"]
     made = await cluster.create(TICKET, ticket(f"{unique}-b", labels={"set": unique}))
-    await eventually(lambda: tickets.get("", f"{unique}-b") == made)
+    await eventually(tickets, lambda: tickets.get("", f"{unique}-b") == made)
     changed = await cluster.patch(TICKET, f"{unique}-b", {"spec": {"uses": 3}}, PatchType.MERGE)
-    await eventually(lambda: tickets.get("", f"{unique}-b") == changed)
+    await eventually(tickets, lambda: tickets.get("", f"{unique}-b") == changed)
     await cluster.delete(TICKET, f"{unique}-a")
-    await eventually(lambda: names(tickets.list()) == [f"{unique}-b"])
+    await eventually(tickets, lambda: names(tickets.list()) == [f"{unique}-b"])
 
 
 async def test_handlers_hear_of_every_object_that_comes_changes_and_goes(
@@ -55,7 +59,7 @@ async def test_handlers_hear_of_every_object_that_comes_changes_and_goes(
     await cluster.create(TICKET, ticket(unique, labels={"set": unique}))
     await cluster.patch(TICKET, unique, {"spec": {"uses": 3}}, PatchType.MERGE)
     await cluster.delete(TICKET, unique)
-    await eventually(lambda: len(heard) == 3)
+    await eventually(tickets, lambda: len(heard) == 3)
     assert heard == [(False, True), (True, True), (True, False)]
 
 
@@ -67,7 +71,7 @@ async def test_indexes_follow_objects_out_of_a_value_and_into_another(
 
     pools = informers.of(POOL, Scope(fields=f"metadata.name={unique}"), indexers={"paused": paused})
     await cluster.create(POOL, pool(unique))
-    await eventually(lambda: names(pools.by_index("paused", "no")) == [unique])
+    await eventually(pools, lambda: names(pools.by_index("paused", "no")) == [unique])
     await cluster.patch(POOL, unique, {"spec": {"paused": True}}, PatchType.MERGE)
-    await eventually(lambda: names(pools.by_index("paused", "yes")) == [unique])
+    await eventually(pools, lambda: names(pools.by_index("paused", "yes")) == [unique])
     assert pools.by_index("paused", "no") == []

@@ -1,0 +1,275 @@
+"""Informers against a scripted cluster: sync, resume, relist, and convergence whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastness.cluster.errors import ApiError, Expired, Forbidden, InternalError, NotFound, Unavailable
+from fastness.cluster.informers import Informer, InformerError, Informers
+from fastness.cluster.port import Cluster, Scope
+from fastness.model.kind import JsonObject
+from fastness.observe.metrics import REGISTRY
+from tests.unit.cluster.informers.world import THING, ScriptedCluster
+from tests.unit.cluster.virtual import FixedEntropy, VirtualClock
+
+TICKS = 2000
+
+
+async def settle(holds: Callable[[], bool]) -> None:
+    """Let tasks run until something holds; no time passes."""
+    for _ in range(TICKS):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not settle")
+
+
+async def quiet() -> None:
+    """Let tasks run until none has anything to do."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def informer_of(world: ScriptedCluster, clock: VirtualClock | None = None) -> Informer:
+    """An informer in virtual time."""
+    return Informer(cast("Cluster", world), THING, clock=clock or VirtualClock(), entropy=FixedEntropy())
+
+
+@asynccontextmanager
+async def running(informer: Informer) -> AsyncIterator[None]:
+    """The informer runs for as long as the block."""
+    task = asyncio.create_task(informer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class Mirror:
+    """A state that is made from announcements alone."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, JsonObject] = {}
+        self.heard: list[str] = []
+
+    def __call__(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        obj = new or old
+        assert obj is not None
+        name = obj["metadata"]["name"]
+        assert self.objects.get(name) == old, "every announcement starts where the last one ended"
+        self.heard.append(name)
+        if new is None:
+            del self.objects[name]
+        else:
+            self.objects[name] = new
+
+
+async def test_nothing_is_visible_before_the_state_is_complete() -> None:
+    world = ScriptedCluster()
+    world.put("a")
+    world.put("b")
+    informer, seen = informer_of(world), []
+    informer.subscribe(lambda _old, _new: seen.append(len(informer.list())))
+    async with running(informer):
+        await informer.synced()
+    assert seen == [2, 2]
+    assert informer.has_synced
+
+
+async def test_a_late_subscriber_hears_what_is_there_and_what_follows_until_it_leaves() -> None:
+    world = ScriptedCluster()
+    world.put("a")
+    informer, mirror = informer_of(world), Mirror()
+    async with running(informer):
+        await informer.synced()
+        stop = informer.subscribe(mirror)
+        assert mirror.heard == ["a"]
+        world.put("b")
+        await settle(lambda: mirror.heard == ["a", "b"])
+        stop()
+        world.put("c")
+        await settle(lambda: informer.get("n", "c") is not None)
+    assert mirror.heard == ["a", "b"]
+
+
+async def test_a_closed_watch_goes_on_from_the_last_bookmark() -> None:
+    world = ScriptedCluster()
+    informer = informer_of(world)
+    async with running(informer):
+        await informer.synced()
+        world.put("a")
+        world.bookmark()
+        await quiet()
+        world.compact()
+        world.disconnect()
+        await quiet()
+        world.put("b")
+        await settle(lambda: informer.get("n", "b") is not None)
+    assert world.opened == [("", True), ("2", False)]
+
+
+async def test_an_expired_version_means_a_new_state_and_unseen_deletions_are_told() -> None:
+    world, before = ScriptedCluster(), relists()
+    world.put("kept")
+    world.put("gone")
+    informer, mirror = informer_of(world), Mirror()
+    informer.subscribe(mirror)
+    async with running(informer):
+        await informer.synced()
+        world.disconnect(Unavailable("down"))
+        world.fail_next(Unavailable("still down"))
+        world.remove("gone")
+        world.put("new")
+        world.compact()
+        world.put("later")
+        await settle(lambda: mirror.objects == world.objects)
+    assert mirror.heard.count("kept") == 1
+    assert mirror.heard[2] == "gone"
+    assert relists() == before + 1
+
+
+def relists() -> float:
+    """How often informers of the kind had to list again."""
+    name = "fastness_informer_relists_total"
+    return REGISTRY.get_sample_value(name, {"resource": THING.plural}) or 0.0
+
+
+@pytest.mark.parametrize("error", [Unavailable("x"), Forbidden("x"), InternalError("x"), NotFound("x"), Expired("x")])
+async def test_whatever_the_cluster_answers_the_informer_tries_again_with_growing_pauses(error: ApiError) -> None:
+    world, clock = ScriptedCluster(), VirtualClock()
+    world.fail_next(*[error] * 12)
+    informer = informer_of(world, clock)
+    async with running(informer):
+        await informer.synced()
+    assert len(clock.slept) == 12
+    assert clock.slept == sorted(clock.slept)
+    assert clock.slept[0] < 0.2
+    assert clock.slept[-1] == 22.5, "the cap of 30 seconds with half the jitter"
+
+
+async def test_an_event_resets_the_pause() -> None:
+    world, clock = ScriptedCluster(), VirtualClock()
+    world.fail_next(*[Unavailable("x")] * 5)
+    informer = informer_of(world, clock)
+    async with running(informer):
+        await informer.synced()
+        world.disconnect()
+        await settle(lambda: len(clock.slept) == 6)
+    assert clock.slept[5] == clock.slept[0]
+
+
+async def test_a_handler_that_raises_ends_the_informer() -> None:
+    world = ScriptedCluster()
+    world.put("a")
+    informer = informer_of(world)
+
+    def bad(_old: JsonObject | None, _new: JsonObject | None) -> None:
+        raise ZeroDivisionError
+
+    informer.subscribe(bad)
+    with pytest.raises(ZeroDivisionError):
+        await informer.run()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from("abcde")),
+        st.tuples(st.just("remove"), st.sampled_from("abcde")),
+        st.tuples(st.just("replace"), st.sampled_from("abcde")),
+        st.tuples(
+            st.sampled_from(["bookmark", "close", "break", "compact", "expire", "fail", "run", "run"]), st.just("")
+        ),
+    ),
+    max_size=40,
+)
+
+
+def step(world: ScriptedCluster, action: str, name: str, value: int) -> None:
+    """One thing that happens to the cluster."""
+    actions: dict[str, Callable[[], Any]] = {
+        "put": lambda: world.put(name, value),
+        "remove": lambda: world.remove(name),
+        "replace": lambda: world.replace(name, value),
+        "bookmark": world.bookmark,
+        "close": world.disconnect,
+        "break": lambda: world.disconnect(Unavailable("broken")),
+        "compact": world.compact,
+        "expire": world.expire,
+        "fail": lambda: world.fail_next(Unavailable("down")),
+    }
+    actions[action]()
+
+
+@given(STEPS, st.lists(st.integers(0, 6), min_size=1, max_size=10))
+def test_the_cache_converges_and_every_changed_key_is_announced(steps: list[tuple[str, str]], pace: list[int]) -> None:
+    async def scenario() -> None:
+        world = ScriptedCluster()
+        world.put("a")
+        informer, mirror = informer_of(world), Mirror()
+        informer.add_index("value", lambda obj: [str(obj["value"])])
+        informer.subscribe(mirror)
+        async with running(informer):
+            for number, (action, name) in enumerate(steps):
+                if action != "run":
+                    step(world, action, name, number)
+                for _ in range(pace[number % len(pace)] + (5 if action == "run" else 0)):
+                    await asyncio.sleep(0)
+            await settle(lambda: {obj["metadata"]["name"]: obj for obj in informer.list()} == world.objects)
+        assert mirror.objects == world.objects
+        for obj in world.objects.values():
+            assert obj in informer.by_index("value", str(obj["value"]))
+
+    asyncio.run(scenario())
+
+
+async def test_those_who_ask_for_the_same_get_the_same_informer() -> None:
+    world = ScriptedCluster()
+    informers = Informers(cast("Cluster", world), clock=VirtualClock(), entropy=FixedEntropy())
+    early = informers.of(THING)
+    assert informers.unsynced() == ["things"]
+    async with informers:
+        assert informers.of(THING) is early
+        other = informers.of(THING, Scope("elsewhere"), indexers={"name": lambda obj: [obj["metadata"]["name"]]})
+        await informers.synced()
+        assert informers.unsynced() == []
+        assert other is not early
+    assert len(world.opened) == 2
+
+
+async def test_two_indexes_of_one_name_are_refused() -> None:
+    informers = Informers(cast("Cluster", ScriptedCluster()), clock=VirtualClock(), entropy=FixedEntropy())
+    informers.of(THING, indexers={"x": lambda _obj: []})
+    with pytest.raises(InformerError):
+        informers.of(THING, indexers={"x": lambda _obj: []})
+
+
+async def test_the_end_of_the_block_ends_every_watch() -> None:
+    world = ScriptedCluster()
+    tasks = len(asyncio.all_tasks())
+    async with Informers(cast("Cluster", world), clock=VirtualClock(), entropy=FixedEntropy()) as informers:
+        informers.of(THING)
+        await informers.synced()
+        assert len(asyncio.all_tasks()) == tasks + 1
+    assert len(asyncio.all_tasks()) == tasks
+
+
+async def test_a_defect_in_a_handler_takes_the_block_down() -> None:
+    world = ScriptedCluster()
+
+    def bad(_old: JsonObject | None, _new: JsonObject | None) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with Informers(cast("Cluster", world), clock=VirtualClock(), entropy=FixedEntropy()) as informers:
+            informers.of(THING).subscribe(bad)
+            world.put("a")
+            await asyncio.Event().wait()
+    assert caught.group_contains(ZeroDivisionError)
