@@ -24,7 +24,7 @@ from fastness.controllers.kube.plane import kube_loops
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
-from fastness.observe import logs, metrics
+from fastness.observe import logs
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.trust.keyfiles import write_private
 
@@ -139,4 +139,3 @@ async def _renew(server: EmbeddedServer, clock: Clock) -> None:
 def _publish(plane: ControlPlane) -> None:
     write_private(plane.kubeconfig, SecretBytes(plane.server.kubeconfig()))
     write_private(plane.state / "endpoints.json", SecretBytes(json.encode(plane.endpoints.to_json()) + b"\n"))
-    metrics.STORE_REVISION.set(plane.server.api.store.revision)

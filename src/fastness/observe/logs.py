@@ -2,7 +2,9 @@
 
 A line is an event name out of a closed list and named values: `_log.info("store.opened", revision=7)`. The list (`EVENTS`)
 is what alerts and runbooks refer to; an event that is not in it is a defect that a test finds. Values whose type hides
-itself (secrets) stay hidden: a line uses `str()` of a value and nothing else.
+itself (secrets) stay hidden: a line uses `str()` of a value and nothing else. A line is one line: what a stranger sent cannot
+end it or speak to the terminal. Errors of the libraries below us come as `library.failed`; their warnings, which strangers can
+cause at will, do not come at all.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import IO, Any
 from fastness.observe import context
 
 EVENTS: Mapping[str, str] = {
+    "audit.failed": "audit lines cannot be written; said once until they can again",
     "audit.write": "a write to the API and what became of it",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
@@ -27,15 +30,16 @@ EVENTS: Mapping[str, str] = {
     "informer.relisted": "a watch ended in a way that needs a new list",
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
+    "library.failed": "a library that we run on reported an error of its own",
     "pki.renewed": "a certificate was made or renewed",
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
     "server.stopping": "shutdown has begun",
     "store.opened": "the state directory is open",
     "store.closed": "the state directory is closed",
-    "task.failed": "a supervised task raised something unexpected",
 }
 _ROOT = "fastness"
+_LIBRARIES = ("asyncio", "uvicorn")
 MAX_VALUE = 2000
 
 
@@ -76,13 +80,25 @@ def logger(name: str) -> Logger:
     return Logger(name)
 
 
+def _event(record: logging.LogRecord) -> tuple[str, Mapping[str, str]]:
+    """Name and values of a line; a record of a library is an event of ours that carries its message."""
+    if record.name.partition(".")[0] == _ROOT:
+        return record.getMessage(), getattr(record, "values", {})
+    return "library.failed", {"message": record.getMessage().strip()[:MAX_VALUE]}
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
 class _Terminal(logging.Formatter):
     """`12:00:01 info  store.opened  revision=7`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        values = " ".join(f"{key}={value}" for key, value in getattr(record, "values", {}).items())
+        event, values = _event(record)
+        shown = " ".join(f"{key}={_one_line(value)}" for key, value in values.items())
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        line = f"{moment} {record.levelname.lower():<7} {record.getMessage()}  {values}".rstrip()
+        line = f"{moment} {record.levelname.lower():<7} {event}  {shown}".rstrip()
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -90,15 +106,16 @@ class _Json(logging.Formatter):
     """One object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        event, values = _event(record)
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": event,
             "logger": record.name.removeprefix(f"{_ROOT}."),
         }
         if correlation := getattr(record, "correlation", ""):
             line["correlation"] = correlation
-        line.update({key: value for key, value in getattr(record, "values", {}).items() if key not in line})
+        line.update({key: value for key, value in values.items() if key not in line})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
@@ -114,3 +131,8 @@ def configure(*, level: str = "info", stream: IO[str] | None = None, as_json: bo
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    for name in _LIBRARIES:
+        library = logging.getLogger(name)
+        library.handlers[:] = [handler]
+        library.setLevel(logging.ERROR)
+        library.propagate = False

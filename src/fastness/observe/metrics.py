@@ -1,12 +1,14 @@
 """Every metric there is, declared once.
 
 Names follow Prometheus: `fastness_<noun>_<unit>`, counters end in `_total`. The library behind is prometheus_client; nothing else
-imports it, so that labels stay bounded: a label never carries a name that a stranger chooses.
+imports it, so that labels stay bounded: a label never carries a name that a stranger chooses. Gauges that mirror the state of
+something (the store) are set when they are asked for: `refreshed_by`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -79,6 +81,7 @@ REQUESTS = _Requests()
 CONTROLLERS = _Controllers()
 DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a supervisor caught", "where")
 AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials shown to the API", "result")
+AUDIT_LOST = Counter("fastness_audit_lost_total", "Audit lines that could not be written", registry=REGISTRY)
 RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
@@ -96,6 +99,21 @@ CERTIFICATE_EXPIRY = Gauge(
 )
 
 
+_refreshers: list[Callable[[], None]] = []
+
+
+@contextmanager
+def refreshed_by(refresh: Callable[[], None]) -> Iterator[None]:
+    """Have `refresh` set its gauges before every exposition, for the time of the block."""
+    _refreshers.append(refresh)
+    try:
+        yield
+    finally:
+        _refreshers.remove(refresh)
+
+
 def exposition() -> bytes:
-    """All metrics in the text format of Prometheus."""
+    """All metrics in the text format of Prometheus, as they are now."""
+    for refresh in tuple(_refreshers):
+        refresh()
     return generate_latest(REGISTRY)

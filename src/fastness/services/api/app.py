@@ -5,7 +5,8 @@ authorization (403), the handler, the answer. Rules:
 
 * Whatever a handler raises becomes a `Status`; an unexpected exception is a 500 with the correlation id and nothing else, and the
   full story is in the log. This is one of the two places with a broad `except`.
-* Every answer carries the correlation id as `Audit-Id`; every write leaves an audit line with the outcome.
+* Every answer carries the correlation id as `Audit-Id`; every write of somebody who is known leaves an audit line with the
+  outcome, also when it is refused. Credentials that do not verify are counted (`fastness_api_authentication_total`).
 * Requests in flight are bounded: above the bound the answer is 429 at once. Watches have their own bound.
 """
 
@@ -24,15 +25,16 @@ from fastness.domain.access import Attributes, User, refusal
 from fastness.formats import json
 from fastness.observe import context, logs, metrics
 from fastness.services.api import resources, routes
-from fastness.services.api.audit import Audit
+from fastness.services.api.audit import Audit, Entry
 from fastness.services.api.guard import Guard
 from fastness.services.api.health import TEXT, Health
 from fastness.services.http import Answer, Request, Stream, send_answer
-from fastness.services.http.request import ClientGone
+from fastness.services.http.request import BODY_SECONDS, ClientGone
 
 KUBERNETES = {"major": "1", "minor": "36", "gitVersion": f"v1.36.0+fastness.{__version__}"}
 MAX_IN_FLIGHT = 600
 MAX_WATCHES = 20_000
+MAX_WARNING = 500
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = logs.logger("api")
@@ -41,11 +43,14 @@ _log = logs.logger("api")
 class ApiApp:
     """The Kubernetes API over HTTP."""
 
-    def __init__(self, api: EmbeddedApi, guard: Guard, health: Health, audit: Audit) -> None:
+    def __init__(
+        self, api: EmbeddedApi, guard: Guard, health: Health, audit: Audit, body_seconds: float = BODY_SECONDS
+    ) -> None:
         self._api = api
         self._guard = guard
         self._health = health
         self._audit = audit
+        self._body_seconds = body_seconds
         self._in_flight = 0
         self._watches = 0
 
@@ -53,7 +58,7 @@ class ApiApp:
         """One request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
+        request = Request(scope, receive, self._body_seconds)
         correlation = context.begin(self._api.entropy.uid())
         started = self._api.clock.monotonic()
         try:
@@ -61,12 +66,15 @@ class ApiApp:
         except ClientGone:
             return
         headers = ((b"audit-id", correlation.encode()),)
-        code = answer.code
-        if isinstance(answer, Stream):
-            await self._stream(request, answer, send, headers)
-        else:
-            await send_answer(answer, send, headers, head=request.method == "HEAD")
-        metrics.REQUESTS.observe(request.method, code, self._api.clock.monotonic() - started)
+        try:
+            if isinstance(answer, Stream):
+                await self._stream(request, answer, send, headers)
+            else:
+                await send_answer(answer, send, headers, head=request.method == "HEAD")
+        except Exception:  # noqa: BLE001  # the HTTP edge, after the answer began: all that is left is to end the connection
+            _log.exception("request.failed", method=request.method, path=request.path)
+            metrics.DEFECTS.inc("delivery")
+        metrics.REQUESTS.observe(request.method, answer.code, self._api.clock.monotonic() - started)
 
     async def _guarded(self, request: Request, correlation: str) -> Answer | Stream:
         """The answer, whatever happens."""
@@ -145,6 +153,25 @@ class ApiApp:
             raise no_such_resource()
         watching = request.method == "GET" and b"watch=" in request.raw_query and _watching(request)
         verb = paths.verb_of(request.method, target, watching=watching)
+        if verb not in _WRITES:
+            return await self._verb(request, user, verb, target, correlation)
+        code = 500
+        try:
+            answer = await self._verb(request, user, verb, target, correlation)
+            code = answer.code
+            return answer
+        except ApiError as error:
+            code = error.code
+            raise
+        finally:
+            self._audit.write(
+                Entry.of(request, user, self._guard.impersonator(request), correlation, verb, target, code)
+            )
+
+    async def _verb(
+        self, request: Request, user: User, verb: str, target: paths.Target, correlation: str
+    ) -> Answer | Stream:
+        """Authorize, and do what was asked."""
         self._authorize(request, user, verb or request.method.lower(), target)
         if not verb:
             raise method_not_allowed(request.method)
@@ -152,10 +179,11 @@ class ApiApp:
         if target.namespace and not served.kind.namespaced and target.plural != "namespaces":
             raise no_such_resource()
         call = resources.call_of(request, user, correlation)
-        ctx = resources.Context(self._api, self._guard, request, target, served, call)
-        if verb not in _WRITES:
-            return await resources.VERBS[verb](ctx)
-        return await self._audited(ctx, verb)
+        answer = await resources.VERBS[verb](resources.Context(self._api, self._guard, request, target, served, call))
+        if not call.warnings or isinstance(answer, Stream):
+            return answer
+        headers = tuple((b"warning", _warning(text)) for text in call.warnings)
+        return Answer(answer.code, answer.body, answer.content_type, (*answer.headers, *headers))
 
     def _authorize(self, request: Request, user: User, verb: str, target: paths.Target) -> None:
         selector = request.query.get("fieldSelector", "") if verb in ("list", "watch", "deletecollection") else ""
@@ -166,24 +194,6 @@ class ApiApp:
         decision = self._guard.authorize(attrs)
         if not decision.allowed:
             raise Forbidden(refusal(attrs, decision.reason), group=target.group, kind=target.plural, name=target.name)
-
-    async def _audited(self, ctx: resources.Context, verb: str) -> Answer | Stream:
-        """A write, with its line in the audit log, whatever becomes of it."""
-        code = 500
-        try:
-            answer = await resources.VERBS[verb](ctx)
-            code = answer.code
-        except ApiError as error:
-            code = error.code
-            raise
-        finally:
-            self._audit.write(ctx.call, verb, ctx.target, code)
-        if not ctx.call.warnings:
-            return answer
-        headers = tuple((b"warning", _warning(text)) for text in ctx.call.warnings)
-        if isinstance(answer, Stream):
-            return answer
-        return Answer(answer.code, answer.body, answer.content_type, (*answer.headers, *headers))
 
     async def _stream(self, request: Request, answer: Stream, send: Send, headers: Any) -> None:
         """Send chunks until they end or the client goes."""
@@ -216,8 +226,10 @@ def _watching(request: Request) -> bool:
 
 
 def _warning(text: str) -> bytes:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").encode("utf-8", "replace")
-    return b'299 - "%b"' % quoted[:1000]
+    """A warning as a header; what cannot stand in one becomes a space, so that a field name cannot end the header."""
+    plain = "".join(char if char.isprintable() else " " for char in text[:MAX_WARNING])
+    quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return b'299 - "%b"' % quoted.encode("utf-8", "replace")
 
 
 def error_answer(error: ApiError) -> Answer:

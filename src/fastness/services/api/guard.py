@@ -47,9 +47,16 @@ class Guard:
         if user is None:
             metrics.AUTHENTICATION.inc("missing")
             raise Unauthorized("Unauthorized")
-        if not any(name.startswith(b"impersonate-") for name, _ in request.scope["headers"]):
+        if not _impersonates(request):
             return user
         return self._authorizer.impersonated(user, request.header_items())
+
+    def impersonator(self, request: Request) -> str:
+        """Who is behind an identified request that acts as somebody else; empty for one that does not."""
+        if not _impersonates(request):
+            return ""
+        user = self._authenticator.authenticate(request.peer, request.header(b"authorization"), self._clock.now())
+        return user.name if user is not None else ""
 
     def authorize(self, attrs: Attributes) -> Decision:
         """Whether the request is allowed, and why."""
@@ -66,3 +73,7 @@ class Guard:
         """A token for a service account; raises NotFound, Invalid, Forbidden."""
         account = json.decode(api.get(served, namespace, name))
         return issue_token(body, account, self._clock.now(), self._tokens, self._entropy, user)
+
+
+def _impersonates(request: Request) -> bool:
+    return any(name.startswith(b"impersonate-") for name, _ in request.scope["headers"])

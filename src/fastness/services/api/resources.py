@@ -6,6 +6,7 @@ Subresources that are not part of an object (`eviction`, `scale`, `token` …) h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from fastness.services.http import Answer, Request, Stream
 
 MAX_TIMEOUT = 24 * 3600.0
 MAX_LIMIT = 1_000_000
+_INTEGER = re.compile(r"-?[0-9]{1,18}")  # what an integer of 64 bits can always hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,9 @@ def manager_of(request: Request) -> str:
 def _integer(query_value: str, name: str) -> int:
     if not query_value:
         return 0
-    try:
-        return int(query_value)
-    except ValueError as error:
-        raise BadRequest(f'{name}: "{query_value[:40]}" is not a number') from error
+    if not _INTEGER.fullmatch(query_value):
+        raise BadRequest(f'{name}: "{query_value[:40]}" is not a number')
+    return int(query_value)
 
 
 def _boolean(text: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from fastness.services.api.app import ApiApp
 from fastness.services.api.audit import Audit
 from fastness.services.api.guard import Guard
 from fastness.services.api.health import Health
+from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.trust.kubeconfig import kubeconfig
 from fastness.trust.pki import ApiPki
@@ -50,6 +51,7 @@ class ServerOptions:
     port: int = 0
     simulated: bool = True
     store: StoreSettings | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(slots=True)
@@ -111,7 +113,8 @@ class EmbeddedServer:
 async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stack: AsyncExitStack) -> EmbeddedServer:
     options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = await _open_store(options, clock, entropy)
-    stack.push_async_callback(store.close)
+    stack.push_async_callback(_close_store, store)
+    stack.enter_context(metrics.refreshed_by(lambda: _publish_store(store)))
     now = clock.now()
     await seed(store, entropy, now)
     pki = ApiPki.open(options.state / "pki", _hosts(options.host), now, entropy)
@@ -126,7 +129,8 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)
     context = server_context(pki.serving_file, pki.serving_file, pki.directory / "ca.crt")
-    listener = Listener(ApiApp(api, guard, health, audit), host=options.host, port=options.port, tls=context)
+    app = ApiApp(api, guard, health, audit, options.bounds.body_seconds)
+    listener = Listener(app, host=options.host, port=options.port, tls=context, bounds=options.bounds)
     await listener.start()
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
@@ -151,12 +155,20 @@ def _hosts(host: str) -> list[str]:
 
 def _health(store: Store) -> Health:
     health = Health()
-
-    def writable() -> str:
-        stats = store.stats
-        metrics.STORE_REVISION.set(stats.revision)
-        metrics.STORE_OBJECTS.set(stats.objects)
-        return str(store.problem) if store.problem is not None else ""
-
-    health.add("store", writable)
+    health.add("store", lambda: str(store.problem) if store.problem is not None else "")
     return health
+
+
+def _publish_store(store: Store) -> None:
+    stats = store.stats
+    metrics.STORE_REVISION.set(stats.revision)
+    metrics.STORE_OBJECTS.set(stats.objects)
+    metrics.STORE_LOG.set(stats.log_entries)
+    metrics.STORE_WAITING.set(stats.pending_changes)
+    metrics.STORE_COMMITS.set(stats.commits)
+    metrics.STORE_FAILURES.set(stats.failures)
+
+
+async def _close_store(store: Store) -> None:
+    await store.close()
+    _log.info("store.closed", revision=store.revision)

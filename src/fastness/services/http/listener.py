@@ -1,121 +1,64 @@
 """A listener: uvicorn as a task of our loop, with TLS and bounds.
 
-uvicorn gives neither the peer's certificate nor bounds on what a stranger may send before the application is asked, so its
-protocol is extended by exactly that:
+What a stranger may take is in `bounds.py`, how it is enforced in `protocol.py`. Here are the life of the port and of its TLS:
 
-* the certificate that the peer showed is in the scope under `fastness.peer` (DER);
-* headers above `MAX_HEADER_BYTES` are answered with 431;
-* a connection that has not sent a complete head after `HEAD_SECONDS` is closed; more than `max_connections` are closed at once.
-
-Certificates are replaced on the live context: handshakes from then on use the new one, connections stay.
+* the handshake of TLS has a bound in time, like the head of a request;
+* shutdown tells every connection to end, waits a few seconds, then cuts what is left;
+* certificates are replaced on the live context: handshakes from then on use the new one, connections stay.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MAX_HEADER_BYTES = 64 * 1024
-HEAD_SECONDS = 20.0
-KEEP_ALIVE_SECONDS = 90
-SHUTDOWN_SECONDS = 3
-MAX_CONNECTIONS = 10_000
+from fastness.services.http.bounds import Bounds, descriptors_allowed
+from fastness.services.http.protocol import Protocol
+
 BACKLOG = 1024
-
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with the peer's certificate and bounds on the head of a request."""
-
-    max_connections = MAX_CONNECTIONS
-    peer: bytes | None = None
-    _head_bytes = 0
-    _head_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
-            transport.abort()
-            return
-        secure = transport.get_extra_info("ssl_object")
-        self.peer = secure.getpeercert(binary_form=True) if secure is not None else None
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_late)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_head_timer()
-        super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_bytes = 0
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_late)
-        self.scope["fastness.peer"] = self.peer  # type: ignore[typeddict-unknown-key]
-
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._stop_head_timer()
-        if not self.transport.is_closing():
-            super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        if not self.transport.is_closing():
-            super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        if not self.transport.is_closing():
-            super().on_message_complete()
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _head_late(self) -> None:
-        self._head_timer = None
-        self.transport.abort()
+POLL_SECONDS = 0.02
 
 
 class Listener:
     """One port with one application behind it."""
 
-    def __init__(self, app: Any, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        app: Any,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self._socket = _bind(host, port)
+        bounds = bounds or Bounds()
         config = uvicorn.Config(
-            app, http=_Protocol, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
-            date_header=False, timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            backlog=BACKLOG,
+            app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
+            timeout_keep_alive=bounds.keep_alive_seconds,  # type: ignore[arg-type]  # a delay of the loop
         )  # fmt: skip
         config.load()
-        if tls is not None:
-            config.ssl = tls
-        self._server = _Server(config)
+        config.ssl = tls
+        self._server = _Server(config, replace(bounds, connections=descriptors_allowed(bounds.connections)))
         self._task: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
         """The port that is bound, also when any free one was asked for."""
         return int(self._socket.getsockname()[1])
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._server.server_state.connections)
 
     async def start(self) -> None:
         """Begin to accept; returns when connections are accepted."""
@@ -135,12 +78,47 @@ class Listener:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: signals belong to the process, not to a listener."""
+    """uvicorn's server with our protocol, and without its signal handlers: signals belong to the process."""
 
-    def capture_signals(self) -> Any:
-        import contextlib
+    def __init__(self, config: uvicorn.Config, bounds: Bounds) -> None:
+        super().__init__(config)
+        self._bounds = bounds
 
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return contextlib.nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop, secure = asyncio.get_running_loop(), self.config.ssl
+        waits: dict[str, Any] = {}
+        if secure is not None:
+            waits = {
+                "ssl": secure,
+                "ssl_handshake_timeout": self._bounds.head_seconds,
+                "ssl_shutdown_timeout": self._bounds.shutdown_seconds,
+            }
+        self.servers = [
+            await loop.create_server(self._protocol, sock=bound, backlog=BACKLOG, **waits) for bound in sockets or ()
+        ]
+        self.started = True
+
+    def _protocol(self) -> Protocol:
+        return Protocol(self._bounds, config=self.config, server_state=self.server_state, app_state={})
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        connections, tasks = self.server_state.connections, self.server_state.tasks
+        for connection in list(connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._bounds.shutdown_seconds):
+                while connections or tasks:  # noqa: ASYNC110  # uvicorn's sets tell nobody when they become empty
+                    await asyncio.sleep(POLL_SECONDS)
+        for connection in list(connections):
+            connection.transport.abort()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _bind(host: str, port: int) -> socket.socket:

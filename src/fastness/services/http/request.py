@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fastness.cluster.errors import BadRequest, TooLarge
+from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -19,24 +19,32 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 MAX_QUERY = 64 * 1024
 MAX_PARAMETERS = 64
 BODY_SECONDS = 60.0
+MAX_LENGTH_DIGITS = 18
 
 
 class ClientGone(Exception):
     """The client closed the connection before its request was complete."""
 
 
+class SlowBody(ApiError):
+    """The body did not arrive in time."""
+
+    code, reason, hint = 408, "Timeout", "Send the whole body without long pauses."
+
+
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_headers", "_query", "_receive", "method", "path", "peer", "raw_query", "scope")
+    __slots__ = ("_body_seconds", "_headers", "_query", "_receive", "method", "path", "peer", "raw_query", "scope")
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, body_seconds: float = BODY_SECONDS) -> None:
         self.scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self.raw_query: bytes = scope["query_string"]
         self.peer: bytes | None = scope.get("fastness.peer")
         self._receive = receive
+        self._body_seconds = body_seconds
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, str] | None = None
 
@@ -78,14 +86,12 @@ class Request:
         return found
 
     async def body(self, limit: int) -> bytes:
-        """The whole body; raises TooLarge, BadRequest, ClientGone."""
-        declared = self.header(b"content-length")
-        if declared and (not declared.isdigit() or int(declared) > limit):
-            raise TooLarge(f"Request entity too large: limit is {limit}")
+        """The whole body; raises TooLarge, UnsupportedMedia, SlowBody, BadRequest, ClientGone."""
+        self._check_declared(limit)
         chunks: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(self._body_seconds):
                 while True:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
@@ -98,8 +104,20 @@ class Request:
                     if not message.get("more_body"):
                         break
         except TimeoutError as error:
-            raise BadRequest(f"the body did not arrive within {BODY_SECONDS:.0f} seconds") from error
+            raise SlowBody(f"the body did not arrive within {self._body_seconds:g} seconds") from error
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _check_declared(self, limit: int) -> None:
+        encoding = self.header(b"content-encoding")
+        if encoding and encoding.lower() != "identity":
+            raise UnsupportedMedia("a body with a Content-Encoding is not accepted: send it as it is")
+        declared = self.header(b"content-length")
+        if not declared:
+            return
+        if not (declared.isascii() and declared.isdigit()):
+            raise BadRequest("Content-Length is not a number")
+        if len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit:
+            raise TooLarge(f"Request entity too large: limit is {limit}")
 
     async def disconnected(self) -> None:
         """Return when the client has gone; only for requests whose body was read."""
