@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-import pytest
+import pytest_asyncio
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informer, Informers
@@ -16,7 +16,7 @@ from tests.contract.kinds import POOL, TICKET, names, pool, ticket
 PATIENCE = 20.0
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def informers(cluster: Cluster) -> AsyncIterator[Informers]:
     """Informers that run for as long as the test does."""
     async with Informers(cluster, clock=SystemClock(), entropy=SystemEntropy()) as running:
