@@ -1,0 +1,60 @@
+"""What can be wrong with an input that is not a MachineConfig.
+
+    MachineConfigError          base; never raised itself
+    ├── BadMaxUnavailable       the pool's budget cannot be understood
+    ├── SeveralPools            more than one custom pool claims a node
+    ├── BadPolicy               a RolloutPolicy or a disruption policy cannot be understood
+    ├── BadSettings             a KubeletConfig or a ContainerRuntimeConfig asks for something that is not allowed
+    └── BadPointer              what a new machine would boot with cannot be made
+
+What is wrong with a MachineConfig itself is data (`Problem`), because all of it is told at once.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MachineConfigError(Exception):
+    """A sentence, a stable code, and what to do."""
+
+    code: ClassVar[str] = "machine-config"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadMaxUnavailable(MachineConfigError):
+    """`spec.maxUnavailable` is neither a number nor a percentage."""
+
+    code = "bad-max-unavailable"
+
+
+class SeveralPools(MachineConfigError):
+    """More than one custom pool selects a node; `pools` names them."""
+
+    code = "several-pools"
+
+    def __init__(self, message: str, hint: str = "", pools: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint)
+        self.pools = pools
+
+
+class BadPolicy(MachineConfigError):
+    """A policy cannot be understood."""
+
+    code = "bad-policy"
+
+
+class BadSettings(MachineConfigError):
+    """Settings of the kubelet or the runtime that are not allowed."""
+
+    code = "bad-settings"
+
+
+class BadPointer(MachineConfigError):
+    """A pointer config cannot be made."""
+
+    code = "bad-pointer"

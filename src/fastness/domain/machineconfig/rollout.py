@@ -1,0 +1,124 @@
+"""Who goes next: the budget of a pool and the nodes that may start now.
+
+* The budget is `maxUnavailable`: a number or a percentage rounded down, never less than one; an arbiter pool has one.
+* Nodes that are unavailable use it up, whoever made them so. Nodes that failed on the way to the goal use it up too: a config
+  that breaks machines stops by itself.
+* A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
+  go one after the other and old nodes before young ones.
+* Where an arbiter shares the quorum with masters, the two pools never have unavailable nodes at the same time.
+
+The node controller writes the annotations; `plan` shows the same order beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.domain.machineconfig.errors import BadMaxUnavailable
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts
+from fastness.formats.errors import QuantityError
+from fastness.formats.quantity import scaled
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import object_name
+
+Object = Mapping[str, Any]
+_NO_NODES: Final[tuple[NodeFacts, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The nodes that may start now, in order; `why` says what holds back the others, `deferred` who waits for a reason."""
+
+    nodes: tuple[NodeFacts, ...] = ()
+    capacity: int = 0
+    why: str = ""
+    deferred: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """What the pools that share a quorum must know of each other."""
+
+    masters: Sequence[NodeFacts]
+    arbiters: Sequence[NodeFacts]
+    master_goal: Goal
+    master_paused: bool = False
+
+
+def max_unavailable(pool: Object, size: int) -> int:
+    """How many nodes of the pool may be unavailable at once; raises BadMaxUnavailable."""
+    if object_name(pool).name == names.ARBITER:
+        return 1
+    value = (pool.get("spec") or {}).get("maxUnavailable")
+    if value is None:
+        return 1
+    try:
+        return max(1, scaled(value, size, round_up=False, path="spec.maxUnavailable"))
+    except QuantityError as error:
+        raise BadMaxUnavailable(
+            f"pool {object_name(pool).name}: spec.maxUnavailable: {error.message}", error.hint
+        ) from error
+
+
+def candidates(
+    nodes: Iterable[NodeFacts],
+    goal: Goal,
+    budget: int,
+    *,
+    unavailable: int | None = None,
+    operator_node: str = "",
+) -> Choice:
+    """The nodes that may be told to go to the goal now.
+
+    `unavailable` saves counting where the caller keeps the count; `operator_node` is the node that runs the controllers of a
+    master pool and goes last.
+    """
+    known = nodes if isinstance(nodes, list | tuple) else list(nodes)
+    used = sum(node.unavailable for node in known) if unavailable is None else unavailable
+    capacity = budget - used
+    if capacity <= 0:
+        return Choice(why=f"{used} of at most {budget} nodes are unavailable")
+    failing = sum(node.failing for node in known if node.targets(goal))
+    if failing >= capacity:
+        return Choice(why=f"{failing} nodes failed to reach {goal.config}")
+    capacity -= failing
+    waiting = [node for node in known if node.ready and not node.targets(goal)]
+    deferred = ""
+    if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
+        waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
+    if len(waiting) > capacity:
+        waiting = sorted(waiting, key=lambda node: node.age_order)[:capacity]
+    return Choice(tuple(waiting), capacity, "" if waiting else "no node is ready for an update", deferred)
+
+
+def order(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[NodeFacts, ...]:
+    """The nodes that are not at the goal, in the order in which they would go."""
+    return tuple(sorted((node for node in nodes if not node.updated(goal)), key=lambda node: node.age_order))
+
+
+def quorum_allows(pool: str, quorum: Quorum) -> str:
+    """Why a pool that shares the quorum must wait; empty when it may go on."""
+    if pool == names.MASTER:
+        busy = [node.name for node in quorum.arbiters if node.unavailable]
+        return f"arbiter {', '.join(busy)} is unavailable" if busy else ""
+    if pool != names.ARBITER:
+        return ""
+    busy = [node.name for node in quorum.masters if node.unavailable]
+    if busy:
+        return f"master {', '.join(busy)} is unavailable"
+    behind = [node.name for node in quorum.masters if not node.updated(quorum.master_goal)]
+    if behind and not quorum.master_paused:
+        return f"masters come first: {', '.join(behind)}"
+    return ""
+
+
+def target_patch(goal: Goal) -> JsonObject:
+    """The merge patch that tells a node where to go; without an image of its own a pool takes the image annotation away."""
+    return {
+        "metadata": {
+            "annotations": {names.DESIRED_CONFIG: goal.config, names.DESIRED_IMAGE: goal.image or None},
+        }
+    }

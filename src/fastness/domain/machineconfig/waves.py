@@ -1,0 +1,168 @@
+"""RolloutPolicy: a change travels in waves, is watched, and stops by itself.
+
+* A wave is a number of machines or a share of the pool, rounded up; what is left after the last one goes in a wave of its own.
+* A wave is complete when that many machines have the config. Then it soaks: the next one waits, counted from the moment at which
+  completeness was first seen. `WaveState` is all that has to be remembered, and it is given back.
+* `stopOn.degraded` machines that failed on the way to this goal stop everything; taking the config back starts afresh, because
+  the goal is another one.
+* Outside the window nothing starts; what has started goes on.
+* A clock that jumps back never makes a soak longer than it is.
+
+`rollout.candidates` still applies: waves only lower the number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts
+from fastness.domain.machineconfig.rollout import Choice
+from fastness.formats.errors import SelectorError
+from fastness.formats.selectors import label_selector_from_object
+from fastness.model.objects import labels_of, object_name
+
+Object = Mapping[str, Any]
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
+_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """One wave: how many machines in all may have the config when it is over, and how long it is watched."""
+
+    bound: int
+    soak: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class WaveState:
+    """What is remembered between two looks: the goal, the wave (from 1), when it was first seen complete."""
+
+    goal: str = ""
+    wave: int = 0
+    complete_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How many more machines may start now (None: any number), the new state, and why others wait."""
+
+    room: int | None
+    state: WaveState
+    waiting: str = ""
+    stopped: str = ""
+    until: datetime | None = None
+
+    def limit(self, choice: Choice) -> Choice:
+        """The choice of `rollout.candidates`, cut to what the policy leaves."""
+        if self.room is None or len(choice.nodes) <= self.room:
+            return choice
+        kept = tuple(sorted(choice.nodes, key=lambda node: node.age_order)[: max(0, self.room)])
+        return Choice(kept, self.room, self.stopped or self.waiting, choice.deferred)
+
+
+def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:
+    """The policy that a pool follows; of several that select it, the first by name."""
+    labels = labels_of(pool)
+    for policy in sorted(policies, key=lambda one: object_name(one).name):
+        try:
+            if label_selector_from_object(_spec(policy).get("poolSelector")).matches(labels):
+                return policy
+        except SelectorError:
+            continue
+    return None
+
+
+def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
+    """What the policy allows now; raises BadPolicy."""
+    if policy is None:
+        return Hold(None, WaveState(goal.config))
+    spec = _spec(policy)
+    state = state if state.goal == goal.config else WaveState(goal.config, 1)
+    limit = _degraded_limit(spec)
+    failed = sum(node.degraded and node.desired == goal.config for node in nodes)
+    if failed >= limit:
+        return Hold(0, state, stopped=f"{failed} machines are degraded; the policy stops at {limit}")
+    opens = next_opening(spec.get("window"), now)
+    if opens is not None and opens > now:
+        return Hold(0, state, waiting=f"the window opens at {opens.isoformat(timespec='minutes')}", until=opens)
+    return _in_waves(waves(spec, len(nodes)), nodes, goal, now, state)
+
+
+def waves(spec: Object, size: int) -> tuple[Wave, ...]:
+    """The waves of a pool of this size, the last one with all that is left."""
+    found: list[Wave] = []
+    bound = 0
+    for entry in spec.get("waves") or ():
+        share = entry.get("count") or -(-int(entry.get("percent") or 0) * size // 100)
+        bound = min(size, bound + max(1, share))
+        found.append(Wave(bound, duration(entry.get("soak") or "0s", "spec.waves[].soak")))
+    if bound < size or not found:
+        found.append(Wave(size, timedelta()))
+    return tuple(found)
+
+
+def next_opening(window: Object | None, now: datetime) -> datetime | None:
+    """`now` while the window is open, otherwise when it opens next; None when there is no window."""
+    if not window:
+        return None
+    try:
+        zone = ZoneInfo(str(window.get("timeZone") or "UTC"))
+        start = time.fromisoformat(str(window.get("start")))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadPolicy(f"spec.window: {error}", "write start as 22:00 and timeZone as Europe/Berlin") from error
+    length = duration(window.get("duration"), "spec.window.duration")
+    days = set(window.get("days") or _DAYS)
+    today = now.astimezone(zone).date()
+    # A window of one day may still be open on the next; a week ahead there is always one.
+    for offset in range(-1 - length.days, 9):
+        day = today + timedelta(days=offset)
+        opens = datetime.combine(day, start, zone)
+        if _DAYS[day.weekday()] not in days or opens + length <= now:
+            continue
+        return max(opens, now)
+    raise BadPolicy("spec.window never opens", "name at least one day of the week")
+
+
+def duration(text: object, field: str) -> timedelta:
+    """A duration as 90s, 15m or 1h30m; raises BadPolicy."""
+    parts = _PART.findall(text) if isinstance(text, str) else []
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise BadPolicy(f"{field}: {text!r} is not a duration", "write it as 90s, 15m or 1h30m")
+    return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+
+
+def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
+    arrived = sum(node.updated(goal) for node in nodes)
+    told = sum(node.targets(goal) for node in nodes)
+    number = min(max(1, state.wave), len(plan))
+    since = min(state.complete_since, now) if state.complete_since else None
+    while number < len(plan):
+        wave = plan[number - 1]
+        if arrived < wave.bound:
+            return Hold(max(0, wave.bound - told), WaveState(goal.config, number), f"wave {number} of {len(plan)}")
+        since = since or now
+        if now < since + wave.soak:
+            ends = since + wave.soak
+            why = f"wave {number} of {len(plan)} is watched until {ends.isoformat(timespec='seconds')}"
+            return Hold(0, WaveState(goal.config, number, since), why, until=ends)
+        number, since = number + 1, None
+    return Hold(None, WaveState(goal.config, number))
+
+
+def _degraded_limit(spec: Object) -> int:
+    stop = spec.get("stopOn")
+    value = stop.get("degraded") if isinstance(stop, Mapping) else None
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _spec(policy: Object) -> Object:
+    spec = policy.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
