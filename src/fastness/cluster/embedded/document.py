@@ -27,7 +27,11 @@ class Document:
     @classmethod
     def of(cls, value: Any, content_type: str = "application/json") -> Document:
         """Encode a JSON value."""
-        body = orjson.dumps(value)
+        return cls.encoded(orjson.dumps(value), content_type)
+
+    @classmethod
+    def encoded(cls, body: bytes, content_type: str) -> Document:
+        """Bytes that are encoded already."""
         return cls(body, content_type, hashlib.sha256(body).hexdigest().upper())
 
     @property

@@ -7,7 +7,7 @@
   `dev.fastness.v1alpha1.Machine`.
 
 `documents.py` builds and keeps the answers, `paths.py` and `parameters.py` the operations, `schemas.py` the components.
-There is no `/openapi/v2`: clients fall back to v3 when it is missing.
+`/openapi/v2` is an empty document, for clients that insist on it.
 """
 
 from fastness.cluster.embedded.openapi.documents import OpenApi

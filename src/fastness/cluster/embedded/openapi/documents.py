@@ -2,6 +2,10 @@
 
 A request that carries the right digest may be kept for ever by the client; one with an old digest is sent on to the present
 document; one without a digest gets it with its tag. The index needs all digests and therefore builds all documents once.
+
+`/openapi/v2` exists for one caller: kubectl asks for it, as protobuf, before it sends a `List`, and gives up without it. It
+checks the items against the definitions in there and lets pass what it does not find, so that an empty document leaves
+the judgement to the server, which has been asked for strict validation anyway.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from fastness.cluster.embedded.openapi.schemas import RESOURCE_LIST, Components,
 from fastness.model.kind import JsonObject
 
 ROOT: Final = "/openapi/v3"
+OLD_ROOT: Final = "/openapi/v2"
+OLD_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 FOR_EVER: Final = {"Cache-Control": "public, immutable", "Vary": "Accept"}
 
 
@@ -28,8 +34,10 @@ class OpenApi:
         self._documents: dict[str, Document] = {}
 
     def answer(self, path: str, digest: str = "") -> Document | None:
-        """The answer for a path below `/openapi/v3`; `digest` is the query's `hash`. None: no such document."""
+        """The answer for a path below `/openapi`; `digest` is the query's `hash`. None: no such document."""
         path = path.rstrip("/")
+        if path == OLD_ROOT:
+            return _old(self._version)
         if path == ROOT:
             return self._index()
         name = path.removeprefix(f"{ROOT}/")
@@ -84,6 +92,17 @@ class OpenApi:
 SECURITY: Final[JsonObject] = {
     "BearerToken": {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}
 }
+
+
+def _old(version: str) -> Document:
+    """The smallest OpenAPI v2 document as protobuf: `swagger` is field 1, `info` 2 with title 1 and version 2, `paths` 8."""
+    info = _text(1, "Fastness") + _text(2, version)
+    body = _text(1, "2.0") + bytes((2 << 3 | 2, len(info))) + info + bytes((8 << 3 | 2, 0))
+    return Document.encoded(body, OLD_TYPE)
+
+
+def _text(number: int, value: str) -> bytes:
+    return bytes((number << 3 | 2, len(value))) + value.encode()
 
 
 def _listing(group: str, version: str) -> JsonObject:

@@ -126,3 +126,10 @@ def test_operation_ids_are_distinct() -> None:
             if method != "parameters"
         ]
         assert len(found) == len(set(found))
+
+
+def test_the_old_document_is_an_empty_one_in_protobuf(openapi: OpenApi) -> None:
+    document = openapi.answer("/openapi/v2")
+    assert document is not None
+    assert document.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    assert document.body == b"\n\x032.0\x12\x0e\n\x08Fastness\x12\x02v1B\x00"
