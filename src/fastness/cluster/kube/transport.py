@@ -1,10 +1,10 @@
 """One HTTP client per API server: identity, time-outs, retries, and refusals as `ApiError`.
 
-- Requests carry the token of the moment and the impersonation headers; 401 makes us read the token's file again, once.
+- Requests carry the token of the moment, the impersonation headers and our correlation id as `Audit-ID`, so that the server's
+  audit log and our logs can be read together. 401 makes us read the token's file again, once.
 - What may be sent twice is decided in `retry.py`. A write whose outcome is unknown ends in `Timeout`, one that never left in
   `Unavailable`.
-- Requests and streams have connections of their own; keepalive probes find a dead peer within half a minute also on a watch,
-  where silence is normal.
+- Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal. `lanes.py` has the connections.
 - Neither environment proxies nor redirects are followed: a credential goes to the server that the configuration names.
 
 `client.py` builds the calls, `watching.py` reads the streams.
@@ -28,16 +28,13 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, Timeout, Unavailable, from_status
 from fastness.cluster.kube import retry
 from fastness.cluster.kube.connection import Connection
+from fastness.cluster.kube.lanes import STREAM, over_tls
 from fastness.cluster.kube.retry import Safety
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.kube.tokens import Token
+from fastness.observe import context
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0, pool=30.0)
-# The pool closes idle connections as soon as it has more than `max_keepalive_connections` in all, busy ones included: with
-# watches in the same pool every request would pay for a handshake. So watches have a pool of their own, without a limit.
-REQUESTS = httpx.Limits(max_connections=32, max_keepalive_connections=32, keepalive_expiry=60.0)
-STREAMS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-STREAM = "fastness.stream"
 BACKOFF = Backoff(first=0.2, most=5.0)
 MAX_REFUSAL = 1024 * 1024
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -62,29 +59,8 @@ class Call:
 
 def http_client(connection: Connection) -> httpx.AsyncClient:
     """A client with a connection pool for this server; raises BadConfig."""
-    return httpx.AsyncClient(
-        base_url=connection.server, transport=_Pools(context_for(connection)), timeout=TIMEOUT, trust_env=False
-    )
-
-
-class _Pools(httpx.AsyncBaseTransport):
-    """Connections for requests and, apart from them, for streams."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._requests, self._streams = (
-            httpx.AsyncHTTPTransport(verify=context, limits=limits, socket_options=_keepalive(), trust_env=False)
-            for limits in (REQUESTS, STREAMS)
-        )
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send over the pool that the request belongs to."""
-        pool = self._streams if request.extensions.get(STREAM) else self._requests
-        return await pool.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close both pools."""
-        await self._requests.aclose()
-        await self._streams.aclose()
+    lanes = over_tls(context_for(connection), _keepalive())
+    return httpx.AsyncClient(base_url=connection.server, transport=lanes, timeout=TIMEOUT, trust_env=False)
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -173,6 +149,8 @@ class Transport:
         headers = list(self._headers)
         if token := self._token.current():
             headers.append(("Authorization", f"Bearer {token.reveal()}"))
+        if correlation := context.current():
+            headers.append(("Audit-ID", correlation))
         if call.content is not None:
             headers.append(("Content-Type", call.media))
         timeout = TIMEOUT if call.patience is None else httpx.Timeout(call.patience, connect=TIMEOUT.connect, pool=30.0)

@@ -28,13 +28,13 @@ from fastness.cluster.kube.connection import Connection
 from fastness.cluster.port import DeleteOptions, PatchType, Propagation, Scope, WriteOptions
 from fastness.crypto.secret import SecretText
 from fastness.model.registry import find
+from fastness.observe import context
 from tests.unit.cluster.kube.server import URL, Script, listing, status
 
 CONFIG_MAP = find("", "v1", "configmaps").resource
 NAMESPACE = find("", "v1", "namespaces").resource
 POD = find("", "v1", "pods").resource
 OBJECT: dict[str, Any] = {"metadata": {"name": "a", "namespace": "n"}}
-OK = httpx.Response(200, json=OBJECT)
 
 
 def ok() -> httpx.Response:
@@ -61,6 +61,15 @@ async def test_token_and_impersonation_go_with_every_request() -> None:
     assert headers["impersonate-user"] == "bob"
     assert headers.get_list("impersonate-group") == ["dev", "ops"]
     assert headers["impersonate-uid"] == "7"
+
+
+async def test_the_correlation_id_becomes_the_audit_id() -> None:
+    script = Script(ok(), ok())
+    async with script.cluster() as cluster:
+        await cluster.get(CONFIG_MAP, "a", "n")
+        context.begin("c-1")
+        await cluster.get(CONFIG_MAP, "a", "n")
+    assert [request.headers.get("audit-id") for request in script.requests] == [None, "c-1"]
 
 
 async def test_a_name_of_the_server_certificate_is_passed_on() -> None:
