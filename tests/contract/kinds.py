@@ -13,6 +13,7 @@ POD = find("", "v1", "pods").resource
 TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
 VALUES = find("fastness.dev", "v1alpha1", "referencevaluesets").resource
 POOL = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
+TENANT = find("fastness.dev", "v1alpha1", "tenantclusters").resource
 UNKNOWN = Resource("nowhere.example", "v1", "things", "Thing", namespaced=False)
 
 
@@ -47,6 +48,12 @@ def value_set(name: str, *values: tuple[str, str]) -> JsonObject:
         "apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": name},
         "spec": {"source": "manual", "values": listed},
     }  # fmt: skip
+
+
+def tenant(namespace: str, name: str, spec: JsonObject, **meta: Any) -> JsonObject:
+    """A TenantCluster: what it says is not ours to know."""
+    metadata = {"namespace": namespace, "name": name, **meta}
+    return {"apiVersion": "fastness.dev/v1alpha1", "kind": "TenantCluster", "metadata": metadata, "spec": spec}
 
 
 def names(items: list[JsonObject]) -> list[str]:

@@ -84,6 +84,7 @@ def install_definitions(kube: RealKube) -> None:
         for kind in (
             find_kind("fastness.dev", "v1alpha1", "jointickets"),
             find_kind("fastness.dev", "v1alpha1", "referencevaluesets"),
+            find_kind("fastness.dev", "v1alpha1", "tenantclusters"),
             find_kind("machineconfiguration.openshift.io", "v1", "machineconfigpools"),
         )
     }
