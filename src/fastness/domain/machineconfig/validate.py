@@ -1,0 +1,226 @@
+"""Whether one MachineConfig can be rendered: every rule, all problems at once.
+
+In order: the shape of the spec, the kernel type, the Ignition document (version, schema, meaning, modes), the extensions, and
+what the trust model of the pool refuses. A wholly empty Ignition object is accepted.
+
+In a confidential pool the command line, the kernel and the packages are part of what is measured, so a config that would change
+them at run time is refused: `kernelArguments`, `kernelType`, `fips`, `extensions`, and the side doors to the same thing: kernel
+arguments in the Ignition document, the tuning file, files and links in kargs.d. Neutral values (`default`, empty, false) are not
+refused. What the control plane generates is exempt only if `Exempt` can regenerate it from its owner; annotations and owner
+references alone prove nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.domain.machineconfig import kargs
+from fastness.domain.machineconfig.documents import current_document
+from fastness.domain.machineconfig.problem import Problem, Severity
+from fastness.domain.trustmodel import TrustModel
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import labels_of, object_name
+
+Object = Mapping[str, Any]
+Exempt = Callable[[Object], bool]
+
+KERNEL_TYPES: Final = ("", "default", "realtime", "64k-pages")
+MAX_MODE: Final = 0o777
+EXTENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "two-node-ha": ("pacemaker", "pcs", "fence-agents-all"),
+    "ipsec": ("NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"),
+    "usbguard": ("usbguard",),
+    "kerberos": ("krb5-workstation", "libkadm5"),
+    "kernel-devel": ("kernel-devel", "kernel-headers"),
+    "sandboxed-containers": ("kata-containers",),
+    "sysstat": ("sysstat",),
+}
+_SHAPES: Final[Mapping[str, tuple[type, str]]] = {
+    "osImageURL": (str, "a string"),
+    "baseOSExtensionsContainerImage": (str, "a string"),
+    "config": (dict, "an Ignition object"),
+    "kernelArguments": (list, "a list of strings"),
+    "extensions": (list, "a list of strings"),
+    "fips": (bool, "true or false"),
+    "kernelType": (str, "a string"),
+}
+_MEASURED: Final = "is part of what the machine proves when it boots"
+_BAKE: Final = "bake it into the image; --suggest prints the layer"
+_SIDE_DOORS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
+_MAX_LINKS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One config, read once: its problems, and its document in the current Ignition version."""
+
+    name: str
+    spec: Object
+    document: JsonObject | None
+    problems: tuple[Problem, ...]
+
+
+def never_exempt(config: Object) -> bool:
+    """Nothing is exempt."""
+    return False
+
+
+def problems(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt = never_exempt) -> list[Problem]:
+    """Everything that is wrong with a config in a pool of this trust model, warnings included."""
+    return list(examine(config, trust, exempt).problems)
+
+
+def examine(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt = never_exempt) -> Examined:
+    """Read and judge a config."""
+    name = object_name(config).name
+    spec = config.get("spec")
+    if not isinstance(spec, Mapping):
+        wrong = Problem(name, "spec", "shape", "is missing or not an object", "write the config under spec")
+        return Examined(name, {}, None, (wrong,))
+    found = list(_labels(name, config))
+    wrong_shape = list(_shape(name, spec))
+    found += wrong_shape
+    usable = {key: value for key, value in spec.items() if not any(one.field == f"spec.{key}" for one in wrong_shape)}
+    found += _kernel_type(name, usable)
+    document: JsonObject | None = None
+    if usable.get("config") is not None:
+        document, of_document = current_document(name, usable["config"])
+        found += of_document
+        found += _modes(name, usable["config"])
+    found += _extensions(name, usable)
+    found += _trust(name, usable, document, trust, config, exempt)
+    return Examined(name, usable, document, tuple(found))
+
+
+def _labels(name: str, config: Object) -> Iterator[Problem]:
+    if not labels_of(config):
+        way_out = f"add the label {names.ROLE_LABEL}: worker, or the name of another pool"
+        yield Problem(name, "metadata.labels", "no-role", "the config has no labels, so no pool selects it", way_out)
+
+
+def _shape(name: str, spec: Object) -> Iterator[Problem]:
+    for key, value in spec.items():
+        expected = _SHAPES.get(key)
+        if expected is None:
+            near = difflib.get_close_matches(key, _SHAPES, n=1)
+            way_out = f"did you mean {near[0]}?" if near else "remove it"
+            yield Problem(name, f"spec.{key}", "unknown-field", "is not a field", way_out, Severity.WARNING)
+        elif value is not None and not _has_shape(value, expected[0]):
+            yield Problem(name, f"spec.{key}", "shape", f"must be {expected[1]}", "correct the type")
+
+
+def _has_shape(value: Any, kind: type) -> bool:
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, kind)
+
+
+def _kernel_type(name: str, spec: Object) -> Iterator[Problem]:
+    value = spec.get("kernelType") or ""
+    if value not in KERNEL_TYPES:
+        way_out = f"use one of {', '.join(KERNEL_TYPES[1:])}"
+        yield Problem(name, "spec.kernelType", "kernel-type", f"{value!r} is not a kernel type", way_out)
+
+
+def _modes(name: str, document: Object) -> Iterator[Problem]:
+    storage = document.get("storage")
+    files = storage.get("files") if isinstance(storage, Mapping) else None
+    for index, entry in enumerate(files if isinstance(files, list) else ()):
+        mode = entry.get("mode") if isinstance(entry, Mapping) else None
+        if type(mode) is int and mode > MAX_MODE:
+            yield Problem(
+                name,
+                f"spec.config.storage.files[{index}].mode",
+                "file-mode",
+                f"{entry.get('path')}: mode {mode:#o} has bits above 0777",
+                "leave out setuid, setgid and sticky; is the number decimal by mistake?",
+            )
+
+
+def _extensions(name: str, spec: Object) -> Iterator[Problem]:
+    unknown = [value for value in spec.get("extensions") or () if value not in EXTENSIONS]
+    if unknown:
+        way_out = f"use {', '.join(EXTENSIONS)}"
+        yield Problem(name, "spec.extensions", "extension", f"{', '.join(unknown)} is not supported", way_out)
+
+
+def _trust(
+    name: str, spec: Object, document: JsonObject | None, trust: TrustModel, config: Object, exempt: Exempt
+) -> list[Problem]:
+    if trust is TrustModel.NONE:
+        return []
+    touched = [*host_fields(spec), *side_doors(document or {})]
+    if not touched or exempt(config):
+        return []
+    if trust is TrustModel.CONTAINERS_HOST:
+        return [
+            Problem(name, place, "host-not-attested", f"{what}; the host of pod VMs is not attested, nobody vouches for it",
+                    "", Severity.WARNING)
+            for place, what in touched
+        ]  # fmt: skip
+    return [
+        Problem(name, place, "confidential", f"{what}, which is refused in a confidential pool: it {_MEASURED}", _BAKE)
+        for place, what in touched
+    ]
+
+
+def host_fields(spec: Object) -> Iterator[tuple[str, str]]:
+    """The four fields that change what a machine boots, where they are not neutral: the place, and what it sets."""
+    arguments = kargs.split_all(spec.get("kernelArguments"))
+    if arguments:
+        yield "spec.kernelArguments", f"sets the kernel arguments {' '.join(arguments)}"
+    if (spec.get("kernelType") or "default") != "default":
+        yield "spec.kernelType", f"asks for the kernel {spec['kernelType']}"
+    if spec.get("fips"):
+        yield "spec.fips", "switches FIPS mode on"
+    if spec.get("extensions"):
+        yield "spec.extensions", f"adds the extensions {', '.join(spec['extensions'])}"
+
+
+def side_doors(document: Object) -> Iterator[tuple[str, str]]:
+    """Other ways to the same thing inside an Ignition document of the current version."""
+    arguments = document.get("kernelArguments") or {}
+    for key in ("shouldExist", "shouldNotExist"):
+        if arguments.get(key):
+            place = f"spec.config.kernelArguments.{key}"
+            yield place, f"changes the kernel arguments {' '.join(arguments[key])}"
+    storage = document.get("storage") or {}
+    links = {_clean(str(link.get("path"))): str(link.get("target") or "") for link in storage.get("links") or ()}
+    for kind in ("files", "directories", "links"):
+        for index, entry in enumerate(storage.get(kind) or ()):
+            path = str(entry.get("path") or "")
+            places = [_through_links(path, links)]
+            if kind == "links":
+                places.append(_through_links(_target(path, str(entry.get("target") or ".")), links))
+            if any(place == door or place.startswith(f"{door}/") for door in _SIDE_DOORS for place in places):
+                yield f"spec.config.storage.{kind}[{index}]", f"{path} changes the kernel arguments"
+
+
+def _clean(path: str) -> str:
+    """Without detours; /lib is a link to /usr/lib on every system that we know."""
+    clean = posixpath.normpath("/" + path.lstrip("/"))
+    return f"/usr{clean}" if clean == "/lib" or clean.startswith("/lib/") else clean
+
+
+def _target(path: str, target: str) -> str:
+    return posixpath.join(posixpath.dirname(path), target)
+
+
+def _through_links(path: str, links: Mapping[str, str]) -> str:
+    """Where a path ends up when the links of the same document are followed; a circle ends after a few turns."""
+    path = _clean(path)
+    if not links:
+        return path
+    for _ in range(_MAX_LINKS):
+        parent = path.rpartition("/")[0]
+        while parent and parent not in links:
+            parent = parent.rpartition("/")[0]
+        if not parent:
+            return path
+        path = _clean(_target(parent, links[parent]) + path[len(parent) :])
+    return path
