@@ -14,6 +14,7 @@ from fastness.cluster.embedded import meta as metadata
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.refusals import strict
+from fastness.cluster.embedded.strategies import strategy_of
 from fastness.cluster.errors import BadRequest
 from fastness.model.kind import JsonObject
 
@@ -26,7 +27,7 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
     meta, unknown = metadata.read(sent)
     body, dropped = served.schema.prune(sent)
     if unknown or dropped or call.duplicates:
-        _report(call, [*unknown, *dropped])
+        _report(call, list(dict.fromkeys([*unknown, *dropped])))  # schemas of native kinds know metadata, too
     if served.kind.native:
         problems = served.schema.type_errors(body)
         if problems:
@@ -37,6 +38,7 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
     for name, value in body.items():
         if name not in draft and (value is not None or not served.kind.native):
             draft[name] = value
+    strategy_of(served.kind).defaults(draft)
     return draft
 
 

@@ -1,0 +1,62 @@
+"""One live control plane for all tests with kubectl; every test uses names of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.live import KUBECTL, Live, Said
+
+
+@dataclass
+class Kubectl:
+    """kubectl in one namespace: `ok` for what must work, `refused` for what must not."""
+
+    live: Live
+    namespace: str = "default"
+    binary: Path = KUBECTL
+
+    def __call__(self, *words: str, stdin: Any = None, **env: str) -> Said:
+        """Run it, however it ends."""
+        return self.live.kubectl("-n", self.namespace, *words, stdin=stdin, binary=self.binary, **env)
+
+    def ok(self, *words: str, stdin: Any = None, **env: str) -> Said:
+        """Run it; it must succeed."""
+        said = self(*words, stdin=stdin, **env)
+        assert said.code == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
+        return said
+
+    def refused(self, *words: str, stdin: Any = None, **env: str) -> str:
+        """Run it; it must fail. Returns what it complained about."""
+        said = self(*words, stdin=stdin, **env)
+        assert said.code != 0, f"kubectl {' '.join(words)} succeeded: {said.out}"
+        return said.err
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A control plane for the whole run."""
+    with Live.start(tmp_path_factory.mktemp("live")) as running:
+        yield running
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test uses."""
+    return f"t{next(_numbers)}"
+
+
+@pytest.fixture
+def kubectl(live: Live, unique: str) -> Kubectl:
+    """kubectl in a fresh namespace that is called as `unique` says."""
+    made = live.kubectl("create", "namespace", unique)
+    assert made.code == 0, made.err
+    return Kubectl(live, unique)
