@@ -40,7 +40,7 @@ class Cause:
 
     def to_json(self) -> JsonObject:
         """The cause as `Status.details.causes` has it."""
-        return {"reason": self.reason, "message": self.message, "field": self.field}
+        return {"reason": self.reason, "message": self.message, **({"field": self.field} if self.field else {})}
 
 
 class ApiError(Exception):
@@ -49,6 +49,7 @@ class ApiError(Exception):
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
     hint: ClassVar[str] = "See the server's log under the correlation id of this request."
+    always_details: ClassVar[bool] = False  # an empty `details` is how Kubernetes says "about no object in particular"
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class ApiError(Exception):
         meta = {"continue": self.continue_token} if self.continue_token else {}
         return {
             "kind": "Status", "apiVersion": "v1", "metadata": meta, "status": "Failure",
-            "message": self.message, "reason": self.reason, **({"details": details} if details else {}),
+            "message": self.message, "reason": self.reason, **({"details": details} if details or self.always_details else {}),
             "code": self.code,
         }  # fmt: skip
 
@@ -103,18 +104,21 @@ class Forbidden(ApiError):
     """Known, and not allowed."""
 
     code, reason, hint = 403, "Forbidden", "Ask `kubectl auth can-i --list` what is allowed; a RoleBinding changes it."
+    always_details = True
 
 
 class NotFound(ApiError):
     """No such object, or no such resource."""
 
     code, reason, hint = 404, "NotFound", "List the collection, or `kubectl api-resources` for the kind."
+    always_details = True
 
 
 class MethodNotAllowed(ApiError):
     """The resource does not have this verb."""
 
     code, reason, hint = 405, "MethodNotAllowed", "`kubectl api-resources -o wide` shows the verbs of each kind."
+    always_details = True
 
 
 class AlreadyExists(ApiError):
@@ -145,6 +149,7 @@ class UnsupportedMedia(ApiError):
     """A content type that nobody here decodes."""
 
     code, reason, hint = 415, "UnsupportedMediaType", "Send application/json, or a patch type that the kind supports."
+    always_details = True
 
 
 class Invalid(ApiError):

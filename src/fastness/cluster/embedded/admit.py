@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.catalog.definitions import BUILTIN_LABEL
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.refusals import forbidden
 from fastness.cluster.errors import ApiError, Cause, from_status
@@ -17,9 +18,7 @@ from fastness.formats.patch import apply_json_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of, object_name
 
-BUILTIN_LABEL = "fastness.dev/built-in"
-
-__all__ = ["BUILTIN_LABEL", "Admission", "Operation"]
+__all__ = ["Admission", "Operation"]
 
 
 class Admission:

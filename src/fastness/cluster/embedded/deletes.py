@@ -17,7 +17,7 @@ from fastness.cluster.embedded.admit import Admission, Operation
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward, outward
-from fastness.cluster.embedded.refusals import conflict, not_found
+from fastness.cluster.embedded.refusals import not_found, options_invalid, precondition_failed
 from fastness.cluster.embedded.store import Key, Store
 from fastness.cluster.embedded.strategies import strategy_of
 from fastness.cluster.embedded.writes import Writer, Written, is_held
@@ -45,11 +45,16 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
         raise BadRequest(f"the body of a delete is DeleteOptions, not {str(body['kind'])[:40]}")
     wanted = body.get("propagationPolicy") or query.get("propagationPolicy") or _legacy(body, query)
     if wanted not in {policy.value for policy in Propagation}:
-        raise BadRequest(f"propagationPolicy: {str(wanted)[:40]!r} is not Background, Foreground or Orphan")
+        text = f'Unsupported value: "{str(wanted)[:40]}": supported values: "Foreground", "Background", "Orphan"'
+        raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueNotSupported", text)
+    if (body.get("propagationPolicy") or query.get("propagationPolicy")) and "orphanDependents" in {**body, **query}:
+        text = f'Invalid value: "{wanted}": orphanDependents and propagationPolicy exclude each other'
+        raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueInvalid", text)
     preconditions = body.get("preconditions") or {}
     dry_run = body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
     if dry_run not in ([], ["All"]):
-        raise BadRequest(f"dryRun: {dry_run!r} is not supported: use All")
+        text = f'Unsupported value: {dry_run!r:.60}: supported values: "All"'
+        raise options_invalid("DeleteOptions", "dryRun", "FieldValueNotSupported", text)
     return DeleteOptions(
         uid=preconditions.get("uid") or "",
         resource_version=preconditions.get("resourceVersion") or "",
@@ -118,8 +123,8 @@ def _check_preconditions(served: Served, old: JsonObject, options: DeleteOptions
         ("ResourceVersion", options.resource_version, known["resourceVersion"]),
     ):
         if wanted and wanted != found:
-            why = f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
-            raise conflict(served, known["name"], why)
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})"
+            raise precondition_failed(served, known["name"], why)
 
 
 def _with_propagation(obj: JsonObject, propagation: Propagation) -> JsonObject:

@@ -11,7 +11,7 @@ callers, so a controller and a kubectl see one behaviour.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from fastness.cluster.embedded import applies, definitions, edits, reads, watche
 from fastness.cluster.embedded.admit import Admission
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Catalog, Served
+from fastness.cluster.embedded.catalog.judge import check_crd, check_crd_update
 from fastness.cluster.embedded.convert import outward
 from fastness.cluster.embedded.deletes import Deleter
 from fastness.cluster.embedded.discovery import Discovery
@@ -29,7 +30,7 @@ from fastness.cluster.embedded.refusals import method_not_allowed, no_such_resou
 from fastness.cluster.embedded.selection import Selection
 from fastness.cluster.embedded.store import Overloaded, Store, StoreError, StoreUnavailable
 from fastness.cluster.embedded.writes import Edit, Writer, Written
-from fastness.cluster.errors import InternalError, TooManyRequests, Unavailable
+from fastness.cluster.errors import Cause, InternalError, TooManyRequests, Unavailable
 from fastness.cluster.port import DeleteOptions, PatchType
 from fastness.model.kind import JsonObject
 
@@ -66,7 +67,7 @@ class EmbeddedApi:
         self.entropy = entropy
         self.policy_changed = policy_changed
         self.ownership = Ownership()
-        self.writer = Writer(store, clock, entropy, admission, self.ownership)
+        self.writer = Writer(store, clock, entropy, admission, self.ownership, self._judge)
         self.deleter = Deleter(store, self.writer, admission)
         self._use(catalog)
 
@@ -141,6 +142,16 @@ class EmbeddedApi:
         if served.kind.group == "rbac.authorization.k8s.io":
             self.policy_changed()
         return done
+
+    def _judge(self, served: Served, new: JsonObject, old: JsonObject | None) -> Sequence[Cause]:
+        """What the catalog has against a definition; nothing against any other object."""
+        if served.storage_key != definitions.CRD_KEY:
+            return []
+        if old is None:
+            return check_crd(new, self.catalog)
+        # A built-in definition is refused by admission, with a better reason.
+        built_in = definitions.is_builtin(self.catalog, str(old["metadata"]["name"]))
+        return [] if built_in else check_crd_update(old, new, self.catalog)
 
     async def _redefine(self) -> None:
         """Serve what the stored definitions say now, and say so in their status."""

@@ -57,6 +57,23 @@ def conflict(served: Served, name: str, why: str, causes: Sequence[Cause] = ()) 
     )  # fmt: skip
 
 
+def precondition_failed(served: Served, name: str, why: str) -> Conflict:
+    """A delete asked for another object or version; Kubernetes names the kind here, not the resource."""
+    kind = served.kind
+    label = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    return Conflict(
+        f'Operation cannot be fulfilled on {label} "{name}": {why}', group=kind.group, kind=kind.kind, name=name
+    )
+
+
+def options_invalid(options: str, field: str, reason: str, text: str) -> Invalid:
+    """A query parameter, or a field of DeleteOptions, that means nothing."""
+    return Invalid(
+        f'{options}.meta.k8s.io "" is invalid: {field}: {text}',
+        group="meta.k8s.io", kind=options, causes=[Cause(field, reason, text)],
+    )  # fmt: skip
+
+
 def modified(served: Served, name: str) -> Conflict:
     """Another write came first."""
     return conflict(

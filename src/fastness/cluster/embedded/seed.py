@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fastness.cluster.clock import Entropy
-from fastness.cluster.embedded.admit import BUILTIN_LABEL
 from fastness.cluster.embedded.catalog.definitions import builtin_crd
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.store import Change, Key, Record, Store
@@ -95,7 +94,5 @@ def _roles() -> Iterable[_Wanted]:
 def _definitions(now: datetime) -> Iterator[_Wanted]:
     for manifest in crd.manifests():
         shown = builtin_crd(manifest, now, "0")
-        labels = {**(shown["metadata"].get("labels") or {}), BUILTIN_LABEL: "true"}
-        shown = {**shown, "metadata": {**shown["metadata"], "labels": labels}}
         # A round trip gives the form in which it will be read back, so that the next start sees no difference.
         yield _Wanted(Key(*CRD_KEY, "", shown["metadata"]["name"]), json.decode(json.encode(shown)))

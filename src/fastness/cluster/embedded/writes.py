@@ -15,7 +15,7 @@ Deletes are in `deletes.py`; what patches do to an object is in `edits.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fastness.cluster.clock import Clock, Entropy
@@ -35,6 +35,7 @@ from fastness.model.objects import rfc3339
 
 GENERATE_ATTEMPTS = 8
 Edit = Callable[[JsonObject | None], JsonObject]
+Judge = Callable[[Served, JsonObject, JsonObject | None], Sequence[Cause]]
 _SERVERS_SIDE = ("metadata", "status")
 
 
@@ -51,9 +52,16 @@ class Writer:
     """Creates and changes objects."""
 
     def __init__(
-        self, store: Store, clock: Clock, entropy: Entropy, admission: Admission, ownership: Ownership
+        self,
+        store: Store,
+        clock: Clock,
+        entropy: Entropy,
+        admission: Admission,
+        ownership: Ownership,
+        judge: Judge,
     ) -> None:
         self._store = store
+        self._judge = judge
         self._clock = clock
         self._entropy = entropy
         self._admission = admission
@@ -74,9 +82,7 @@ class Writer:
             self._ownership.on_create(call, served, draft, self._clock.now())
         new = self._prepared(call, served, strategy, draft)
         name = new["metadata"].get("name") or ""
-        causes = _metadata_causes(served, strategy, new)
-        causes += strategy.check(new, None)
-        causes += served.schema.validate(new)
+        causes = _metadata_causes(served, strategy, new) + self._content_causes(served, strategy, new, None)
         if causes:
             raise invalid(served, name, causes)
         new = self._admission.review(call, served, Operation.CREATE, new, None)
@@ -221,8 +227,20 @@ class Writer:
                 text = f"Forbidden: no new finalizers can be added while the object is being deleted: {added}"
                 causes.append(Cause("metadata.finalizers", "FieldValueForbidden", text))
         if not subresource:
-            causes += strategy.check(new, old)
+            return causes + self._content_causes(served, strategy, new, old)
         return causes + served.schema.validate(new, old)
+
+    def _content_causes(
+        self, served: Served, strategy: Strategy, new: JsonObject, old: JsonObject | None
+    ) -> list[Cause]:
+        """What strategy, judge and schema find; "required" of the schema gives way to what was found there or below."""
+        found = [*strategy.check(new, old), *self._judge(served, new, old)]
+        places = tuple(cause.field for cause in found)
+        return found + [
+            cause
+            for cause in served.schema.validate(new, old)
+            if cause.reason != "FieldValueRequired" or not any(place.startswith(cause.field) for place in places)
+        ]
 
     async def _put(self, served: Served, key: Key, new: JsonObject, head: Record | None) -> bytes:
         def make(revision: int) -> Change:

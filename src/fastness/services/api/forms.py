@@ -30,6 +30,7 @@ class NotAcceptable(ApiError):
     """The client accepts nothing that this server can say."""
 
     code, reason = 406, "NotAcceptable"
+    always_details = True
     hint = "Accept application/json."
 
 
@@ -66,17 +67,29 @@ def list_answer(request: Request, served: Served, listed: Listed, now: datetime)
     table = TableRequest.of(media, request.query.get("includeObject", ""))
     if table is not None:
         return Answer(200, encode_table(served, _bodies(served, listed.bodies), table, meta, now), media.type.encode())
-    head = {"kind": served.kind.list_kind, "apiVersion": served.kind.api_version, "metadata": meta.to_json()}
+    # Kubernetes writes `continue` into the lists of custom kinds even when it is empty.
+    about = meta.to_json() if served.kind.native else {"continue": "", **meta.to_json()}
+    head = {"kind": served.kind.list_kind, "apiVersion": served.kind.api_version, "metadata": about}
+    if media.as_kind == "PartialObjectMetadata":
+        raise NotAcceptable("PartialObjectMetadata is one object: ask for PartialObjectMetadataList")
     if media.as_kind:
         api_version = f"{media.group}/{media.version}"
         head = {**head, "kind": "PartialObjectMetadataList", "apiVersion": api_version}
         items = [json.encode(partial_object(json.decode(body), api_version)) for body in listed.bodies]
         return Answer(200, _joined(head, items), media.type.encode())
-    return Answer(200, _joined(head, _bodies(served, listed.bodies)))
+    return Answer(200, _joined(head, _items(served, _bodies(served, listed.bodies))))
 
 
 def _bodies(served: Served, bodies: Sequence[bytes]) -> Sequence[bytes]:
     return bodies if is_stored_form(served) else [outward(served, body) for body in bodies]
+
+
+def _items(served: Served, bodies: Sequence[bytes]) -> Sequence[bytes]:
+    """Objects as items: a native list says apiVersion and kind once, at its head, and not in every item."""
+    if not served.kind.native:
+        return bodies
+    said = json.encode({"apiVersion": served.kind.api_version, "kind": served.kind.kind})[:-1] + b","
+    return [b"{" + body[len(said) :] if body.startswith(said) else body for body in bodies]
 
 
 def _joined(head: Mapping[str, object], items: Sequence[bytes]) -> bytes:

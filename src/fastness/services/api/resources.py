@@ -17,7 +17,7 @@ from fastness.cluster.embedded.deletes import deleted_status, options_of
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.paths import Target
 from fastness.cluster.embedded.reads import ListQuery
-from fastness.cluster.embedded.refusals import no_such_resource
+from fastness.cluster.embedded.refusals import no_such_resource, options_invalid
 from fastness.cluster.embedded.tables import TableRequest
 from fastness.cluster.embedded.watches import WatchQuery
 from fastness.cluster.embedded.writes import Written
@@ -53,30 +53,39 @@ class Context:
 
 
 def call_of(request: Request, user: User, correlation: str) -> Call:
-    """The call that a write's query parameters describe; raises BadRequest."""
+    """The call that a write's query parameters describe; raises Invalid."""
     query = request.query
+    options = _OPTIONS.get(request.method, "ListOptions")
     validation = query.get("fieldValidation") or "Warn"
     if validation not in ("Ignore", "Warn", "Strict"):
-        raise BadRequest(f'fieldValidation: Unsupported value: "{validation[:40]}": use Ignore, Warn or Strict')
-    dry_run = query.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        raise BadRequest(f'dryRun: Unsupported value: "{dry_run[:40]}": use All')
+        text = f'Unsupported value: "{validation[:40]}": supported values: "", "Ignore", "Strict", "Warn"'
+        raise options_invalid(options, "fieldValidation", "FieldValueNotSupported", text)
+    dry_run = query.get("dryRun", "All")
+    if dry_run != "All":
+        text = f'Unsupported value: "{dry_run[:40]}": supported values: "All"'
+        raise options_invalid(options, "dryRun", "FieldValueNotSupported", text)
     checked: FieldValidation = validation  # type: ignore[assignment]  # compared above
     return Call(
         user=user,
-        manager=manager_of(request),
-        dry_run=dry_run == "All",
+        manager=manager_of(request, options),
+        dry_run="dryRun" in query,
         force=query.get("force") == "true",
         validation=checked,
         correlation=correlation,
     )
 
 
-def manager_of(request: Request) -> str:
-    """The field manager: as the query says, else the first word of the user agent."""
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+
+
+def manager_of(request: Request, options: str) -> str:
+    """The field manager: as the query says, else the first word of the user agent; raises Invalid."""
     named = request.query.get("fieldManager", "")
-    if len(named) > 128 or not named.isprintable():
-        raise BadRequest("fieldManager: at most 128 printable characters")
+    if len(named) > 128:
+        raise options_invalid(options, "fieldManager", "FieldValueTooLong", "Too long: may not be more than 128 bytes")
+    if not named.isprintable():
+        text = f"Invalid value: {named!r:.60}: only printable characters"
+        raise options_invalid(options, "fieldManager", "FieldValueInvalid", text)
     agent = request.header(b"user-agent").partition("/")[0][:128]
     return named or (agent if agent.isprintable() else "") or "unknown"
 
@@ -186,14 +195,12 @@ async def update(ctx: Context) -> Answer:
 async def patch(ctx: Context) -> Answer:
     """PATCH of an object, its status or its scale."""
     kind, body, ctx.call.duplicates[:] = await bodies.read_patch(ctx.request)
-    if kind is PatchType.APPLY and "fieldManager" not in ctx.request.query:
-        raise BadRequest(
-            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
-        )
+    if kind is PatchType.APPLY and not ctx.request.query.get("fieldManager"):
+        text = "Required value: is required for apply patch"
+        raise options_invalid("PatchOptions", "fieldManager", "FieldValueRequired", text)
     if ctx.call.force and kind is not PatchType.APPLY:
-        raise BadRequest(
-            'PatchOptions.meta.k8s.io "" is invalid: force: Forbidden: may not be specified for non-apply patch'
-        )
+        text = "Forbidden: may not be specified for non-apply patch"
+        raise options_invalid("PatchOptions", "force", "FieldValueForbidden", text)
     part = ctx.target.subresource
     if part == "scale":
         done = await subresources.change_scale(

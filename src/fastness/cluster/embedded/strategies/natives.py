@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.cluster.embedded.catalog.definitions import default_crd
+from fastness.cluster.embedded.strategies import defaults, rules
 from fastness.cluster.embedded.strategies.strategy import Preparation, Strategy
 from fastness.cluster.errors import Cause
 from fastness.formats import names
@@ -20,7 +21,6 @@ from fastness.model.kind import JsonObject
 MAX_DATA = 1024 * 1024
 NAMESPACE_FINALIZER = "kubernetes"
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def _namespace_created(obj: JsonObject, _about: Preparation) -> None:
@@ -29,36 +29,11 @@ def _namespace_created(obj: JsonObject, _about: Preparation) -> None:
         finalizers.append(NAMESPACE_FINALIZER)
     obj["spec"] = {**(obj.get("spec") or {}), "finalizers": finalizers}
     obj["status"] = {"phase": "Active"}
-    _label_namespace(obj)
 
 
 def _namespace_updated(obj: JsonObject, old: Mapping[str, Any]) -> None:
     obj["spec"] = old.get("spec", {})
     obj["status"] = old.get("status", {})
-    _label_namespace(obj)
-
-
-def _label_namespace(obj: JsonObject) -> None:
-    meta = obj["metadata"]
-    if meta.get("name"):
-        obj["metadata"] = {**meta, "labels": {**(meta.get("labels") or {}), NAME_LABEL: meta["name"]}}
-
-
-def _merge_string_data(obj: JsonObject) -> None:
-    plain = obj.pop("stringData", None)
-    if plain:
-        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
-        obj["data"] = {**(obj.get("data") or {}), **encoded}
-
-
-def _secret_created(obj: JsonObject, _about: Preparation) -> None:
-    _merge_string_data(obj)
-    obj.setdefault("type", "Opaque")
-
-
-def _secret_updated(obj: JsonObject, old: Mapping[str, Any]) -> None:
-    _merge_string_data(obj)
-    obj.setdefault("type", old.get("type", "Opaque"))
 
 
 def _check_secret(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
@@ -73,7 +48,7 @@ def _check_secret(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list
         causes.append(Cause("data", "FieldValueTooLong", f"Too long: may not be more than {MAX_DATA} bytes"))
     if old is not None and obj.get("type") != old.get("type"):
         causes.append(Cause("type", "FieldValueInvalid", f"Invalid value: {obj.get('type')!r}: field is immutable"))
-    return causes + _check_immutable(obj, old, ("data",))
+    return [*causes, *rules.secret_type(obj), *_check_immutable(obj, old, ("data",))]
 
 
 def _data_key(key: str) -> list[Cause]:
@@ -114,21 +89,22 @@ def _status_reset(obj: JsonObject, _about: Preparation) -> None:
     obj["status"] = {}
 
 
-def _scalable_created(obj: JsonObject, about: Preparation) -> None:
-    _status_reset(obj, about)
-    spec = obj.get("spec")
-    if isinstance(spec, dict):
-        obj["spec"] = {"replicas": 1, **spec}
-
-
 def _pod_created(obj: JsonObject, _about: Preparation) -> None:
-    spec = {
-        "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
-        "schedulerName": "default-scheduler", "enableServiceLinks": True, "securityContext": {},
-        **(obj.get("spec") or {}),
-    }  # fmt: skip
+    spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **(obj.get("spec") or {})}
+    spec["tolerations"] = _tolerations(spec.get("tolerations") or [])
     obj["spec"] = spec
     obj["status"] = {"phase": "Pending", "qosClass": _qos(spec)}
+
+
+def _tolerations(stated: list[JsonObject]) -> list[JsonObject]:
+    """With five minutes of patience for a node that is gone, unless the pod says otherwise."""
+    known = {entry.get("key") for entry in stated if entry.get("effect") in (None, "", "NoExecute")}
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if key not in known and not known & {None, ""}
+    ]
+    return [*stated, *added]
 
 
 def _qos(spec: Mapping[str, Any]) -> str:
@@ -148,11 +124,7 @@ def _check_pod(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Ca
     spec = obj.get("spec") or {}
     if not spec.get("containers"):
         return [Cause("spec.containers", "FieldValueRequired", "Required value: a pod has at least one container")]
-    causes = [
-        Cause(f"spec.containers[{index}].image", "FieldValueRequired", "Required value: what the container runs")
-        for index, container in enumerate(spec["containers"])
-        if not container.get("image")
-    ]
+    causes = list(rules.containers(spec))
     if old is not None:
         before = old.get("spec") or {}
         frozen = [name for name in spec.keys() | before.keys() if name not in _POD_MUTABLE]
@@ -202,27 +174,6 @@ def _crd_updated(obj: JsonObject, _old: Mapping[str, Any]) -> None:
     obj.update(default_crd(obj))
 
 
-def _check_role_ref(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
-    causes = []
-    ref = obj.get("roleRef") or {}
-    if not ref.get("name"):
-        causes.append(Cause("roleRef.name", "FieldValueRequired", "Required value: the role that is bound"))
-    if old is not None and ref != old.get("roleRef"):
-        causes.append(
-            Cause("roleRef", "FieldValueInvalid", "Invalid value: cannot change roleRef; delete and create anew")
-        )
-    for index, subject in enumerate(obj.get("subjects") or ()):
-        if subject.get("kind") not in ("User", "Group", "ServiceAccount"):
-            causes.append(
-                Cause(
-                    f"subjects[{index}].kind",
-                    "FieldValueNotSupported",
-                    "Unsupported value: User, Group or ServiceAccount",
-                )
-            )
-    return causes
-
-
 def _check_event(obj: Mapping[str, Any], _old: Mapping[str, Any] | None) -> list[Cause]:
     involved = obj.get("involvedObject") or {}
     namespace = obj["metadata"].get("namespace")
@@ -232,21 +183,25 @@ def _check_event(obj: Mapping[str, Any], _old: Mapping[str, Any] | None) -> list
     return []
 
 
-_COUNTED = Strategy(generation=True, on_create=_scalable_created)
+_COUNTED = Strategy(generation=True, defaults=defaults.replicated, on_create=_status_reset)
+_TEMPLATED = Strategy(generation=True, defaults=defaults.templated, on_create=_status_reset)
 _WITH_STATUS = Strategy(generation=True, on_create=_status_reset)
-_BINDING = Strategy(name_rule=names.path_segment, check=_check_role_ref)
-_ROLE = Strategy(name_rule=names.path_segment)
 _GENERATION = Strategy(generation=True)
 _RETURNED = Strategy(returns_deleted=True)
 
 NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "namespaces"): Strategy(
-        name_rule=names.dns1123_label, on_create=_namespace_created, on_update=_namespace_updated
+        name_rule=names.dns1123_label,
+        defaults=defaults.namespace,
+        on_create=_namespace_created,
+        on_update=_namespace_updated,
     ),
-    ("", "secrets"): Strategy(on_create=_secret_created, on_update=_secret_updated, check=_check_secret),
-    ("", "configmaps"): Strategy(check=_check_config_map),
-    ("", "pods"): Strategy(generation=True, on_create=_pod_created, check=_check_pod, returns_deleted=True),
-    ("", "nodes"): Strategy(status_keeps_metadata=False),
+    ("", "secrets"): Strategy(defaults=defaults.secret, check=_check_secret),
+    ("", "configmaps"): Strategy(defaults=defaults.without_empty_data, check=_check_config_map),
+    ("", "pods"): Strategy(
+        generation=True, defaults=defaults.pod, on_create=_pod_created, check=_check_pod, returns_deleted=True
+    ),
+    ("", "nodes"): Strategy(check=rules.node, status_keeps_metadata=False),
     ("", "serviceaccounts"): _RETURNED,
     ("", "services"): Strategy(name_rule=names.dns1035_label, returns_deleted=True),
     ("", "persistentvolumeclaims"): Strategy(on_create=_status_reset, returns_deleted=True),
@@ -255,29 +210,40 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "resourcequotas"): Strategy(on_create=_status_reset, returns_deleted=True),
     ("", "events"): Strategy(check=_check_event),
     ("", "replicationcontrollers"): _COUNTED,
-    ("apps", "deployments"): _COUNTED,
+    ("apps", "deployments"): Strategy(
+        generation=True, defaults=defaults.deployment, on_create=_status_reset, check=rules.deployment
+    ),
     ("apps", "replicasets"): _COUNTED,
     ("apps", "statefulsets"): _COUNTED,
-    ("apps", "daemonsets"): _WITH_STATUS,
-    ("batch", "jobs"): _WITH_STATUS,
+    ("apps", "daemonsets"): _TEMPLATED,
+    ("batch", "jobs"): _TEMPLATED,
     ("batch", "cronjobs"): _WITH_STATUS,
     ("policy", "poddisruptionbudgets"): Strategy(generation=True, on_create=_budget_created, check=_check_budget),
     ("networking.k8s.io", "networkpolicies"): _GENERATION,
     ("networking.k8s.io", "ingresses"): _WITH_STATUS,
     ("networking.k8s.io", "ingressclasses"): _GENERATION,
-    ("scheduling.k8s.io", "priorityclasses"): _GENERATION,
+    ("scheduling.k8s.io", "priorityclasses"): Strategy(
+        generation=True, defaults=defaults.priority_class, check=rules.priority_class
+    ),
+    ("coordination.k8s.io", "leases"): Strategy(check=rules.lease),
     ("storage.k8s.io", "storageclasses"): _RETURNED,
     ("discovery.k8s.io", "endpointslices"): _GENERATION,
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _GENERATION,
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _GENERATION,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _WITH_STATUS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _GENERATION,
-    ("certificates.k8s.io", "certificatesigningrequests"): Strategy(on_create=_csr_created, on_update=_csr_updated),
+    ("certificates.k8s.io", "certificatesigningrequests"): Strategy(
+        on_create=_csr_created, on_update=_csr_updated, check=rules.signing_request
+    ),
     ("apiextensions.k8s.io", "customresourcedefinitions"): Strategy(
         generation=True, on_create=_crd_created, on_update=_crd_updated, bare_finalizers=True
     ),
-    ("rbac.authorization.k8s.io", "roles"): _ROLE,
-    ("rbac.authorization.k8s.io", "clusterroles"): _ROLE,
-    ("rbac.authorization.k8s.io", "rolebindings"): _BINDING,
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDING,
+    ("rbac.authorization.k8s.io", "roles"): Strategy(name_rule=names.path_segment, check=rules.role),
+    ("rbac.authorization.k8s.io", "clusterroles"): Strategy(name_rule=names.path_segment, check=rules.cluster_role),
+    ("rbac.authorization.k8s.io", "rolebindings"): Strategy(
+        name_rule=names.path_segment, defaults=defaults.binding, check=rules.role_binding
+    ),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): Strategy(
+        name_rule=names.path_segment, defaults=defaults.binding, check=rules.cluster_role_binding
+    ),
 }

@@ -1,4 +1,7 @@
-"""The shape of a strategy: a row of data with three small functions.
+"""The shape of a strategy: a row of data with four small functions.
+
+`defaults` fills in what the client left open, on every write and before ownership is recorded, so that the client owns it;
+`on_create` and `on_update` put the server's own values in place, which nobody owns.
 
 Functions get an object whose top level is theirs to assign to (`obj["status"] = …`); nested values are shared and must be
 replaced, never changed in place.
@@ -33,6 +36,10 @@ def as_sent(_obj: JsonObject, _about: Preparation) -> None:
     """On create: nothing to fill in."""
 
 
+def as_written(_obj: JsonObject) -> None:
+    """No defaults beyond the schema's."""
+
+
 def no_more_rules(_obj: Mapping[str, object], _old: Mapping[str, object] | None) -> list[Cause]:
     """The schema says it all."""
     return []
@@ -45,6 +52,7 @@ class Strategy:
     name_rule: names.Validator = names.dns1123_subdomain
     generation: bool = False
     unconditional: bool = True
+    defaults: Callable[[JsonObject], None] = as_written
     on_create: Callable[[JsonObject, Preparation], None] = as_sent
     on_update: Callable[[JsonObject, Mapping[str, object]], None] = keep
     check: Callable[[Mapping[str, object], Mapping[str, object] | None], list[Cause]] = no_more_rules
