@@ -10,6 +10,8 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── SelectorError           label or field selector
     ├── TokenError              continue token
     ├── QuantityError           quantity, int-or-percent
+    ├── DataUrlError            data URL, its compression or its hash
+    ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
         ├── MalformedPatch      400: the patch itself is wrong
         ├── PatchTooLarge       413: the patch is well formed but asks for too much
@@ -65,6 +67,10 @@ class TokenError(FormatError):
 
 class QuantityError(FormatError):
     """A quantity or an int-or-percent cannot be understood."""
+
+
+class DataUrlError(FormatError):
+    """A data URL cannot be read, decompressed or verified."""
 
 
 class PatchError(FormatError):

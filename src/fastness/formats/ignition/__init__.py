@@ -1,0 +1,71 @@
+"""Ignition configs, specs 2.2 and 3.0 to 3.5: read, checked, merged, translated, and what a machine makes of them.
+
+    parse, inspect, validate   bytes or JSON to a `Config`; every problem at once, with its field path
+    upgrade                    any supported config as JSON of the current spec, which is what the rest of the house uses
+    translate                  one version to another, with the losses named
+    merge, merge_all, Merger   children over parents as Ignition does it; an observer hears who supplied and overrode what
+    check_contents             inline files: compression and hashes
+    predict                    the files, links and directories that a machine will have after its first boot
+    to_json                    bytes, the same for the same config
+
+The specification itself is data: `fields` says what exists since when and how lists merge; `types` has the same as typed
+dictionaries. The rules between fields are in `rules`, `rules_disks` and `resources`, those of spec 2.2 in `legacy_rules`.
+"""
+
+from fastness.formats.ignition.config import Config, Inspection, inspect, parse, to_json, validate
+from fastness.formats.ignition.merge import (
+    Merger,
+    default_overwrite,
+    forget_compression,
+    merge,
+    merge_all,
+    settle_compression,
+)
+from fastness.formats.ignition.origins import Change, Observer, Place, Supply
+from fastness.formats.ignition.problems import (
+    IgnitionError,
+    InvalidConfig,
+    Problem,
+    Severity,
+    UnreadableConfig,
+    UnsupportedVersion,
+)
+from fastness.formats.ignition.resources import check_contents
+from fastness.formats.ignition.shape import JsonObject
+from fastness.formats.ignition.translate import Loss, translate, upgrade
+from fastness.formats.ignition.versions import CURRENT, LEGACY, SPEC3, SUPPORTED, Version
+
+__all__ = [
+    "CURRENT",
+    "LEGACY",
+    "SPEC3",
+    "SUPPORTED",
+    "Change",
+    "Config",
+    "IgnitionError",
+    "Inspection",
+    "InvalidConfig",
+    "JsonObject",
+    "Loss",
+    "Merger",
+    "Observer",
+    "Place",
+    "Problem",
+    "Severity",
+    "Supply",
+    "UnreadableConfig",
+    "UnsupportedVersion",
+    "Version",
+    "check_contents",
+    "default_overwrite",
+    "forget_compression",
+    "inspect",
+    "merge",
+    "merge_all",
+    "parse",
+    "settle_compression",
+    "to_json",
+    "translate",
+    "upgrade",
+    "validate",
+]
