@@ -21,6 +21,7 @@ from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
@@ -102,7 +103,7 @@ async def running(
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
             loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
-            controllers = [*loops.controllers, *product_loops(server.cluster, clock)]
+            controllers = [*loops.controllers, *product_loops(server.cluster, informers, clock, SIMULATED)]
             runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
             server.health.add("controllers", runner.waiting_for)
             plane = ControlPlane(server, runner, options.state)

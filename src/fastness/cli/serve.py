@@ -118,7 +118,8 @@ async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health) ->
     leadership = Leadership(cluster, identity, clock, entropy)
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
-            runner = Runner(product_loops(cluster, clock, leadership.require), informers, clock, entropy)
+            loops = product_loops(cluster, informers, clock, may_write=leadership.require)
+            runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
             with suppress(LostLease):
                 await _until(lost, runner.run())

@@ -25,11 +25,12 @@ def itself(obj: Object) -> Iterable[ObjectName]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something a controller reads, and which keys a change of it concerns."""
+    """Something a controller reads, and which keys a change of it concerns; `delay` absorbs a burst of changes."""
 
     resource: Resource
     keys: Keys = itself
     scope: Scope = EVERYWHERE
+    delay: float = 0.0
     indexes: Mapping[str, Callable[[Object], Iterable[str]]] = field(default_factory=dict)
 
 
@@ -48,7 +49,10 @@ GONE = Done(resync=False)
 
 
 class Controller(Protocol):
-    """Brings one key from what is to what should be."""
+    """Brings one key from what is to what should be.
+
+    A controller that has something to do in an empty cluster names its keys in an attribute `always`.
+    """
 
     @property
     def name(self) -> str:

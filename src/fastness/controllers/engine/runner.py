@@ -93,6 +93,8 @@ class Runner:
         unsubscribe = [self._follow(loop, source) for source in loop.controller.sources]
         for source in loop.controller.sources:
             await self._informers.of(source.resource, source.scope).synced()
+        for key in getattr(loop.controller, "always", ()):
+            loop.queue.add(key)
         if loop.feed is not None:
             loop.feed(loop.queue.add)
         loop.working = True
@@ -116,7 +118,7 @@ class Runner:
             for obj in (old, new):
                 if obj is not None:
                     for key in source.keys(obj):
-                        loop.queue.add(key)
+                        loop.queue.add_after(key, source.delay)
 
         return informer.subscribe(changed)
 

@@ -1,0 +1,128 @@
+"""What a cluster has if nobody made it: the pools `master` and `worker`, the settings of disruption.
+
+Pools that are there keep their spec, whatever it says: only their labels are restored. The status of MachineConfiguration
+shows the disruption policies that hold, defaults and users' own together, because the agents on nodes read them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastness import __version__
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import Done, Object, Source
+from fastness.controllers.machineconfig.prune import CONFIGS
+from fastness.controllers.machineconfig.rollout import POOLS
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig.disruption import policies_status
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import ObjectName, is_being_deleted, labels_of
+from fastness.model.registry import find
+
+SETTINGS = find("operator.openshift.io", "v1", "machineconfigurations").resource
+CLUSTER = ObjectName("", "cluster")
+_AS = WriteOptions(manager="machine-config-defaults")
+_STATUS = WriteOptions(manager="machine-config-defaults", subresource="status")
+BUILT_IN = (names.MASTER, names.WORKER)
+
+
+def _cluster(_obj: Object) -> Iterable[ObjectName]:
+    return (CLUSTER,)
+
+
+class Defaults:
+    """Keeps what every cluster has."""
+
+    name = "machine-config-defaults"
+    sources: Sequence[Source] = (Source(POOLS, keys=_cluster), Source(SETTINGS, keys=_cluster))
+    writes: Sequence[Resource] = (POOLS, SETTINGS, CONFIGS)
+    always = (CLUSTER,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self._cluster = cluster
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Create what is missing, restore what must be."""
+        for name in BUILT_IN:
+            await self._pool(name)
+            await self._base_config(name)
+        await self._settings()
+        return Done()
+
+    async def _pool(self, name: str) -> None:
+        wanted = built_in_pool(name)
+        try:
+            found = await self._cluster.get(POOLS, name)
+        except NotFound:
+            await self._create(POOLS, wanted)
+            return
+        missing = {key: "" for key in labels_of(wanted) if key not in labels_of(found)}
+        if missing and not is_being_deleted(found):
+            await self._cluster.patch(POOLS, name, {"metadata": {"labels": missing}}, PatchType.MERGE, "", _AS)
+
+    async def _base_config(self, role: str) -> None:
+        """The first source of every pool, so that a pool without configs of its own renders too."""
+        try:
+            await self._cluster.get(CONFIGS, f"00-{role}")
+        except NotFound:
+            await self._create(CONFIGS, base_config(role))
+
+    async def _settings(self) -> None:
+        try:
+            found = await self._cluster.get(SETTINGS, CLUSTER.name)
+        except NotFound:
+            spec = {"managementState": "Managed", "logLevel": "Normal", "operatorLogLevel": "Normal"}
+            meta = {"name": CLUSTER.name}
+            made = {
+                "apiVersion": "operator.openshift.io/v1",
+                "kind": "MachineConfiguration",
+                "metadata": meta,
+                "spec": spec,
+            }
+            await self._create(SETTINGS, made)
+            found = await self._cluster.get(SETTINGS, CLUSTER.name)
+        policies = policies_status((found.get("spec") or {}).get("nodeDisruptionPolicy"))
+        status = {
+            "observedGeneration": found["metadata"].get("generation", 1),
+            "nodeDisruptionPolicyStatus": {"clusterPolicies": policies},
+        }
+        known = found.get("status") or {}
+        if any(known.get(name) != value for name, value in status.items()):
+            await self._cluster.patch(SETTINGS, CLUSTER.name, {"status": status}, PatchType.MERGE, "", _STATUS)
+
+    async def _create(self, resource: Resource, obj: JsonObject) -> None:
+        try:
+            await self._cluster.create(resource, obj, _AS)
+        except AlreadyExists:
+            return
+
+
+def base_config(role: str) -> JsonObject:
+    """The config that every machine of a role has: nothing but the version of the format."""
+    return {
+        "apiVersion": names.API_VERSION, "kind": "MachineConfig",
+        "metadata": {
+            "name": f"00-{role}", "labels": {names.ROLE_LABEL: role},
+            "annotations": {names.GENERATED_BY: f"fastness-{__version__}"},
+        },
+        "spec": {"config": {"ignition": {"version": "3.5.0"}}},
+    }  # fmt: skip
+
+
+def built_in_pool(name: str) -> JsonObject:
+    """A built-in pool as it is created."""
+    labels = {names.BUILT_IN_LABEL: "", f"{names.POOL_LABEL_PREFIX}{name}": ""}
+    if name == names.MASTER:
+        labels[names.REQUIRED_FOR_UPGRADE_LABEL] = ""
+    return {
+        "apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "machineConfigSelector": {"matchLabels": {names.ROLE_LABEL: name}},
+            "nodeSelector": {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}},
+            "paused": False,
+        },
+    }  # fmt: skip

@@ -1,0 +1,145 @@
+"""Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work.
+
+The handshake has two annotations: the node writes `desiredDrain` (`drain-<config>` or `uncordon-<config>`), and when that
+is done the same text appears in `lastAppliedDrain`. Rules:
+
+* Evictions go through the API, so that disruption budgets hold; pods of DaemonSets and mirror pods stay.
+* A drain that does not come to an end is tried again, more slowly after ten minutes, and an event says what blocks it.
+* A node that somebody uncordons in the middle is cordoned again; completion is not recorded for a node that is schedulable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, NotFound, TooManyRequests
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig.nodes import drain_pending, drain_verb
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
+
+PODS = Resource("", "v1", "pods", "Pod", True)
+MIRROR = "kubernetes.io/config.mirror"
+FINISHED = frozenset({"Succeeded", "Failed"})
+_AS = WriteOptions(manager="machine-config-drain")
+
+
+class Drains:
+    """Carries out what nodes ask for."""
+
+    name = "machine-config-drain"
+    writes: Sequence[Resource] = (NODES, PODS, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self.sources: Sequence[Source] = (Source(NODES, delay=timing.drain_delay),)
+        self._cluster = cluster
+        self._clock = clock
+        self._timing = timing
+        self._recorder = Recorder(cluster, self.name, clock)
+        self._since: dict[str, float] = {}
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One step for one node."""
+        try:
+            node = await self._cluster.get(NODES, key.name)
+        except NotFound:
+            self._since.pop(key.name, None)
+            return GONE
+        request = drain_pending(node)
+        if not request:
+            self._since.pop(key.name, None)
+            return Done()
+        if drain_verb(request) == names.UNCORDON:
+            await self._schedulable(node, wanted=True)
+            return await self._finish(node, request)
+        if drain_verb(request) != names.DRAIN:
+            return Done()
+        return await self._drain(node, request)
+
+    async def _drain(self, node: JsonObject, request: str) -> Done:
+        name = object_name(node).name
+        self._since.setdefault(name, self._clock.monotonic())
+        await self._schedulable(node, wanted=False)
+        blocked = await self._evict_all(name)
+        left = await self._pods(name)
+        if not left:
+            return await self._finish(await self._cluster.get(NODES, name), request)
+        if not blocked:
+            return Done(again_after=self._timing.evict_retry)
+        return await self._wait(node, blocked)
+
+    async def _wait(self, node: JsonObject, blocked: list[str]) -> Done:
+        """Say what blocks a drain, and when it is tried again."""
+        passed = self._clock.monotonic() - self._since[object_name(node).name]
+        what = "; ".join(blocked[:5])
+        if passed > self._timing.drain_failed_after:
+            await self._recorder.warning(node, names.Event.DRAIN_FAILED, f"draining fails since {passed:.0f} s: {what}")
+        elif passed > self._timing.drain_slow_after:
+            await self._recorder.warning(node, names.Event.DRAIN_THRESHOLD_EXCEEDED, f"draining takes long: {what}")
+        else:
+            await self._recorder.warning(node, names.Event.DRAIN, f"waiting: {what}")
+        slow = passed > self._timing.drain_slow_after
+        retry = self._timing.drain_slow_retry if slow else min(self._timing.evict_retry, self._timing.drain_retry)
+        return Done(again_after=retry)
+
+    async def _evict_all(self, node: str) -> list[str]:
+        """Evict what may be evicted; what blocks the rest."""
+        blocked = []
+        for pod in await self._pods(node):
+            if is_being_deleted(pod):
+                continue
+            place = object_name(pod)
+            meta = {"name": place.name, "namespace": place.namespace}
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+            try:
+                await self._cluster.connect(PODS, place.name, place.namespace, "eviction", eviction)
+            except NotFound:
+                continue
+            except TooManyRequests as error:
+                why = error.causes[0].message if error.causes else error.message
+                blocked.append(f"{place}: {why}")
+            except ApiError as error:
+                blocked.append(f"{place}: {error.message}")
+        return blocked
+
+    async def _pods(self, node: str) -> list[JsonObject]:
+        """The pods that a drain has to wait for."""
+        page = await self._cluster.list(PODS, Scope(fields=f"spec.nodeName={node}"))
+        return [pod for pod in page.items if _must_go(pod)]
+
+    async def _schedulable(self, node: JsonObject, *, wanted: bool) -> None:
+        """Cordon or uncordon."""
+        if bool((node.get("spec") or {}).get("unschedulable")) != wanted:
+            return
+        patch = {"spec": {"unschedulable": None if wanted else True}}
+        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        word = names.Event.UNCORDON if wanted else names.Event.CORDON
+        await self._recorder.normal(node, word, "the node takes pods again" if wanted else "the node takes no new pods")
+
+    async def _finish(self, node: JsonObject, request: str) -> Done:
+        """Record that the request is carried out, unless the node changed its mind or was uncordoned in between."""
+        asked = annotations_of(node).get(names.DESIRED_DRAIN) == request
+        schedulable = not (node.get("spec") or {}).get("unschedulable")
+        if not asked or (schedulable and drain_verb(request) == names.DRAIN):
+            return Done(again_after=self._timing.evict_retry)
+        patch = {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}}
+        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        self._since.pop(object_name(node).name, None)
+        if drain_verb(request) == names.DRAIN:
+            await self._recorder.normal(node, names.Event.DRAIN, "the node is empty")
+        return Done()
+
+
+def _must_go(pod: JsonObject) -> bool:
+    """Whether a drain waits for this pod: finished ones, mirrors and those of DaemonSets stay."""
+    if (pod.get("status") or {}).get("phase") in FINISHED or MIRROR in annotations_of(pod):
+        return False
+    owners = metadata(pod).get("ownerReferences") or ()
+    return not any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)

@@ -1,0 +1,52 @@
+"""Rendered configs that nobody uses any more are deleted, all but the last five of each pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, DeleteOptions
+from fastness.controllers.engine.controller import Done, Object, Source
+from fastness.controllers.machineconfig.rollout import NODES, POOLS
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig.prune import in_use, is_rendered, prunable
+from fastness.model.kind import Resource
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.objects import ObjectName
+
+CONFIGS = MACHINE_CONFIG.resource
+ALL = ObjectName("", "*")
+
+
+def _if_rendered(config: Object) -> Iterable[ObjectName]:
+    return (ALL,) if is_rendered(config) else ()
+
+
+class Pruning:
+    """Deletes rendered configs that nobody uses."""
+
+    name = "machine-config-pruning"
+    writes: Sequence[Resource] = (CONFIGS,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        # Nodes and pools are read and do not trigger: a config that was let go of is noticed at the next look.
+        self.sources: Sequence[Source] = (Source(CONFIGS, keys=_if_rendered, delay=timing.prune_every),)
+        self._cluster = cluster
+        self._timing = timing
+        self._configs = informers.of(CONFIGS)
+        self._pools = informers.of(POOLS)
+        self._nodes = informers.of(NODES)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Delete what may go."""
+        await self._pools.synced()
+        await self._nodes.synced()
+        configs = {obj["metadata"]["name"]: obj for obj in self._configs.list()}
+        for name in prunable(configs.values(), in_use(self._pools.list(), self._nodes.list())):
+            try:
+                await self._cluster.delete(CONFIGS, name, "", DeleteOptions(uid=configs[name]["metadata"]["uid"]))
+            except (NotFound, Conflict):
+                continue
+        return Done(again_after=self._timing.prune_every)

@@ -1,0 +1,164 @@
+"""Rendering: one config for each pool, stored before the pool points to it.
+
+For one pool at a time: all MachineConfigs that it selects are examined and merged (`domain/machineconfig/render`). What
+comes out is stored under a name made of its content; then, and only then, the pool's spec names it and the rollout begins.
+When nothing can be rendered the pool keeps what it has and says why in `RenderDegraded`.
+
+* A rendered config that somebody edits is put back.
+* Examined configs are kept until they change: a re-render after one change examines one config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastness import __version__
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.defaults import SETTINGS
+from fastness.controllers.machineconfig.prune import CONFIGS
+from fastness.controllers.machineconfig.rollout import EVERY, POOLS
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig import render as domain
+from fastness.domain.machineconfig.prune import is_rendered
+from fastness.domain.machineconfig.reconcile import overrides_of
+from fastness.domain.machineconfig.status import render_condition
+from fastness.domain.machineconfig.validate import Examined, Exempt, examine
+from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import ObjectName, is_being_deleted, metadata, object_name
+from fastness.model.registry import find
+
+CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+CONTROLLER_VERSION = f"fastness-{__version__}"
+MAX_EXAMINED = 4096
+_AS = WriteOptions(manager="machine-config-render")
+_STATUS = WriteOptions(manager="machine-config-render", subresource="status")
+
+
+def _concerned(config: Object) -> Iterable[ObjectName]:
+    """The pool that owns a rendered config; any pool may select another one."""
+    if is_rendered(config):
+        owners = metadata(config).get("ownerReferences") or ()
+        return [ObjectName("", owner["name"]) for owner in owners if owner.get("kind") == "MachineConfigPool"]
+    return (EVERY,)
+
+
+def _every_pool(_obj: Object) -> Iterable[ObjectName]:
+    return (EVERY,)
+
+
+class Rendering:
+    """Keeps the rendered config of every pool."""
+
+    name = "machine-config-render"
+    writes: Sequence[Resource] = (CONFIGS, POOLS, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self.sources: Sequence[Source] = (
+            Source(POOLS, delay=timing.render_delay),
+            Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
+            Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
+            Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
+        )
+        self._cluster = cluster
+        self._clock = clock
+        self._recorder = Recorder(cluster, self.name, clock)
+        self._pools = informers.of(POOLS)
+        self._configs = informers.of(CONFIGS)
+        self._confidential = informers.of(CONFIDENTIAL)
+        self._settings = informers.of(SETTINGS)
+        self._examined: dict[tuple[str, str, str], Examined] = {}
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Render one pool, or all."""
+        if key == EVERY:
+            for each in self._pools.list():
+                await self._sync(each)
+            return Done()
+        pool = self._pools.get("", key.name)
+        if pool is None:
+            return GONE
+        await self._sync(pool)
+        return Done()
+
+    async def _sync(self, pool: JsonObject) -> None:
+        if is_being_deleted(pool):
+            return
+        setting = self._setting(pool)
+        result = domain.render(pool, self._configs.list(), setting)
+        if isinstance(result, domain.RenderFailure):
+            await self._tell(pool, result.message)
+            return
+        await self._store(pool, result, setting.defaults)
+        await self._point(pool, result)
+        await self._tell(pool, "")
+
+    def _setting(self, pool: JsonObject) -> domain.Setting:
+        running = ((pool.get("status") or {}).get("configuration") or {}).get("name") or ""
+        return domain.Setting(
+            defaults=domain.Defaults(controller_version=CONTROLLER_VERSION),
+            trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
+            current=self._configs.get("", running) if running else None,
+            overrides=overrides_of(self._settings.get("", "cluster")),
+            examine=self._examine,
+        )
+
+    def _examine(self, config: Object, trust: TrustModel, exempt: Exempt) -> Examined:
+        meta = config["metadata"]
+        key = (str(meta.get("uid")), str(meta.get("resourceVersion")), trust.value)
+        known = self._examined.get(key)
+        if known is None:
+            if len(self._examined) >= MAX_EXAMINED:
+                self._examined.clear()
+            known = self._examined[key] = examine(config, trust, exempt)
+        return known
+
+    async def _store(self, pool: JsonObject, rendered: domain.Rendered, defaults: domain.Defaults) -> None:
+        """Have the rendered config in the cluster, with exactly this content."""
+        try:
+            known = await self._cluster.get(CONFIGS, rendered.name)
+        except NotFound:
+            try:
+                await self._cluster.create(CONFIGS, rendered.manifest(pool, defaults), _AS)
+            except AlreadyExists:
+                return
+            text = f"{rendered.name} successfully generated from {', '.join(rendered.source)}"
+            await self._recorder.normal(pool, names.Event.RENDERED_CONFIG_GENERATED, text)
+            return
+        if known.get("spec") != rendered.spec:
+            version = known["metadata"]["resourceVersion"]
+            patch = [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "replace", "path": "/spec", "value": rendered.spec},
+            ]
+            await self._cluster.patch(CONFIGS, rendered.name, patch, PatchType.JSON, "", _AS)
+
+    async def _point(self, pool: JsonObject, rendered: domain.Rendered) -> None:
+        """Let the pool's spec name the rendered config."""
+        wanted = rendered.configuration()
+        known = (pool.get("spec") or {}).get("configuration") or {}
+        if known.get("name") == wanted["name"] and known.get("source") == wanted["source"]:
+            return
+        try:
+            patch = {"spec": {"configuration": wanted}}
+            await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _AS)
+        except NotFound:
+            return
+
+    async def _tell(self, pool: JsonObject, failure: str) -> None:
+        """Say in the conditions whether rendering went well."""
+        known = (pool.get("status") or {}).get("conditions") or []
+        conditions = render_condition(pool, failure, self._clock.now())
+        if conditions == known:
+            return
+        try:
+            patch = {"status": {"conditions": conditions}}
+            await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS)
+        except NotFound:
+            return

@@ -1,0 +1,188 @@
+"""The rollout of a pool: who goes next, and what the pool reports.
+
+For one pool at a time: the ledger has its nodes, the policy says how many may go, the domain chooses them, and each gets
+the name of its next config as an annotation. The agent on the node does the rest. Rules:
+
+* A paused or deleted pool only reports. A pool without a rendered config waits.
+* What was chosen is counted at once, before the informer shows it, so that two reconciles in a row never exceed the budget.
+* Waves of a RolloutPolicy survive a restart in an annotation of the pool.
+* Taking a bad config back retargets every node that failed on it: undo always recovers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig import rollout, waves
+from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts, selects_all, taint_change
+from fastness.domain.machineconfig.status import Observed, all_updated, pool_status
+from fastness.formats import json
+from fastness.formats.errors import FormatError
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name
+from fastness.model.registry import find
+
+POOLS = MACHINE_CONFIG_POOL.resource
+NODES = Resource("", "v1", "nodes", "Node", False)
+WAVES = "fastness.dev/rollout-waves"
+EVERY = ObjectName("", "*")
+_AS = WriteOptions(manager="machine-config-rollout")
+_STATUS = WriteOptions(manager="machine-config-rollout", subresource="status")
+
+
+def _all_pools(_obj: Object) -> Iterable[ObjectName]:
+    return (EVERY,)
+
+
+class Rollout:
+    """Brings the nodes of every pool to its config, a few at a time."""
+
+    name = "machine-config-rollout"
+    writes: Sequence[Resource] = (POOLS, NODES, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        policies = find("fastness.dev", "v1alpha1", "rolloutpolicies").resource
+        self.sources: Sequence[Source] = (
+            Source(POOLS, delay=timing.rollout_delay),
+            Source(NODES, keys=self._pools_of, delay=timing.rollout_delay),
+            Source(policies, keys=_all_pools, delay=timing.rollout_delay),
+        )
+        self._cluster = cluster
+        self._clock = clock
+        self._recorder = Recorder(cluster, self.name, clock)
+        self._pools = informers.of(POOLS)
+        self._policies = informers.of(policies)
+        self._ledger = Ledger()
+        informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
+        informers.of(NODES).subscribe(self._node_changed)
+
+    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        self._ledger.node_changed(old, new)
+
+    def _pools_of(self, node: Object) -> Iterable[ObjectName]:
+        """The pool that counts the node; several for a node that nobody can place."""
+        name = object_name(node).name
+        conflict = self._ledger.conflicts.get(name)
+        if conflict is not None:
+            return [ObjectName("", pool) for pool in conflict.pools]
+        pool = self._ledger.pool_of(name)
+        return (ObjectName("", pool),) if pool else (EVERY,)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One step for one pool."""
+        if key == EVERY:
+            again = [await self._sync(pool) for pool in self._pools.list()]
+            waits = [done.again_after for done in again if done.again_after is not None]
+            return Done(again_after=min(waits) if waits else None)
+        pool = self._pools.get("", key.name)
+        return await self._sync(pool) if pool is not None else GONE
+
+    async def _sync(self, pool: JsonObject) -> Done:
+        name = object_name(pool).name
+        self._ledger.pools_changed(self._pools.list())
+        book = self._ledger.book(name)
+        goal = Goal(((pool.get("spec") or {}).get("configuration") or {}).get("name") or "")
+        book.aim(goal)
+        if selects_all(pool):
+            await self._recorder.warning(
+                pool, names.Event.SELECTING_ALL, "the node selector is empty and would take every node"
+            )
+            return Done()
+        waiting, until = "", None
+        if goal.config and not is_being_deleted(pool) and not (pool.get("spec") or {}).get("paused"):
+            waiting, until = await self._advance(pool, book, goal)
+        await self._report(pool, book, goal, waiting)
+        return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
+
+    async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal) -> tuple[str, datetime | None]:
+        """Tell the next nodes where to go; why the others wait, and until when."""
+        try:
+            budget = rollout.max_unavailable(pool, len(book.nodes))
+            held = self._hold(pool, book, goal)
+        except (BadMaxUnavailable, BadPolicy) as error:
+            return str(error), None
+        await self._mark(book, goal)
+        choice = rollout.candidates(book.behind(), goal, budget, unavailable=book.counts.unavailable)
+        choice = held.limit(choice)
+        await self._remember(pool, held.state)
+        for node in choice.nodes:
+            await self._target(pool, book, node, goal)
+        return held.stopped or held.waiting or choice.why, held.until
+
+    def _hold(self, pool: JsonObject, book: PoolBook, goal: Goal) -> waves.Hold:
+        policy = waves.policy_of(pool, self._policies.list())
+        return waves.hold(policy, tuple(book.nodes.values()), goal, self._clock.now(), _state_of(pool))
+
+    async def _remember(self, pool: JsonObject, state: waves.WaveState) -> None:
+        """Keep the place in the waves where a restart finds it."""
+        if state == _state_of(pool) or (state.wave == 0 and WAVES not in annotations_of(pool)):
+            return
+        since = state.complete_since.isoformat() if state.complete_since else ""
+        told = json.encode({"goal": state.goal, "wave": state.wave, "since": since}).decode() if state.wave else None
+        await self._patch(POOLS, object_name(pool).name, {"metadata": {"annotations": {WAVES: told}}}, _AS)
+
+    async def _mark(self, book: PoolBook, goal: Goal) -> None:
+        """Ask the scheduler to avoid nodes that will be disturbed soon."""
+        for name in book.mismarked():
+            node = self._ledger.node(name)
+            taints = taint_change(node, goal) if node is not None else None
+            if node is not None and taints is not None:
+                version = node["metadata"]["resourceVersion"]
+                patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
+                await self._patch(NODES, name, patch, _AS)
+
+    async def _target(self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal) -> None:
+        written = await self._patch(NODES, node.name, rollout.target_patch(goal), _AS)
+        if written is None:
+            return
+        book.put(replace(node, desired=goal.config, desired_image=goal.image or None))
+        about = {"apiVersion": "v1", "kind": "Node", **written}
+        await self._recorder.normal(about, names.Event.SET_DESIRED_CONFIG, f"Set {node.name} to use {goal.config}")
+
+    async def _report(self, pool: JsonObject, book: PoolBook, goal: Goal, waiting: str) -> None:
+        observed = Observed(book.counts, book.degraded(), goal, waiting=waiting)
+        status = pool_status(pool, observed, self._clock.now())
+        known = pool.get("status") or {}
+        if status == known:
+            return
+        changed = {name: value for name, value in status.items() if known.get(name) != value}
+        await self._patch(POOLS, object_name(pool).name, {"status": changed}, _STATUS)
+        if all_updated(observed) and (known.get("configuration") or {}).get("name") != goal.config and goal.config:
+            await self._recorder.normal(
+                pool, names.Event.COMPLETED, f"pool {object_name(pool).name} has completed update to {goal.config}"
+            )
+
+    async def _patch(
+        self, resource: Resource, name: str, patch: JsonObject, options: WriteOptions
+    ) -> JsonObject | None:
+        """Patch an object; None when it is gone."""
+        try:
+            return await self._cluster.patch(resource, name, patch, PatchType.MERGE, "", options)
+        except NotFound:
+            return None
+
+
+def _state_of(pool: JsonObject) -> waves.WaveState:
+    """Where the waves of a pool are; the beginning when the annotation is missing or nonsense."""
+    text = annotations_of(pool).get(WAVES, "")
+    if not text:
+        return waves.WaveState()
+    try:
+        told = json.decode(text.encode())
+        since = datetime.fromisoformat(told["since"]) if told.get("since") else None
+        return waves.WaveState(str(told["goal"]), int(told["wave"]), since)
+    except (FormatError, ValueError, KeyError, TypeError):
+        return waves.WaveState()
