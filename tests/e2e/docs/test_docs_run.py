@@ -1,0 +1,90 @@
+"""Every transcript in the documentation works, word for word, against a live control plane."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.docs.transcript import FOREGROUND, Shell, Step, blocks, matches, steps
+from tests.e2e.live import Live, environment
+from tools.docs import REFERENCE
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted(
+    path.relative_to(ROOT)
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if not path.is_relative_to(ROOT / REFERENCE)
+)
+TRANSCRIPTS = [page for page in PAGES if steps((ROOT / page).read_text())]
+ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
+NOT_RUN: dict[str, str] = {}
+"""Pages with `console-norun` blocks, each with the reason."""
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
+    """A session as the page begins it: in an empty directory, beside a real Kubernetes, or beside a running control plane."""
+    text = (ROOT / request.param).read_text()
+    if ON_KUBERNETES in text:
+        kubeconfig = str(request.getfixturevalue("real_kube").kubeconfig)
+        running = None
+    elif steps(text)[0].command.startswith(FOREGROUND):
+        kubeconfig, running = "", None
+    else:
+        running = Live.start(tmp_path)
+        kubeconfig = "state/kubeconfig"
+    session = Shell(tmp_path, environment(tmp_path, **({"KUBECONFIG": kubeconfig} if kubeconfig else {})))
+    try:
+        yield session
+    finally:
+        session.close()
+        if running is not None:
+            running.stop()
+
+
+@pytest.mark.parametrize(("shell", "page"), [(page, page) for page in TRANSCRIPTS], indirect=["shell"], ids=str)
+def test_transcripts_print_what_the_page_shows(shell: Shell, page: Path) -> None:
+    for step in steps((ROOT / page).read_text()):
+        said = shell.run(step)
+        assert matches(step.expected, said), told(page, step, said)
+
+
+def told(page: Path, step: Step, said: list[str]) -> str:
+    shown, printed = "\n".join(step.expected), "\n".join(said)
+    return f"{page}\n$ {step.command}\n--- shown\n{shown}\n--- printed\n{printed}"
+
+
+def test_the_readme_has_a_transcript() -> None:
+    assert Path("README.md") in TRANSCRIPTS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_stand_in_transcripts_that_run(page: Path) -> None:
+    for tag, content in blocks((ROOT / page).read_text()):
+        if tag == "console-norun":
+            assert NOT_RUN.get(str(page)), f"{page} has a transcript that is not run, and no reason"
+        elif tag != "console":
+            assert not re.search(r"^\$ ", content, re.MULTILINE), f"{page}: tag this block `console`:\n{content}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(path.relative_to(ROOT) for path in (ROOT / REFERENCE).rglob("*.md"))], ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    for found in LINK.finditer((ROOT / page).read_text()):
+        target = found[1]
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (ROOT / page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_every_page_is_reachable_from_the_index() -> None:
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        waiting += [(page.parent / found[1]).resolve() for found in LINK.finditer(page.read_text()) if "://" not in found[1]]
+    assert {ROOT / page for page in PAGES} <= seen

@@ -1,0 +1,166 @@
+"""Transcripts in the documentation: how they are written, run and compared.
+
+A fenced block tagged `console` is a session of a shell:
+
+    $ command            is run; lines that begin with "> " belong to it
+    output               is what it must print; "…" in a line stands for anything, a line "…" for any lines
+    ^C                   ends the program that stays in the foreground (`make up`, `fastness up`, `fastness serve`)
+
+Blocks of one page are one session: directory and exported variables stay. What differs from run to run is compared by shape:
+ages (`5s`), times, ports of 127.0.0.1, and the width of blanks. A program that stays in the foreground listens on a free port
+instead of the one that people get. The exit code is not shown on a page and not compared; a command that fails says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FENCE = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+FOREGROUND = ("make up", "fastness up", "fastness serve")
+INTERRUPT = "^C"
+PATIENCE = 60.0
+_SHAPES = (
+    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
+    (re.compile(r"(?<![\w.:-])(\d+[smhd])+(?![\w.])"), "AGE"),
+    (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
+    (re.compile(r"[ \t]+"), " "),
+)
+
+
+@dataclass
+class Step:
+    """A command and what it must print."""
+
+    command: str
+    expected: list[str] = field(default_factory=list)
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The fenced blocks of a page: tag and content."""
+    for found in FENCE.finditer(text):
+        yield found[1], found[2]
+
+
+def steps(text: str) -> list[Step]:
+    """The steps of all transcripts of a page."""
+    found: list[Step] = []
+    for tag, content in blocks(text):
+        if tag == "console":
+            found += _session(content)
+    return found
+
+
+def _session(content: str) -> Iterator[Step]:
+    step: Step | None = None
+    for line in content.rstrip("\n").split("\n"):
+        if line.startswith("$ "):
+            if step:
+                yield step
+            step = Step(line[2:])
+        elif line == INTERRUPT:
+            if step:
+                yield step
+            step = Step(INTERRUPT)
+        elif step is None:
+            raise ValueError(f"a transcript begins with a command, not with {line!r}")
+        elif line.startswith("> ") and not step.expected:
+            step.command += f"\n{line[2:]}"
+        else:
+            step.expected.append(line)
+    if step:
+        yield step
+
+
+def shape(line: str) -> str:
+    """A line without what differs from run to run."""
+    for pattern, stand_in in _SHAPES:
+        line = pattern.sub(stand_in, line)
+    return line.strip()
+
+
+def matches(expected: list[str], actual: list[str]) -> bool:
+    """Whether the output is what the page shows."""
+    if not expected:
+        return not actual
+    first, rest = expected[0], expected[1:]
+    if first.strip() == "…":
+        return any(matches(rest, actual[count:]) for count in range(len(actual) + 1))
+    return bool(actual) and _same(first, actual[0]) and matches(rest, actual[1:])
+
+
+def _same(expected: str, actual: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in shape(expected).split("…"))
+    return re.fullmatch(pattern, shape(actual)) is not None
+
+
+def lines(output: str) -> list[str]:
+    """Output by lines, without blank ones at the end."""
+    return output.rstrip().split("\n") if output.strip() else []
+
+
+class Shell:
+    """The session of one page: a directory, variables, and the program in the foreground of another terminal."""
+
+    def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
+        self.directory = directory
+        self._env = dict(env)
+        self._kept = directory / ".session"
+        self._running: subprocess.Popen[str] | None = None
+
+    def run(self, step: Step) -> list[str]:
+        """Run one step; returns what it printed."""
+        if step.command == INTERRUPT:
+            return self._interrupt()
+        if step.command.startswith(FOREGROUND):
+            return self._start(step)
+        return self._command(step.command)
+
+    def _command(self, command: str) -> list[str]:
+        restore = f"[ -e {self._kept} ] && . {self._kept}"
+        script = f"{restore}\n{command}\n{{ export -p; echo cd $(printf %q \"$PWD\"); }} > {self._kept}\n"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=self.directory, env=self._env, text=True, timeout=PATIENCE, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return lines(done.stdout)
+
+    def _start(self, step: Step) -> list[str]:
+        """Start a program that stays, and return as many lines as the page shows of it."""
+        words = shlex.split(step.command.replace("make up", "fastness up", 1))
+        option = "--metrics-port" if words[1] == "serve" else "--port"
+        self._running = subprocess.Popen(
+            [*words, option, "0"], cwd=self.directory, env=self._env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert self._running.stdout is not None
+        alarm = threading.Timer(PATIENCE, self._running.kill)
+        alarm.start()
+        try:
+            said: list[str] = []
+            while len(said) < len(step.expected) and (line := self._running.stdout.readline()):
+                said.append(line.rstrip("\n"))
+            return said
+        finally:
+            alarm.cancel()
+
+    def _interrupt(self) -> list[str]:
+        assert self._running is not None, "^C without a program in the foreground"
+        self._running.send_signal(signal.SIGINT)
+        output, _ = self._running.communicate(timeout=PATIENCE)
+        self._running = None
+        return lines(output)
+
+    def close(self) -> None:
+        """End what the page left running."""
+        if self._running is not None:
+            if self._running.poll() is None:
+                os.kill(self._running.pid, signal.SIGINT)
+            self._running.communicate(timeout=PATIENCE)
