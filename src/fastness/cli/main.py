@@ -30,6 +30,16 @@ VERBS: Mapping[str, Verb] = {
     "crds": Verb("fastness.cli.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
     "backup": Verb("fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use."),
     "restore": Verb("fastness.cli.state:restore", "Make a state directory from a backup."),
+    "validate": Verb(
+        "fastness.cli.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
+    ),
+    "render": Verb(
+        "fastness.cli.machineconfig:render", "Print the config that a pool gets from MachineConfigs in files."
+    ),
+    "blame": Verb("fastness.cli.machineconfig:blame", "Say which MachineConfig a file, unit or setting came from."),
+    "plan": Verb(
+        "fastness.cli.machineconfig:plan", "Say what a change would do to pools and nodes, before it happens."
+    ),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

@@ -11,15 +11,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from fastness.domain.machineconfig.problem import Problem, Severity
-from fastness.formats.ignition.config import Config, inspect
-from fastness.formats.ignition.merge import merge_all
-from fastness.formats.ignition.problems import Problem as Finding
-from fastness.formats.ignition.problems import Severity as Gravity
-from fastness.formats.ignition.versions import CURRENT, LEGACY, SUPPORTED
+from fastness.formats import ignition
 from fastness.model.kind import JsonObject
 
-EMPTY: Final[JsonObject] = {"ignition": {"version": CURRENT}}
-_VERSIONS: Final = ", ".join(version.removesuffix(".0") for version in SUPPORTED)
+EMPTY: Final[JsonObject] = {"ignition": {"version": ignition.CURRENT}}
+_VERSIONS: Final = ", ".join(version.removesuffix(".0") for version in ignition.SUPPORTED)
 _WAYS_OUT: Final = {
     "invalid-version": f"set ignition.version to one of {_VERSIONS}",
     "unknown-version": f"supported are {_VERSIONS}",
@@ -30,28 +26,35 @@ def current_document(name: str, raw: Any) -> tuple[JsonObject | None, list[Probl
     """The document of the config `name` in the current version, if it is good, and everything found about it."""
     if raw == {}:
         return EMPTY, []
-    found = inspect(raw)
+    found = ignition.inspect(raw)
     problems = [_problem(name, finding) for finding in found.problems]
     if found.config is None:
         return None, problems
-    return _current(found.config), problems
+    try:
+        current, _ = ignition.translate(found.config, ignition.CURRENT)
+    except ignition.InvalidConfig as error:  # a spec 2 config may be good and yet have no meaning in spec 3
+        return None, [*problems, *(_problem(name, finding) for finding in error.problems)]
+    if _packed(current.body):
+        problems += [_problem(name, finding) for finding in ignition.check_contents(current.body)]
+    return (None if any(problem.fatal for problem in problems) else current.body), problems
+
+
+def _packed(document: JsonObject) -> bool:
+    """Whether any file is compressed or has a hash: only then does decoding find more than the check of its URL did."""
+    for entry in document.get("storage", {}).get("files", ()):
+        for resource in (entry.get("contents", {}), *entry.get("append", ())):
+            if "compression" in resource or "verification" in resource:
+                return True
+    return False
 
 
 def merge_documents(documents: Iterable[tuple[str, JsonObject]]) -> JsonObject:
     """Named documents of the current version merged in order, with the corrections for machine configs."""
-    merged = merge_all(documents, corrections=True)
+    merged = ignition.merge_all(documents, corrections=True)
     return merged if "ignition" in merged else {**EMPTY, **merged}
 
 
-def _current(config: Config) -> JsonObject:
-    if config.version == CURRENT:
-        return config.body
-    if config.version == LEGACY:
-        raise NotImplementedError
-    return {**config.body, "ignition": {**config.body["ignition"], "version": CURRENT}}
-
-
-def _problem(name: str, finding: Finding) -> Problem:
-    severity = Severity.ERROR if finding.severity is Gravity.ERROR else Severity.WARNING
+def _problem(name: str, finding: ignition.Problem) -> Problem:
+    severity = Severity.ERROR if finding.severity is ignition.Severity.ERROR else Severity.WARNING
     place = f"spec.config.{finding.path}" if finding.path else "spec.config"
     return Problem(name, place, f"ignition-{finding.code}", finding.message, _WAYS_OUT.get(finding.code, ""), severity)

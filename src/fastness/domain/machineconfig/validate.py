@@ -203,7 +203,8 @@ def side_doors(document: Object) -> Iterator[tuple[str, str]]:
 
 def _clean(path: str) -> str:
     """Without detours; /lib is a link to /usr/lib on every system that we know."""
-    clean = posixpath.normpath("/" + path.lstrip("/"))
+    plain = path.startswith("/") and "//" not in path and "/." not in path
+    clean = path if plain else posixpath.normpath("/" + path.lstrip("/"))
     return f"/usr{clean}" if clean == "/lib" or clean.startswith("/lib/") else clean
 
 

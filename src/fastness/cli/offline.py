@@ -1,0 +1,139 @@
+"""The objects that a plan is made from: out of manifests, or asked of a cluster.
+
+Files need not hold everything: pools that are missing are assumed as the product makes them, and where there is no Node in the
+files nothing is said about nodes. A kind that the cluster does not have counts as empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fastness import __version__
+from fastness.cli.errors import CliError
+from fastness.domain.machineconfig.errors import MachineConfigError
+from fastness.domain.machineconfig.generated import KUBELET, RUNTIME, Owners, generate, selects_pool
+from fastness.domain.machineconfig.plan import State
+from fastness.domain.machineconfig.render import Defaults
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.registry import find as find_kind
+
+if TYPE_CHECKING:
+    from fastness.cli.manifests import Manifests
+    from fastness.cluster.port import Cluster
+
+_MACHINE: Final = "machineconfiguration.openshift.io"
+_ASKED: Final = {
+    "pools": (_MACHINE, "v1", "machineconfigpools"),
+    "configs": (_MACHINE, "v1", "machineconfigs"),
+    "kubelets": (_MACHINE, "v1", "kubeletconfigs"),
+    "runtimes": (_MACHINE, "v1", "containerruntimeconfigs"),
+    "controllers": (_MACHINE, "v1", "controllerconfigs"),
+    "configurations": ("operator.openshift.io", "v1", "machineconfigurations"),
+    "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
+    "nodes": ("", "v1", "nodes"),
+    "pods": ("", "v1", "pods"),
+    "budgets": ("policy", "v1", "poddisruptionbudgets"),
+}
+
+
+def assumed_pool(name: str) -> JsonObject:
+    """A pool as the product makes it: a custom one also takes the configs for workers."""
+    role = {"matchLabels": {names.ROLE_LABEL: name}}
+    both = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": [names.WORKER, name]}]}
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name, "labels": {f"{names.POOL_LABEL_PREFIX}{name}": ""}},
+        "spec": {
+            "machineConfigSelector": role if name in names.BUILT_IN_POOLS else both,
+            "nodeSelector": {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}},
+        },
+    }
+
+
+def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
+    """The state that manifests describe, with the named pools assumed where they are missing."""
+    given = read.of("MachineConfigPool")
+    known = {str(pool["metadata"]["name"]) for pool in given}
+    wanted = pools or (() if given else (names.MASTER, names.WORKER))
+    all_pools = [*given, *(assumed_pool(name) for name in wanted if name not in known)]
+    controller = _first(read.of("ControllerConfig"))
+    owners = Owners.of(read.of(KUBELET), read.of(RUNTIME), controller)
+    configs = read.of("MachineConfig")
+    present = {str(config.get("metadata", {}).get("name")) for config in configs}
+    made = [config for config in _generated(owners, all_pools) if config["metadata"]["name"] not in present]
+    return State(
+        pools=all_pools,
+        configs=[*configs, *made],
+        nodes=read.of("Node") or None,
+        pods=read.of("Pod"),
+        budgets=read.of("PodDisruptionBudget"),
+        cluster=_first(read.of("ConfidentialCluster")),
+        configuration=_first(read.of("MachineConfiguration")),
+        owners=owners,
+        defaults=_defaults(controller),
+    )
+
+
+async def ask(kubeconfig: Path | None, context: str) -> State:
+    """The state of the cluster that a kubeconfig names."""
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        return await state_of(cluster)
+
+
+async def state_of(cluster: Cluster) -> State:
+    """The state of a cluster."""
+    from fastness.cluster.errors import NotFound
+
+    found: dict[str, list[JsonObject]] = {}
+    for name, coordinates in _ASKED.items():
+        try:
+            found[name] = (await cluster.list(find_kind(*coordinates).resource)).items
+        except NotFound:
+            found[name] = []
+    controller = _first(found["controllers"])
+    return State(
+        pools=found["pools"],
+        configs=found["configs"],
+        nodes=found["nodes"],
+        pods=found["pods"],
+        budgets=found["budgets"],
+        cluster=_first(found["clusters"]),
+        configuration=_first(found["configurations"]),
+        owners=Owners.of(found["kubelets"], found["runtimes"], controller),
+        defaults=_defaults(controller),
+    )
+
+
+def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:
+    """The configs that the settings in the files would generate."""
+    made: list[JsonObject] = []
+    for kind, objects in ((KUBELET, owners.kubelets), (RUNTIME, owners.runtimes)):
+        for owner in objects.values():
+            for pool in pools:
+                if not selects_pool(owner, pool):
+                    continue
+                try:
+                    made.append(generate(kind, owner, pool["metadata"]["name"], __version__, owners.controller))
+                except MachineConfigError as error:
+                    raise CliError(f"{kind} {owner['metadata']['name']}: {error.message}", error.hint) from error
+    return made
+
+
+def _defaults(controller: JsonObject | None) -> Defaults:
+    spec = (controller or {}).get("spec") or {}
+    return Defaults(
+        os_image=spec.get("baseOSContainerImage") or spec.get("osImageURL") or "",
+        extensions_image=spec.get("baseOSExtensionsContainerImage") or "",
+        controller_version=__version__,
+    )
+
+
+def _first(objects: Sequence[JsonObject]) -> JsonObject | None:
+    return objects[0] if objects else None

@@ -1,0 +1,154 @@
+"""MachineConfigs that the control plane makes: from KubeletConfigs, ContainerRuntimeConfigs and the cluster's own settings.
+
+Names are `99-<pool>-generated-kubelet` and `99-<pool>-generated-containerruntime`, with a number from the second object on; the
+object remembers its number in an annotation. A pool takes ten of each kind. Every pool of a built-in role also has its base
+configs (`00-<role>`, `01-<role>-container-runtime`, `01-<role>-kubelet`), owned by the ControllerConfig.
+
+A generated config is trusted for what it is, not for what it claims: `exempt` regenerates the spec from the owner that the config
+names and compares. Whoever edits one, or writes one with copied annotations, gets no exemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastness.domain.machineconfig.containerruntime import DIRECTORY, containerruntime_spec
+from fastness.domain.machineconfig.errors import BadSettings
+from fastness.domain.machineconfig.kubelet import CONFIG_FILE, base_settings, config_file, kubelet_spec
+from fastness.domain.machineconfig.validate import Exempt
+from fastness.formats import json
+from fastness.formats.errors import SelectorError
+from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.selectors import label_selector_from_object
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of, labels_of, metadata, object_name
+
+Object = Mapping[str, Any]
+KUBELET: Final = "KubeletConfig"
+RUNTIME: Final = "ContainerRuntimeConfig"
+CONTROLLER: Final = "ControllerConfig"
+MAX_PER_POOL: Final = 10
+_WORDS: Final = {KUBELET: "kubelet", RUNTIME: "containerruntime"}
+_SYSCTL: Final = "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n"
+_CRIO: Final = '[crio.runtime]\ncgroup_manager = "systemd"\nconmon_cgroup = "pod"\ndefault_runtime = "crun"\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The objects that configs are generated from, by kind and name."""
+
+    kubelets: Mapping[str, Object] = field(default_factory=dict)
+    runtimes: Mapping[str, Object] = field(default_factory=dict)
+    controller: Object | None = None
+
+    @classmethod
+    def of(cls, kubelets: Iterable[Object], runtimes: Iterable[Object], controller: Object | None) -> Owners:
+        """From lists of objects."""
+        return cls(
+            {object_name(one).name: one for one in kubelets},
+            {object_name(one).name: one for one in runtimes},
+            controller,
+        )
+
+
+def selects_pool(owner: Object, pool: Object) -> bool:
+    """Whether a KubeletConfig or ContainerRuntimeConfig is meant for a pool; raises nothing, a bad selector selects none."""
+    selector = (owner.get("spec") or {}).get("machineConfigPoolSelector")
+    if not selector:
+        return False
+    try:
+        return label_selector_from_object(selector).matches(labels_of(pool))
+    except SelectorError:
+        return False
+
+
+def generated_name(kind: str, pool: str, suffix: str = "") -> str:
+    """The name of a generated config."""
+    return f"99-{pool}-generated-{_WORDS[kind]}" + (f"-{suffix}" if suffix else "")
+
+
+def suffix_of(owner: Object) -> str | None:
+    """The number that an owner remembers; empty for the first, None when it has none yet."""
+    return annotations_of(owner).get(names.NAME_SUFFIX)
+
+
+def next_suffix(owners: Iterable[Object]) -> str:
+    """A number that none of the owners of one kind has; raises BadSettings when a pool would have too many."""
+    taken = {suffix for owner in owners if (suffix := suffix_of(owner)) is not None}
+    for number in range(MAX_PER_POOL):
+        suffix = str(number) if number else ""
+        if suffix not in taken:
+            return suffix
+    raise BadSettings(f"there are {MAX_PER_POOL} objects of this kind already", "merge some of them")
+
+
+def generate(kind: str, owner: Object, pool: str, version: str, controller: Object | None = None) -> JsonObject:
+    """The MachineConfig of an owner for one pool; raises BadSettings."""
+    spec = kubelet_spec(owner, pool, controller) if kind == KUBELET else containerruntime_spec(owner)
+    name = generated_name(kind, pool, suffix_of(owner) or "")
+    return _manifest(name, pool, spec, version, _reference(kind, owner))
+
+
+def base_configs(role: str, controller: Object, version: str) -> list[JsonObject]:
+    """The configs that every pool of a built-in role starts from."""
+    reference = _reference(CONTROLLER, controller)
+    return [_manifest(name, role, spec, version, reference) for name, spec in _base_specs(role, controller).items()]
+
+
+def regenerate(config: Object, owners: Owners) -> JsonObject | None:
+    """The spec that the owner which a config names would give it; None when there is no such owner or name."""
+    name = object_name(config).name
+    pool = labels_of(config).get(names.ROLE_LABEL, "")
+    for reference in metadata(config).get("ownerReferences") or ():
+        kind, owner_name = reference.get("kind"), str(reference.get("name"))
+        if kind == CONTROLLER and owners.controller is not None:
+            return _base_specs(pool, owners.controller).get(name)
+        owner = {KUBELET: owners.kubelets, RUNTIME: owners.runtimes}.get(str(kind), {}).get(owner_name)
+        if owner is None or name != generated_name(str(kind), pool, suffix_of(owner) or ""):
+            continue
+        try:
+            return kubelet_spec(owner, pool, owners.controller) if kind == KUBELET else containerruntime_spec(owner)
+        except BadSettings:
+            return None
+    return None
+
+
+def exempt(owners: Owners) -> Exempt:
+    """Whether a config is what its owner generates, to the byte."""
+
+    def is_exempt(config: Object) -> bool:
+        wanted = regenerate(config, owners)
+        return wanted is not None and json.canonical(wanted) == json.canonical(config.get("spec"))
+
+    return is_exempt
+
+
+def _base_specs(role: str, controller: Object) -> dict[str, JsonObject]:
+    kubelet = json.canonical(base_settings(controller)).decode() + "\n"
+    return {
+        f"00-{role}": _files(config_file("/etc/sysctl.d/50-inotify.conf", _SYSCTL)),
+        f"01-{role}-container-runtime": _files(config_file(f"{DIRECTORY}/00-default", _CRIO)),
+        f"01-{role}-kubelet": _files(config_file(CONFIG_FILE, kubelet)),
+    }
+
+
+def _files(*files: JsonObject) -> JsonObject:
+    return {"config": {"ignition": {"version": CURRENT}, "storage": {"files": list(files)}}}
+
+
+def _reference(kind: str, owner: Object) -> JsonObject:
+    place = {"apiVersion": names.API_VERSION, "kind": kind, "name": object_name(owner).name}
+    return {**place, "uid": metadata(owner).get("uid") or "", "controller": True, "blockOwnerDeletion": True}
+
+
+def _manifest(name: str, role: str, spec: JsonObject, version: str, owner: JsonObject) -> JsonObject:
+    meta = {
+        "name": name,
+        "labels": {names.ROLE_LABEL: role},
+        "annotations": {names.GENERATED_BY: version},
+        "ownerReferences": [owner],
+    }
+    return {"apiVersion": names.API_VERSION, "kind": "MachineConfig", "metadata": meta, "spec": spec}
