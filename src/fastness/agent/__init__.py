@@ -1,0 +1,22 @@
+"""The far side: what runs on a machine and makes it what its rendered config says.
+
+    agent.py     the loop: recover, start, follow the desired config
+    update.py    one update from config to config: check, drain, apply, act, reboot
+    desired.py   a rendered config as states of paths and units               (pure)
+    steps.py     the steps from one to the other, originals kept              (pure)
+    journal.py   what was begun, done, undone: never half applied             (pure)
+    apply.py     carries out the steps of a journal on a host
+    validate.py  does the disk say what the config says; the differences      (pure)
+    drift.py     notices changes at once
+    progress.py  the conditions of a MachineConfigNode                        (pure)
+    report.py    tells the cluster: annotations, conditions, events
+
+An agent has no global state: a process may run thousands. It talks to the cluster with the credential of its node and to its
+host through `ports.py`.
+"""
+
+from fastness.agent.agent import Agent
+from fastness.agent.ports import Host
+from fastness.agent.settings import Settings
+
+__all__ = ["Agent", "Host", "Settings"]

@@ -1,0 +1,69 @@
+"""Why an agent could not bring its machine where it should be.
+
+    AgentError              code, hint
+    ├── BadConfig           the config cannot be carried out on this machine
+    ├── Irreconcilable      only a new installation can get there from here
+    ├── DriftFound          the disk is not what the current config says
+    ├── DrainTimeout        the pods did not leave in time
+    ├── Superseded          another config is desired now: not a failure, the sync begins again
+    └── DamagedJournal      the journal cannot be read: nothing is touched until somebody looked
+
+The message ends up in the node's `reason` annotation, so it names the config and the path.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentError(Exception):
+    """The machine is not where it should be."""
+
+    code: ClassVar[str] = "agent"
+    hint: ClassVar[str] = "Correct or delete the MachineConfig that the message names; the agent tries again by itself."
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint  # type: ignore[misc]  # an error may know better than its class
+
+
+class BadConfig(AgentError):
+    """The config cannot be carried out on this machine."""
+
+    code = "bad-config"
+
+
+class Irreconcilable(AgentError):
+    """Only a new installation can get there from here."""
+
+    code = "irreconcilable"
+    hint = "Take the change back, or install new machines with it."
+
+
+class DriftFound(AgentError):
+    """The disk is not what the current config says."""
+
+    code = "drift"
+    hint = "Restore the files, or set the annotation fastness.dev/drift-policy=repair on the node."
+
+
+class DrainTimeout(AgentError):
+    """The pods did not leave, or the node was not put back, in time."""
+
+    code = "drain-timeout"
+    hint = "See which PodDisruptionBudget blocks: kubectl get pdb -A."
+
+
+class Superseded(AgentError):
+    """Another config is desired now."""
+
+    code = "superseded"
+
+
+class DamagedJournal(AgentError):
+    """The journal cannot be read."""
+
+    code = "damaged-journal"
+    hint = "Look at the journal in the agent's state directory; move it away to let the agent start from the disk as it is."

@@ -1,0 +1,255 @@
+"""The steps from one config to another, so that each can be undone.
+
+Everything that an update changes is one of three kinds of steps: a path gets a state, a unit is enabled or not, a deployment is
+staged. Rules:
+
+- A path that already has its state needs no step.
+- Before a path of ours first replaces something, that something is kept: a copy below `/orig`, or a stamp below `/noorig` that
+  says "there was nothing" and which directories were made. Whatever stood there is kept, also if no package owns it.
+- A path that the new config no longer has goes back to what was kept; without a record (first boot wrote it) to the copy in
+  `/usr/etc`, or away. Certificates that others renew stay.
+- A unit whose file changes is disabled before and enabled after, so that its links follow its `[Install]` section. A unit that
+  goes away is disabled; one that falls back to the distribution's own gets its preset.
+- The record of the current config comes last: whoever finds it finds everything else done.
+
+`apply` carries steps out, `journal` remembers how to undo them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from fastness.agent import accounts
+from fastness.agent.desired import UNITS, Desired, Target, Unit
+from fastness.agent.errors import BadConfig
+from fastness.drivers.deployments import Deployment
+from fastness.drivers.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Link, Other, State
+from fastness.formats import json
+from fastness.model.machineconfiguration import names
+
+
+class Tree(StrEnum):
+    """Which tree of the host a path is in."""
+
+    ROOT = "root"
+    ORIGINALS = "originals"
+
+
+class Word(StrEnum):
+    """What becomes of a unit at boot."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    PRESET = "preset"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A path gets a state; directories in `prune` go if they are empty then, innermost last."""
+
+    path: str
+    state: State
+    tree: Tree = Tree.ROOT
+    directory_mode: int = DEFAULT_DIRECTORY_MODE
+    own_directories: bool = False
+    prune: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Enable:
+    """A unit is enabled, disabled, or as its preset says."""
+
+    unit: str
+    word: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The next boot runs a deployment; None: what runs now."""
+
+    deployment: Deployment | None
+
+
+Step = Put | Enable | Stage
+
+_BUNDLES: Final = frozenset({
+    names.KUBELET_CA,
+    "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
+    "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
+})  # fmt: skip
+_REGISTRY_CERTIFICATES: Final = "/etc/docker/certs.d/"
+
+
+class Looks(Protocol):
+    """The part of `Files` that planning needs."""
+
+    def look(self, path: str) -> State:
+        """What is at a path."""
+
+    def missing_directories(self, path: str) -> list[str]:
+        """The directories above a path that do not exist."""
+
+
+class Asks(Protocol):
+    """The part of `Units` that planning needs."""
+
+    def is_enabled(self, unit: str) -> str:
+        """The word of `systemctl is-enabled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What planning looks at."""
+
+    root: Looks
+    originals: Looks
+    units: Asks
+
+
+def kept_path(path: str) -> str:
+    """Where the original of a path is kept."""
+    return f"/orig{path}.mcdorig"
+
+
+def stamp_path(path: str) -> str:
+    """Where it is noted that there was no original."""
+    return f"/noorig{path}.mcdnoorig"
+
+
+def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step]:
+    """The steps from the old config to the new one, `config` being the object to remember; raises BadConfig."""
+    written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
+    stale = [path for path in reversed(list(old.paths)) if path not in new.paths]
+    removed = [step for path in stale for step in _remove(path, old.paths[path], disk)]
+    return [
+        *_units_before(old, new, disk, written),
+        *written,
+        *removed,
+        *_units_after(old, new, disk, written),
+        *_password(old, new, disk),
+        *([Stage(new.deployment)] if new.deployment != old.deployment else []),
+        Put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0)),
+    ]
+
+
+def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put]:
+    present = disk.root.look(path)
+    if matches(present, target.state):
+        return
+    if isinstance(present, Other):
+        raise BadConfig(f"{path} is {present.what}, and the config wants a file there")
+    if path not in old.paths or isinstance(old.paths[path].state, Absent):
+        yield from _keep(path, present, disk)
+    yield Put(path, target.state, directory_mode=target.directory_mode, own_directories=target.own_directories)
+
+
+def _keep(path: str, present: State, disk: Disk) -> Iterator[Put]:
+    """Remember what stands at a path, once."""
+    if not isinstance(disk.originals.look(kept_path(path)), Absent):
+        return
+    if isinstance(present, Absent):
+        made = "".join(f"{directory}\n" for directory in disk.root.missing_directories(path))
+        yield Put(stamp_path(path), File(made.encode(), 0o600), Tree.ORIGINALS, 0o700)
+    else:
+        yield Put(kept_path(path), present, Tree.ORIGINALS, 0o700)
+
+
+def _remove(path: str, target: Target, disk: Disk) -> Iterator[Put]:
+    """Bring back what was there before us."""
+    if isinstance(target.state, Absent) or path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
+        return
+    stamp = disk.originals.look(stamp_path(path))
+    kept = disk.originals.look(kept_path(path))
+    if isinstance(stamp, File):
+        made = tuple(stamp.content.decode(errors="surrogateescape").split())
+        yield Put(path, ABSENT, prune=made)
+        yield _forget(stamp_path(path))
+    elif isinstance(kept, File | Link):
+        yield Put(path, kept)
+        yield _forget(kept_path(path))
+    else:
+        yield Put(path, _shipped(path, disk))
+
+
+def _forget(path: str) -> Put:
+    parts = path.split("/")
+    return Put(path, ABSENT, Tree.ORIGINALS, prune=tuple("/".join(parts[:n]) for n in range(3, len(parts))))
+
+
+def _shipped(path: str, disk: Disk) -> State:
+    """What the image has for a path of /etc."""
+    found = disk.root.look(f"/usr{path}") if path.startswith("/etc/") else ABSENT
+    return found if isinstance(found, File | Link) else ABSENT
+
+
+def matches(present: State, wanted: State) -> bool:
+    """Whether a path is as it should be; owners are not compared, as the machine may not let us set them."""
+    if isinstance(present, File) and isinstance(wanted, File):
+        return present.content == wanted.content and present.mode == wanted.mode
+    return present == wanted
+
+
+def _changed_units(old: Desired, new: Desired, written: list[Put]) -> list[str]:
+    """The units of the new config that differ from the old one, or whose files will be written."""
+    paths = {step.path for step in written if step.tree is Tree.ROOT}
+    return [
+        name for name, unit in new.units.items()
+        if old.units.get(name) != unit or old.unit_paths(name) != new.unit_paths(name)
+        or not paths.isdisjoint(new.unit_paths(name))
+    ]  # fmt: skip
+
+
+def _units_before(old: Desired, new: Desired, disk: Disk, written: list[Put]) -> Iterator[Enable]:
+    rewritten = {step.path for step in written}
+    for name in _changed_units(old, new, written):
+        if f"{UNITS}/{name}" in rewritten and disk.units.is_enabled(name) == Word.ENABLED:
+            yield Enable(name, Word.DISABLED)
+    for name in old.units:
+        if name not in new.units and disk.units.is_enabled(name) == Word.ENABLED:
+            yield Enable(name, Word.DISABLED)
+
+
+def _units_after(old: Desired, new: Desired, disk: Disk, written: list[Put]) -> Iterator[Enable]:
+    for name in _changed_units(old, new, written):
+        unit = new.units[name]
+        if not unit.masked and _exists(name, unit, old, disk):
+            yield Enable(name, {True: Word.ENABLED, False: Word.DISABLED, None: Word.PRESET}[unit.enabled])
+    for name, unit in old.units.items():
+        if name not in new.units and _outlives(name, unit, disk):
+            yield Enable(name, Word.PRESET)
+
+
+def _exists(name: str, unit: Unit, old: Desired, disk: Disk) -> bool:
+    """Whether there will be a unit file when the steps are done."""
+    if unit.written:
+        return True
+    before = old.units.get(name)
+    if before is not None and (before.written or before.masked):
+        return _outlives(name, before, disk)
+    return disk.units.is_enabled(name) != "not-found"
+
+
+def _outlives(name: str, unit: Unit, disk: Disk) -> bool:
+    """Whether a unit of the distribution is there when ours is gone."""
+    path = f"{UNITS}/{name}"
+    if not unit.written and not unit.masked:
+        return disk.units.is_enabled(name) != "not-found"
+    if isinstance(disk.originals.look(kept_path(path)), File):
+        return True
+    places = (f"/usr{path}", f"/usr/lib/systemd/system/{name}", f"/usr/local/lib/systemd/system/{name}")
+    return any(isinstance(disk.root.look(place), File) for place in places)
+
+
+def _password(old: Desired, new: Desired, disk: Disk) -> Iterator[Put]:
+    """The hash of `core`; a user that lost its hash is locked."""
+    if new.password is None and old.password is None:
+        return
+    shadow = disk.root.look(accounts.SHADOW)
+    if not isinstance(shadow, File):
+        raise BadConfig(f"the config sets a password, and this machine has no {accounts.SHADOW}")
+    wanted = new.password if new.password is not None else accounts.LOCKED
+    if accounts.password_hash(shadow, names.CORE_USER) != wanted:
+        yield Put(accounts.SHADOW, accounts.with_password_hash(shadow, names.CORE_USER, wanted))

@@ -1,0 +1,63 @@
+"""What a host cannot or will not do.
+
+    DriverError            code, hint
+    ├── UnsafePath         a path that leaves the root, or is no path at all
+    ├── FileFailure        the system refused to read or write a file
+    ├── CommandFailed      a program of the host ended badly or not in time
+    ├── UnitFailure        a unit cannot be enabled, disabled or restarted
+    └── ImageFailure       an operating system cannot be deployed
+
+The message says what was tried and what the host answered; the hint says where to look.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DriverError(Exception):
+    """A host did not do what it was asked."""
+
+    code: ClassVar[str] = "driver"
+    hint: ClassVar[str] = "See the log of the agent on that machine."
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint  # type: ignore[misc]  # an error may know better than its class
+
+
+class UnsafePath(DriverError):
+    """A path that leaves the root."""
+
+    code = "unsafe-path"
+    hint = "Use an absolute path without dot segments, and remove the symbolic link that leads out of the root."
+
+
+class FileFailure(DriverError):
+    """The system refused to read or write a file."""
+
+    code = "file"
+    hint = "Check free space, permissions and the file system of that path."
+
+
+class CommandFailed(DriverError):
+    """A program of the host ended badly."""
+
+    code = "command"
+    hint = "Run the command by hand on that machine to see more."
+
+
+class UnitFailure(DriverError):
+    """A unit cannot be changed."""
+
+    code = "unit"
+    hint = "See `systemctl status` of that unit."
+
+
+class ImageFailure(DriverError):
+    """An operating system cannot be deployed."""
+
+    code = "image"
+    hint = "Check that the image exists and that the machine may read it."

@@ -1,0 +1,83 @@
+"""An operating system in memory: what is booted, what is staged, which arguments the kernel has.
+
+It behaves as an image-based host does: staging changes nothing until the next boot, discarding takes the staged one back, and a
+boot makes the staged one the booted one. `known` limits the images that can be deployed; without it every image can. A record
+below a directory lets a virtual machine outlive the process that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from fastness.drivers.deployments import Deployment
+from fastness.drivers.errors import ImageFailure
+from fastness.drivers.files import RootedFiles
+from fastness.drivers.states import File
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+
+RECORD: Final = "/system.json"
+_INSTALLED: Final = Deployment()
+
+
+class MemoryOs:
+    """The operating system of a virtual machine."""
+
+    def __init__(
+        self,
+        installed: Deployment = _INSTALLED,
+        known: Collection[str] | None = None,
+        record: RootedFiles | None = None,
+    ) -> None:
+        self._booted = installed
+        self._staged: Deployment | None = None
+        self._known = known
+        self._record = record
+        self._load()
+
+    def booted(self) -> Deployment:
+        """What runs now."""
+        return self._booted
+
+    def staged(self) -> Deployment | None:
+        """What the next boot will run, if it differs."""
+        return self._staged
+
+    def stage(self, deployment: Deployment) -> None:
+        """Make a deployment that the next boot will run; without an image, of the booted one; raises ImageFailure."""
+        if self._known is not None and deployment.image and deployment.image not in self._known:
+            raise ImageFailure(f"image {deployment.image} is not known")
+        full = deployment._replace(image=deployment.image or self._booted.image)
+        self._staged = full if full != self._booted else None
+        self._save()
+
+    def discard(self) -> None:
+        """Forget what was staged."""
+        self._staged = None
+        self._save()
+
+    def reboot(self) -> None:
+        """The machine boots."""
+        self._booted, self._staged = self._staged or self._booted, None
+        self._save()
+
+    def _save(self) -> None:
+        if self._record is not None:
+            value = {"booted": list(self._booted), "staged": list(self._staged) if self._staged else None}
+            self._record.put(RECORD, File(json.encode(value), 0o600))
+
+    def _load(self) -> None:
+        state = self._record.look(RECORD) if self._record is not None else None
+        if isinstance(state, File):
+            try:
+                value = json.decode(state.content)
+                booted, staged = _deployment(value["booted"]), value["staged"] and _deployment(value["staged"])
+            except (JsonError, KeyError, TypeError, ValueError) as error:
+                raise ImageFailure(f"{RECORD} of the virtual machine is damaged: {error}") from error
+            self._booted, self._staged = booted, staged
+
+
+def _deployment(value: Any) -> Deployment:
+    image, arguments, kernel, extensions = value
+    return Deployment(str(image), tuple(arguments), str(kernel), tuple(extensions))
