@@ -8,7 +8,8 @@ A request that was never sent, and one that the server refused before acting, ma
 | broken after sending | again | `Timeout`: read the object | `Timeout`: read the object |
 | 429 with Retry-After | again | again | again, except `connect`: a full disruption budget is an answer |
 | 503 with Retry-After | again | again | the answer |
-| 502, 503, 504 | again | the answer | the answer |
+| 502, 503 | again | the answer | the answer |
+| 504 | the answer: the server has waited already | the answer | the answer |
 
 Waiting is bounded: few attempts, and a server that asks for more patience than `LONGEST` gets its answer passed on.
 """
@@ -19,7 +20,7 @@ from enum import Enum
 
 ATTEMPTS = 4
 LONGEST = 10.0
-_PASSING = frozenset({502, 503, 504})
+_PASSING = frozenset({502, 503})
 
 
 class Safety(Enum):

@@ -48,7 +48,7 @@ def test_a_line_beyond_the_limit_is_refused_before_it_is_complete() -> None:
         (429, 1, Safety.READ, True), (429, 1, Safety.REPEATABLE, True), (429, 1, Safety.ONCE, True),
         (429, 1, Safety.ANSWER, False), (429, None, Safety.ONCE, False), (429, LONGEST + 1, Safety.READ, False),
         (503, None, Safety.READ, True), (503, 1, Safety.REPEATABLE, True), (503, None, Safety.REPEATABLE, False),
-        (503, 1, Safety.ONCE, False), (502, None, Safety.READ, True), (504, None, Safety.READ, True),
+        (503, 1, Safety.ONCE, False), (502, None, Safety.READ, True), (504, 1, Safety.READ, False),
         (504, 1, Safety.ONCE, False), (500, 1, Safety.READ, False), (404, None, Safety.READ, False),
         (409, 1, Safety.REPEATABLE, False),
     ],
