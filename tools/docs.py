@@ -28,6 +28,7 @@ from fastness.cli.main import VERBS, cli
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.plane import graph, product_loops
 from fastness.model.kind import Kind, Scope
 from fastness.model.registry import all_kinds
@@ -248,7 +249,7 @@ def controllers() -> str:
         "controller are reads, arrows out of it are writes."
     )
     nowhere: Any = SimpleNamespace(listen=None)  # declarations are class attributes: drawing them needs no cluster
-    product = product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), nowhere)
+    product = product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, nowhere))
     embedded = kube_loops(nowhere, nowhere, nowhere, "").controllers
     return page(
         "Controllers", intro,

@@ -16,17 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastness.cli.machines import virtual_machines
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.machineconfig.pointer import Doors
 from fastness.formats import json
 from fastness.observe import logs
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.configserver.server import config_server
+from fastness.trust.doors import doors_authority
 from fastness.trust.keyfiles import write_private
 
 RENEW_SECONDS = 3600.0
@@ -57,24 +62,26 @@ class Endpoints:
     """Where the doors are, as `endpoints.json` says it."""
 
     api: str
+    config_server: str
 
     def to_json(self) -> dict[str, str]:
         """The content of the file."""
-        return {"api": self.api}
+        return {"api": self.api, "configServer": self.config_server}
 
 
 class ControlPlane:
     """A running embedded control plane."""
 
-    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path) -> None:
+    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path, config_server: str) -> None:
         self.server = server
         self.runner = runner
         self.state = state
+        self._config_server = config_server
 
     @property
     def endpoints(self) -> Endpoints:
         """Where the doors are."""
-        return Endpoints(self.server.url)
+        return Endpoints(self.server.url, self._config_server)
 
     async def wait_ready(self, seconds: float) -> None:
         """Return when `/readyz` would say ok; raises NotReady after so many seconds."""
@@ -98,21 +105,32 @@ async def running(
 ) -> AsyncIterator[ControlPlane]:
     """A control plane for the time of the block; raises StoreError, TrustError, OSError."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
-    listening = ServerOptions(options.state, options.host, options.port, simulated=options.profile == "cluster")
+    listening = ServerOptions(options.state, options.host, options.port)
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
-            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
-            controllers = [*loops.controllers, *product_loops(server.cluster, informers, clock, SIMULATED)]
-            runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
-            server.health.add("controllers", runner.waiting_for)
-            plane = ControlPlane(server, runner, options.state)
-            async with _background(runner.run, lambda: _renew(server, clock)):
-                _publish(plane)
-                yield plane
+            authority = await doors_authority(server.cluster, entropy, clock.now())
+            async with config_server(server.cluster, informers, authority, clock, entropy, host=options.host) as door:
+                doors = Doors("", _url(options.host, door.port), authority.bundle)
+                loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+                around = Around(clock, entropy, SIMULATED, lambda: doors)
+                controllers = [*loops.controllers, *product_loops(server.cluster, informers, around)]
+                runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
+                server.health.add("controllers", runner.waiting_for)
+                plane = ControlPlane(server, runner, options.state, doors.config_server)
+                fleet = virtual_machines(
+                    server.api, options.state, options.machines, options.profile, clock, entropy
+                )
+                async with _background(runner.run, lambda: _renew(server, clock)), fleet:
+                    _publish(plane)
+                    yield plane
     finally:
         _log.info("server.stopping")
         await server.close()
+
+
+def _url(host: str, port: int) -> str:
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 @asynccontextmanager

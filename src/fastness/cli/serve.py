@@ -112,13 +112,15 @@ async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health) ->
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
     from fastness.controllers.engine import Leadership, LostLease, Runner
+    from fastness.controllers.machineconfig.plane import Around
     from fastness.controllers.plane import product_loops
 
     clock, entropy = SystemClock(), SystemEntropy()
     leadership = Leadership(cluster, identity, clock, entropy)
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
-            loops = product_loops(cluster, informers, clock, may_write=leadership.require)
+            around = Around(clock, entropy, may_write=leadership.require)
+            loops = product_loops(cluster, informers, around)
             runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
             with suppress(LostLease):

@@ -5,31 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.fenced import FencedCluster, nobody_asks
-from fastness.controllers.machineconfig.plane import machine_config_loops
-from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.controllers.engine.fenced import FencedCluster
+from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 
 
-def product_loops(
-    cluster: Cluster,
-    informers: Informers,
-    clock: Clock,
-    timing: Timing = FIELD,
-    may_write: Callable[[], None] = nobody_asks,
-) -> list[Controller]:
+def product_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
     """All controllers of the product, each behind its declaration of writes and the lease."""
-    sweeper = FencedCluster(cluster, ChallengeSweeper.name, ChallengeSweeper.writes, may_write)
-    return [
-        ChallengeSweeper(sweeper, clock),
-        *machine_config_loops(cluster, informers, clock, timing, may_write),
-    ]
+    sweeper = FencedCluster(cluster, ChallengeSweeper.name, ChallengeSweeper.writes, around.may_write)
+    return [ChallengeSweeper(sweeper, around.clock), *machine_config_loops(cluster, informers, around)]
 
 
 def graph(controllers: Iterable[Controller]) -> str:

@@ -83,6 +83,7 @@ DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a super
 AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials shown to the API", "result")
 AUDIT_LOST = Counter("fastness_audit_lost_total", "Audit lines that could not be written", registry=REGISTRY)
 RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
+CONFIG_SERVED = Labelled("fastness_config_answers_total", "Answers of the config server", "code")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
 STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)

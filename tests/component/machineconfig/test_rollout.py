@@ -16,6 +16,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import Timing
 from fastness.controllers.plane import product_loops
 from fastness.model.kind import JsonObject
@@ -137,7 +138,7 @@ async def running(embedded: Embedded) -> AsyncIterator[World]:
     clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
         loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca")
-        controllers = [*loops.controllers, *product_loops(cluster, informers, clock, QUICK)]
+        controllers = [*loops.controllers, *product_loops(cluster, informers, Around(clock, entropy, QUICK))]
         runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
         world = World(cluster, runner)
         async with asyncio.TaskGroup() as tasks:
@@ -174,7 +175,9 @@ async def test_a_config_reaches_every_node_one_at_a_time_and_leaves_again(world:
     world.most_unavailable = 0
     await world.cluster.create(CONFIG, config("50-motd"))
     after = await world.settled(goal_is_not=first)
-    assert [one["name"] for one in after["spec"]["configuration"]["source"]] == ["00-worker", "50-motd"]
+    assert [one["name"] for one in after["spec"]["configuration"]["source"]] == [
+        "00-worker", "01-worker-container-runtime", "01-worker-kubelet", "50-motd",
+    ]  # fmt: skip
     assert after["status"]["updatedMachineCount"] == 3
     assert world.most_unavailable <= 1
     await world.cluster.delete(CONFIG, "50-motd")

@@ -3,9 +3,7 @@
 A path names a collection, an object or a subresource: `/api/v1/…` for the core group, `/apis/<group>/<version>/…` for the rest,
 `namespaces/<namespace>/` before the plural for what lives in one. Rules:
 
-* Segments are percent-decoded one by one; an empty segment, `.`, `..`, a slash or a control character inside a segment makes the
-  path foreign (404), so that nothing downstream ever sees a tricked name.
-* One trailing slash is accepted, because clients in the field send it.
+* `formats/urlpath` takes the path apart; one that plays tricks is foreign (404), so that nothing downstream sees a tricked name.
 * `namespaces` is itself a collection: `/api/v1/namespaces/a/status` is a subresource, `/api/v1/namespaces/a/pods` is not.
 
 The verb follows from method and shape (`verb_of`), and authorization, audit and metrics use the same value.
@@ -14,11 +12,12 @@ The verb follows from method and shape (`verb_of`), and authorization, audit and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
+
+from fastness.formats.urlpath import split
 
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-MAX_PATH = 4096
-MAX_SEGMENTS = 12
+
+__all__ = ["Target", "split", "target_of", "verb_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +30,6 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-
-
-def split(path: str) -> list[str] | None:
-    """The decoded segments of a path, or None when the path plays tricks."""
-    if not path.startswith("/") or len(path) > MAX_PATH:
-        return None
-    raw = path[1:].split("/")
-    if raw and raw[-1] == "":
-        raw.pop()
-    if len(raw) > MAX_SEGMENTS:
-        return None
-    if "%" not in path:
-        return raw if all(_is_plain(segment) for segment in raw) else None
-    segments: list[str] = []
-    for part in raw:
-        try:
-            segment = unquote_to_bytes(part).decode("utf-8")
-        except UnicodeDecodeError:
-            return None
-        if not _is_plain(segment) or "/" in segment or "%" in segment:
-            return None
-        segments.append(segment)
-    return segments
-
-
-def _is_plain(segment: str) -> bool:
-    return bool(segment) and segment not in (".", "..") and segment.isprintable() and "\\" not in segment
 
 
 def target_of(segments: list[str]) -> Target | None:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastness import __version__
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.prune import CONFIGS
 from fastness.controllers.machineconfig.rollout import POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.disruption import policies_status
@@ -39,7 +37,7 @@ class Defaults:
 
     name = "machine-config-defaults"
     sources: Sequence[Source] = (Source(POOLS, keys=_cluster), Source(SETTINGS, keys=_cluster))
-    writes: Sequence[Resource] = (POOLS, SETTINGS, CONFIGS)
+    writes: Sequence[Resource] = (POOLS, SETTINGS)
     always = (CLUSTER,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
@@ -49,7 +47,6 @@ class Defaults:
         """Create what is missing, restore what must be."""
         for name in BUILT_IN:
             await self._pool(name)
-            await self._base_config(name)
         await self._settings()
         return Done()
 
@@ -63,13 +60,6 @@ class Defaults:
         missing = {key: "" for key in labels_of(wanted) if key not in labels_of(found)}
         if missing and not is_being_deleted(found):
             await self._cluster.patch(POOLS, name, {"metadata": {"labels": missing}}, PatchType.MERGE, "", _AS)
-
-    async def _base_config(self, role: str) -> None:
-        """The first source of every pool, so that a pool without configs of its own renders too."""
-        try:
-            await self._cluster.get(CONFIGS, f"00-{role}")
-        except NotFound:
-            await self._create(CONFIGS, base_config(role))
 
     async def _settings(self) -> None:
         try:
@@ -99,18 +89,6 @@ class Defaults:
             await self._cluster.create(resource, obj, _AS)
         except AlreadyExists:
             return
-
-
-def base_config(role: str) -> JsonObject:
-    """The config that every machine of a role has: nothing but the version of the format."""
-    return {
-        "apiVersion": names.API_VERSION, "kind": "MachineConfig",
-        "metadata": {
-            "name": f"00-{role}", "labels": {names.ROLE_LABEL: role},
-            "annotations": {names.GENERATED_BY: f"fastness-{__version__}"},
-        },
-        "spec": {"config": {"ignition": {"version": "3.5.0"}}},
-    }  # fmt: skip
 
 
 def built_in_pool(name: str) -> JsonObject:

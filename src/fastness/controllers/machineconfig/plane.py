@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from fastness.cluster.clock import Clock
+from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.fenced import FencedCluster
+from fastness.controllers.engine.fenced import FencedCluster, nobody_asks
 from fastness.controllers.machineconfig.defaults import Defaults
 from fastness.controllers.machineconfig.drain import Drains
+from fastness.controllers.machineconfig.generated import Generated
 from fastness.controllers.machineconfig.nodes import ConfigNodes
 from fastness.controllers.machineconfig.prune import Pruning
 from fastness.controllers.machineconfig.render import Rendering
 from fastness.controllers.machineconfig.rollout import Rollout
-from fastness.controllers.machineconfig.timing import Timing
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.controllers.machineconfig.userdata import UserData
+from fastness.domain.machineconfig.pointer import Doors
+from fastness.model.kind import Resource
 
-LOOPS = (Defaults, Rendering, Rollout, Drains, ConfigNodes, Pruning)
+
+def nowhere() -> Doors | None:
+    """The doors of a cluster that has none yet: no user-data is made."""
+    return None
 
 
-def machine_config_loops(
-    cluster: Cluster, informers: Informers, clock: Clock, timing: Timing, may_write: Callable[[], None]
-) -> list[Controller]:
+LOOPS = (Defaults, Generated, Rendering, Rollout, Drains, ConfigNodes, Pruning)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What these loops need beside the cluster: times, entropy, where the doors are, whether they may write."""
+
+    clock: Clock
+    entropy: Entropy
+    timing: Timing = FIELD
+    doors: Callable[[], Doors | None] = nowhere
+    may_write: Callable[[], None] = nobody_asks
+
+
+def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
     """Every loop, each behind its declaration of writes and the lease."""
-    return [one(FencedCluster(cluster, one.name, one.writes, may_write), informers, clock, timing) for one in LOOPS]
+
+    def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
+        return FencedCluster(cluster, name, writes, around.may_write)
+
+    loops: list[Controller] = [
+        one(fenced(one.name, one.writes), informers, around.clock, around.timing) for one in LOOPS
+    ]
+    user_data = fenced(UserData.name, UserData.writes)
+    return [*loops, UserData(user_data, informers, around.clock, around.entropy, around.doors)]

@@ -20,10 +20,12 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.defaults import SETTINGS
+from fastness.controllers.machineconfig.generated import CONTROLLERS, KUBELETS, RUNTIMES
 from fastness.controllers.machineconfig.prune import CONFIGS
 from fastness.controllers.machineconfig.rollout import EVERY, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import render as domain
+from fastness.domain.machineconfig.generated import Owners, exempt
 from fastness.domain.machineconfig.prune import is_rendered
 from fastness.domain.machineconfig.reconcile import overrides_of
 from fastness.domain.machineconfig.status import render_condition
@@ -31,7 +33,7 @@ from fastness.domain.machineconfig.validate import Examined, Exempt, examine
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, is_being_deleted, metadata, object_name
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
 from fastness.model.registry import find
 
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
@@ -65,6 +67,7 @@ class Rendering:
             Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
             Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
             Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
+            *(Source(one, keys=_every_pool, delay=timing.render_delay) for one in (KUBELETS, RUNTIMES, CONTROLLERS)),
         )
         self._cluster = cluster
         self._clock = clock
@@ -73,6 +76,9 @@ class Rendering:
         self._configs = informers.of(CONFIGS)
         self._confidential = informers.of(CONFIDENTIAL)
         self._settings = informers.of(SETTINGS)
+        self._kubelets = informers.of(KUBELETS)
+        self._runtimes = informers.of(RUNTIMES)
+        self._controllers = informers.of(CONTROLLERS)
         self._examined: dict[tuple[str, str, str], Examined] = {}
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -106,11 +112,20 @@ class Rendering:
             trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
             current=self._configs.get("", running) if running else None,
             overrides=overrides_of(self._settings.get("", "cluster")),
+            exempt=exempt(self._owners()),
             examine=self._examine,
         )
 
+    def _owners(self) -> Owners:
+        """What configs are generated from: those that their owner regenerates to the byte may do what others may not."""
+        controllers = self._controllers.list()
+        return Owners.of(self._kubelets.list(), self._runtimes.list(), controllers[0] if controllers else None)
+
     def _examine(self, config: Object, trust: TrustModel, exempt: Exempt) -> Examined:
         meta = config["metadata"]
+        # Whether a generated config is exempt depends on its owner as well, so those are examined each time.
+        if names.GENERATED_BY in annotations_of(config):
+            return examine(config, trust, exempt)
         key = (str(meta.get("uid")), str(meta.get("resourceVersion")), trust.value)
         known = self._examined.get(key)
         if known is None:

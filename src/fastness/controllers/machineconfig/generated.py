@@ -1,0 +1,177 @@
+"""Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs.
+
+An owner gets a number when it is first seen (an annotation, so that the name of its config never changes), a finalizer for each
+config, and conditions that say whether it was accepted. Generated configs belong to their owner and are put back when edited;
+rendering exempts them only because regenerating them gives the same content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastness import __version__
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import Done, Object, Source
+from fastness.controllers.machineconfig.prune import CONFIGS
+from fastness.controllers.machineconfig.rollout import POOLS
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.machineconfig import generated as domain
+from fastness.domain.machineconfig.errors import BadSettings
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
+from fastness.model.registry import find
+
+MCO = "machineconfiguration.openshift.io"
+KUBELETS = find(MCO, "v1", "kubeletconfigs").resource
+RUNTIMES = find(MCO, "v1", "containerruntimeconfigs").resource
+CONTROLLERS = find(MCO, "v1", "controllerconfigs").resource
+CONTROLLER_NAME = "machine-config-controller"
+VERSION = f"fastness-{__version__}"
+ALL = ObjectName("", "*")
+OWNERS = ((domain.KUBELET, KUBELETS), (domain.RUNTIME, RUNTIMES))
+_AS = WriteOptions(manager="machine-config-generated")
+_STATUS = WriteOptions(manager="machine-config-generated", subresource="status")
+
+
+def _everything(_obj: Object) -> Iterable[ObjectName]:
+    return (ALL,)
+
+
+def _if_generated(config: Object) -> Iterable[ObjectName]:
+    return (ALL,) if names.GENERATED_BY in annotations_of(config) else ()
+
+
+class Generated:
+    """Keeps generated configs."""
+
+    name = "machine-config-generated"
+    writes: Sequence[Resource] = (CONFIGS, KUBELETS, RUNTIMES, CONTROLLERS)
+    always = (ALL,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self.sources: Sequence[Source] = (
+            Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything), Source(POOLS, keys=_everything),
+            Source(CONTROLLERS, keys=_everything), Source(CONFIGS, keys=_if_generated, delay=timing.render_delay),
+        )  # fmt: skip
+        self._cluster = cluster
+        self._clock = clock
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Bring everything generated in step with its owners."""
+        controller = await self._controller()
+        pools = (await self._cluster.list(POOLS)).items
+        known = {object_name(one).name: one for one in (await self._cluster.list(CONFIGS)).items}
+        for pool in pools:
+            name = object_name(pool).name
+            if name in names.BUILT_IN_POOLS:
+                for wanted in domain.base_configs(name, controller, VERSION):
+                    await self._keep(known, wanted)
+        for kind, resource in OWNERS:
+            await self._family(kind, resource, pools, known, controller)
+        return Done()
+
+    async def _controller(self) -> JsonObject:
+        """The ControllerConfig, made if there is none."""
+        try:
+            return await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
+        except NotFound:
+            meta = {"name": CONTROLLER_NAME, "annotations": {f"{MCO}/generated-by-version": VERSION}}
+            made = {"apiVersion": names.API_VERSION, "kind": "ControllerConfig", "metadata": meta, "spec": {}}
+            return await self._cluster.create(CONTROLLERS, made, _AS)
+
+    async def _family(
+        self,
+        kind: str,
+        resource: Resource,
+        pools: list[JsonObject],
+        known: dict[str, JsonObject],
+        controller: JsonObject,
+    ) -> None:
+        owners = (await self._cluster.list(resource)).items
+        for owner in owners:
+            chosen = [object_name(pool).name for pool in pools if domain.selects_pool(owner, pool)]
+            if is_being_deleted(owner):
+                await self._release(resource, owner, known)
+                continue
+            try:
+                numbered = await self._numbered(resource, owner, owners)
+                made = [domain.generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
+            except BadSettings as error:
+                await self._tell(resource, owner, f"{error.message}: {error.hint}")
+                continue
+            await self._hold(resource, numbered, [object_name(one).name for one in made])
+            for wanted in made:
+                await self._keep(known, wanted)
+            await self._tell(resource, owner, "")
+
+    async def _numbered(self, resource: Resource, owner: JsonObject, owners: list[JsonObject]) -> JsonObject:
+        if domain.suffix_of(owner) is not None:
+            return owner
+        suffix = domain.next_suffix(owners)
+        patch = {"metadata": {"annotations": {names.NAME_SUFFIX: suffix}}}
+        numbered = await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+        owners[owners.index(owner)] = numbered
+        return numbered
+
+    async def _hold(self, resource: Resource, owner: JsonObject, configs: list[str]) -> None:
+        """Let the owner stay until its configs are gone."""
+        held = list(owner["metadata"].get("finalizers") or ())
+        missing = [name for name in configs if name not in held]
+        if missing:
+            patch = {"metadata": {"finalizers": [*held, *missing]}}
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+
+    async def _release(self, resource: Resource, owner: JsonObject, known: dict[str, JsonObject]) -> None:
+        """Delete the configs of an owner that goes, then let it go."""
+        held = list(owner["metadata"].get("finalizers") or ())
+        ours = [name for name in held if name in known or "-generated-" in name]
+        for name in ours:
+            try:
+                await self._cluster.delete(CONFIGS, name)
+            except NotFound:
+                continue
+        left = [name for name in held if name not in ours]
+        if left != held:
+            patch = {"metadata": {"finalizers": left or None}}
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+
+    async def _keep(self, known: dict[str, JsonObject], wanted: JsonObject) -> None:
+        name = object_name(wanted).name
+        found = known.get(name)
+        if found is None:
+            try:
+                known[name] = await self._cluster.create(CONFIGS, wanted, _AS)
+            except AlreadyExists:
+                return
+        elif found.get("spec") != wanted["spec"] or labels_of(found) != labels_of(wanted):
+            patch = [
+                {"op": "replace", "path": "/spec", "value": wanted["spec"]},
+                {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(wanted))},
+            ]
+            known[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
+
+    async def _tell(self, resource: Resource, owner: JsonObject, problem: str) -> None:
+        """Say on the owner whether it was accepted."""
+        status = owner.get("status") or {}
+        known = status.get("conditions") or []
+        said = with_condition(
+            known, kind="Accepted", status="False" if problem else "True", reason="Refused" if problem else "Generated",
+            message=problem or "Success", now=self._clock.now(),
+        )  # fmt: skip
+        kind = "Failure" if problem else "Success"
+        said = [entry for entry in said if entry["type"] not in ("Success", "Failure") or entry["type"] == kind]
+        said = with_condition(
+            said, kind=kind, status="True", reason="", message=problem or "Success", now=self._clock.now()
+        )
+        generation = owner["metadata"].get("generation")
+        if said == known and status.get("observedGeneration") == generation:
+            return
+        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        try:
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _STATUS)
+        except NotFound:
+            return

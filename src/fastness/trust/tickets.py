@@ -1,0 +1,98 @@
+"""Join tickets: who may knock, for which pool, how often and until when.
+
+A ticket is random text that is shown once; the cluster keeps its SHA-256 in a JoinTicket. It proves nothing about a
+machine: it only limits who may ask. Rules:
+
+* Checking is constant in time over all tickets that are known, and says only yes or why not.
+* An expired ticket, one for another pool, one that is used up: each is refused for its own reason, and the door decides how
+  much of it to tell.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from fastness.cluster.clock import Entropy
+from fastness.crypto.digests import same, sha256
+from fastness.crypto.secret import SecretText
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.kind import JsonObject
+from fastness.model.objects import object_name, rfc3339
+
+PREFIX: Final = "fst_"
+RANDOM_BYTES: Final = 32
+MAX_TICKET: Final = 256
+
+
+class TicketProblem(StrEnum):
+    """Why a ticket is not good."""
+
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+    WRONG_POOL = "wrong-pool"
+    USED_UP = "used-up"
+
+
+@dataclass(frozen=True, slots=True)
+class TicketCheck:
+    """The JoinTicket that was shown, or what is wrong with it."""
+
+    name: str = ""
+    problem: TicketProblem | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether it may be used now."""
+        return self.problem is None
+
+
+def mint(entropy: Entropy) -> SecretText:
+    """A new ticket."""
+    text = base64.urlsafe_b64encode(entropy.token(RANDOM_BYTES)).decode().rstrip("=")
+    return SecretText(f"{PREFIX}{text}")
+
+
+def ticket_hash(ticket: SecretText) -> str:
+    """What the cluster keeps of a ticket."""
+    return str(sha256(ticket.reveal().encode()))
+
+
+def join_ticket(name: str, ticket: SecretText, pool: str, expires: datetime, uses: int = 0) -> JsonObject:
+    """The JoinTicket object of a ticket."""
+    spec = {"pool": pool, "uses": uses, "expires": rfc3339(expires), "secretHash": ticket_hash(ticket)}
+    return {
+        "apiVersion": JOIN_TICKET.api_version, "kind": JOIN_TICKET.kind, "metadata": {"name": name}, "spec": spec,
+    }  # fmt: skip
+
+
+def check(shown: str, pool: str, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
+    """Whether what was shown is a ticket for this pool that may be used now; every known ticket is compared."""
+    if not shown.startswith(PREFIX) or len(shown) > MAX_TICKET or not shown.isascii():
+        shown = ""
+    digest = ticket_hash(SecretText(shown)).encode()
+    found: Mapping[str, Any] | None = None
+    for ticket in tickets:
+        if same(str(ticket["spec"]["secretHash"]).encode(), digest):
+            found = ticket
+    if found is None or not shown:
+        return TicketCheck(problem=TicketProblem.UNKNOWN)
+    spec, name = found["spec"], object_name(found).name
+    if datetime.fromisoformat(spec["expires"]) <= now:
+        return TicketCheck(name, TicketProblem.EXPIRED)
+    if spec["pool"] != pool:
+        return TicketCheck(name, TicketProblem.WRONG_POOL)
+    uses, used = int(spec.get("uses") or 0), int((found.get("status") or {}).get("used") or 0)
+    if uses and used >= uses:
+        return TicketCheck(name, TicketProblem.USED_UP)
+    return TicketCheck(name)
+
+
+def bearer(authorization: str) -> str:
+    """The ticket in an Authorization header; empty when there is none."""
+    scheme, _, value = authorization.strip().partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else ""

@@ -1,0 +1,60 @@
+"""Join tickets: minted once, kept as a hash, refused for a reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fastness.crypto.secret import SecretText
+from fastness.model.kind import JsonObject
+from fastness.trust.tickets import MAX_TICKET, TicketProblem, bearer, check, join_ticket, mint, ticket_hash
+from tests.virtual import SeededEntropy
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def made(uses: int = 0, used: int = 0, pool: str = "worker") -> tuple[SecretText, JsonObject]:
+    ticket = mint(SeededEntropy(7))
+    found = join_ticket("t", ticket, pool, NOW + timedelta(days=1), uses)
+    return ticket, {**found, "status": {"used": used}}
+
+
+def test_the_object_holds_a_hash_and_never_the_ticket() -> None:
+    ticket, found = made()
+    assert ticket.reveal() not in str(found)
+    assert found["spec"]["secretHash"] == ticket_hash(ticket)
+    assert ticket.reveal() not in repr(ticket)
+
+
+def test_a_good_ticket_is_good_for_its_pool_until_it_expires() -> None:
+    ticket, found = made()
+    assert check(ticket.reveal(), "worker", [found], NOW).good
+    assert check(ticket.reveal(), "worker", [found], NOW).name == "t"
+    assert check(ticket.reveal(), "infra", [found], NOW).problem is TicketProblem.WRONG_POOL
+    assert check(ticket.reveal(), "worker", [found], NOW + timedelta(days=1)).problem is TicketProblem.EXPIRED
+
+
+def test_a_limited_ticket_is_used_up() -> None:
+    ticket, found = made(uses=2, used=1)
+    assert check(ticket.reveal(), "worker", [found], NOW).good
+    ticket, found = made(uses=2, used=2)
+    assert check(ticket.reveal(), "worker", [found], NOW).problem is TicketProblem.USED_UP
+
+
+@pytest.mark.parametrize("shown", ["", "fst_", "fst_wrong", "x" * 10_000, "fst_" + "é", "fst_" + "a" * MAX_TICKET])
+def test_anything_else_is_unknown(shown: str) -> None:
+    _, found = made()
+    assert check(shown, "worker", [found], NOW).problem is TicketProblem.UNKNOWN
+
+
+def test_the_empty_ticket_is_unknown_even_if_somebody_stored_its_hash() -> None:
+    found = join_ticket("t", SecretText(""), "worker", NOW + timedelta(days=1))
+    assert check("", "worker", [found], NOW).problem is TicketProblem.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("header", "ticket"), [("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Basic abc", ""), ("", ""), ("Bearer", "")]
+)
+def test_the_ticket_stands_in_the_authorization_header(header: str, ticket: str) -> None:
+    assert bearer(header) == ticket
