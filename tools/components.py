@@ -24,6 +24,7 @@ class Component(NamedTuple):
 
 COMPONENTS = (
     Component("git", "git", "generated files are compared with the tree"),
+    Component("ignition-validate", "ignition", "configs are compared with what Ignition accepts and writes"),
     Component("mount", "mount", "tests with a full disk"),
 )
 

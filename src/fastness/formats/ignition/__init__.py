@@ -13,6 +13,7 @@ dictionaries. The rules between fields are in `rules`, `rules_disks` and `resour
 """
 
 from fastness.formats.ignition.config import Config, Inspection, inspect, parse, to_json, validate
+from fastness.formats.ignition.layout import Entry, EntryKind, Layout, predict
 from fastness.formats.ignition.merge import (
     Merger,
     default_overwrite,
@@ -42,10 +43,13 @@ __all__ = [
     "SUPPORTED",
     "Change",
     "Config",
+    "Entry",
+    "EntryKind",
     "IgnitionError",
     "Inspection",
     "InvalidConfig",
     "JsonObject",
+    "Layout",
     "Loss",
     "Merger",
     "Observer",
@@ -63,6 +67,7 @@ __all__ = [
     "merge",
     "merge_all",
     "parse",
+    "predict",
     "settle_compression",
     "to_json",
     "translate",

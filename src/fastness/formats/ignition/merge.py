@@ -16,7 +16,7 @@ file replace what the image has at its path. `merge_all` applies both on request
 from collections.abc import Iterable
 from typing import Any, Final
 
-from fastness.formats.ignition.fields import VALUE, Field, Kind
+from fastness.formats.ignition.fields import PARTITION, VALUE, Field, Kind
 from fastness.formats.ignition.origins import Ledger, Observer, Place
 from fastness.formats.ignition.shape import JsonObject, Shape, entry_key, shape_of
 from fastness.formats.ignition.versions import CURRENT
@@ -124,8 +124,9 @@ class _Section:
         entries = self._lists.setdefault(name, {})
         rivals = [(rival, self._lists[rival]) for rival in self._rivals.get(name, ()) if rival in self._lists]
         ledger = self._ledger
+        simple = "" if field.key in (VALUE, PARTITION) else field.key
         for item in items:
-            key = entry_key(field.key, item)
+            key = item.get(simple, "") if simple else entry_key(field.key, item)
             for rival, others in rivals:
                 if key in others:
                     old = others.pop(key)

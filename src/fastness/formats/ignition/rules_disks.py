@@ -78,9 +78,9 @@ def _check_disk(disk: JsonObject, path: Path, report: Report) -> None:
 
 
 def overlapping(extents: list[tuple[int, int] | None]) -> int | None:
-    """The position of an extent (start, size) that overlaps another; start 0 is placed later, size 0 counts as one."""
+    """The position of an extent (start, size) that overlaps another; start 0 is placed later, a size counts as one at least."""
     placed = sorted(
-        (start, start + size - 1 if size else start, index)
+        (start, max(start, start + size - 1), index)
         for index, extent in enumerate(extents)
         if extent is not None and extent[0] != 0
         for start, size in (extent,)

@@ -37,7 +37,7 @@ class Shape:
 
     def __init__(self, struct: str) -> None:
         self.struct = struct
-        self.fields: dict[str, tuple[type, Kind, Field, Shape | None]] = {}
+        self.fields: dict[str, tuple[type, Kind, Field, Any]] = {}
         self.later: dict[str, int] = {}
         self.spaces: list[list[str]] = []
 
@@ -72,19 +72,17 @@ def normalise(version: Version, value: JsonObject, report: Report) -> JsonObject
 def _object(shape: Shape, value: JsonObject, path: Path, report: Report) -> JsonObject:
     clean = value
     fields = shape.fields
-    item: Any
     for name, item in value.items():
         row = fields.get(name)
         if row is None:
             _report_unknown(shape, name, path, report)
         elif type(item) is row[0]:
+            fresh: Any = item
             kind = row[1]
             if kind is Kind.OBJECT:
-                fresh: Any = _object(row[3], item, (path, name), report)  # type: ignore[arg-type]
+                fresh = _object(row[3], fresh, (path, name), report)
             elif kind is Kind.OBJECTS or kind is Kind.STRINGS:
-                fresh = _list(row[2], row[3], item, (path, name), report)
-            else:
-                continue
+                fresh = _list(row[2], row[3], fresh, (path, name), report)
             if fresh is not item:
                 clean = dict(value) if clean is value else clean
                 clean[name] = fresh

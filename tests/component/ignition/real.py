@@ -1,0 +1,63 @@
+"""The real Ignition of Debian, as the yardstick: its validator, and its files stage run into a directory.
+
+A missing program skips the tests by name; with CI=true it is a failure, because then nobody would notice.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+VALIDATOR = "ignition-validate"
+BINARY = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
+
+
+def need(found: bool, what: str) -> None:
+    """Skip for a missing component, or fail in CI."""
+    if found:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing; install the Debian package ignition")
+    pytest.skip(f"{what} is missing (Debian package ignition)")
+
+
+def validator() -> str:
+    """The path of Ignition's validator."""
+    found = shutil.which(VALIDATOR)
+    need(found is not None, VALIDATOR)
+    return str(found)
+
+
+def accepts(program: str, config: bytes) -> tuple[bool, str]:
+    """Whether Ignition takes a config, and what it said."""
+    run = subprocess.run([program, "-"], input=config, capture_output=True, check=False, timeout=30)
+    return run.returncode == 0, (run.stdout + run.stderr).decode(errors="replace")
+
+
+def provision(config: bytes, directory: Path) -> Path:
+    """Run the fetch and files stages over an empty root; returns the root."""
+    need(BINARY.exists(), str(BINARY))
+    need(os.geteuid() == 0, "root, which the files stage needs to set owners,")
+    root, tools = directory / "root", directory / "bin"
+    directory.mkdir(exist_ok=True)
+    (root / "etc" / "selinux").mkdir(parents=True)
+    # The stage ends with relabelling: it wants a policy name and a program that always succeeds.
+    (root / "etc" / "selinux" / "config").write_text("SELINUXTYPE=targeted\n")
+    tools.mkdir()
+    for name in ("setfiles", "restorecon"):
+        (tools / name).write_text("#!/bin/sh\nexit 0\n")
+        (tools / name).chmod(0o755)
+    source = directory / "boot.ign"
+    source.write_bytes(config)
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "IGNITION_CONFIG_FILE": str(source)}
+    for stage in ("fetch", "files"):
+        arguments: list[str | Path] = ["-platform", "file", "-stage", stage, "-root", root, "-log-to-stdout"]
+        for option, name in (("-config-cache", "cache.json"), ("-state-file", "state"), ("-neednet", "neednet")):
+            arguments += [option, directory / name]
+        run = subprocess.run(
+            [BINARY, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
+    return root
