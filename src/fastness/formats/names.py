@@ -30,6 +30,12 @@ _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z", re.ASCII)
 _LABEL_1035: Final = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _NAME_PART: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
+# All of a good qualified name in one look: every write asks this of each of its labels, and nearly all are good.
+_QUALIFIED: Final = re.compile(
+    r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(?=.{1,63}\Z)[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z",
+    re.ASCII,
+)
 
 
 def dns1123_label(value: str) -> list[str]:
@@ -65,6 +71,8 @@ def dns1035_label(value: str) -> list[str]:
 
 def qualified_name(value: str) -> list[str]:
     """Problems of `[subdomain/]name`: keys of labels and annotations, finalizers, taints."""
+    if _QUALIFIED.match(value) is not None:
+        return []
     parts = value.split("/")
     if len(parts) > 2:
         return ["a qualified name is a name with at most one prefix, a DNS subdomain and '/' (like 'example.com/name')"]

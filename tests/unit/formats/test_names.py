@@ -78,3 +78,12 @@ def test_a_generated_name_may_end_with_a_dash() -> None:
     assert names.generate_prefix(names.dns1123_label, "web-") == []
     assert names.generate_prefix(names.dns1123_label, "Web-")
     assert names.generate_prefix(names.dns1123_label, "--") != []
+
+
+@pytest.mark.parametrize(
+    "value", ["a\n", "a/b\n", "a" * 253 + "/b", "a" * 254 + "/b", "x.y/" + "b" * 63, "x.y/" + "b" * 64, "x./b", "x/b."]
+)
+def test_the_quick_look_at_a_qualified_name_agrees_with_its_two_parts(value: str) -> None:
+    prefix, slash, name = value.rpartition("/")
+    good = (not slash or not names.dns1123_subdomain(prefix)) and bool(name) and not names.label_value(name)
+    assert (names.qualified_name(value) == []) is good

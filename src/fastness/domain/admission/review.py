@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.domain.access.node import MCO_GROUP
@@ -45,13 +46,13 @@ class Row:
     resource: str = "*"
     subresources: tuple[str, ...] = ("",)
 
-    def sees(self, request: AdmissionRequest) -> bool:
-        """Whether the rule is asked about this write."""
+    def sees(self, operation: Operation, group: str, resource: str, subresource: str) -> bool:
+        """Whether the rule is asked about such a write."""
         return (
-            request.operation in self.operations
-            and self.resource in ("*", request.resource)
-            and self.group in ("*", request.group)
-            and (self.subresources == _EVERY_SUBRESOURCE or request.subresource in self.subresources)
+            operation in self.operations
+            and self.resource in ("*", resource)
+            and self.group in ("*", group)
+            and (self.subresources == _EVERY_SUBRESOURCE or subresource in self.subresources)
         )
 
 
@@ -79,10 +80,9 @@ def review(request: AdmissionRequest, lookups: AdmissionLookups, table: Sequence
     """Run every rule that sees the write; the first refusal wins, warnings and patches add up."""
     warnings: list[str] = []
     patch: list[Any] = []
-    for row in table:
-        if not row.sees(request):
-            continue
-        answer = row.rule(request, lookups)
+    of = (request.operation, request.group, request.resource, request.subresource)
+    for rule in _standing(*of) if table is TABLE else _seeing(table, *of):
+        answer = rule(request, lookups)
         if answer is None:
             continue
         if isinstance(answer, Denied):
@@ -92,3 +92,14 @@ def review(request: AdmissionRequest, lookups: AdmissionLookups, table: Sequence
             patch += answer.patch
             request = replace(request, object=apply_json_patch(dict(request.new), list(answer.patch)))
     return Patched(tuple(patch), tuple(warnings)) if patch else Allowed(tuple(warnings))
+
+
+def _seeing(table: Sequence[Row], operation: Operation, group: str, resource: str, subresource: str) -> list[Rule]:
+    """The rules that see such writes, in order."""
+    return [row.rule for row in table if row.sees(operation, group, resource, subresource)]
+
+
+@lru_cache(maxsize=1024)
+def _standing(operation: Operation, group: str, resource: str, subresource: str) -> list[Rule]:
+    """The same of the table: looked up once per kind instead of row by row at every write."""
+    return _seeing(TABLE, operation, group, resource, subresource)

@@ -43,6 +43,7 @@ class Listener:
         bounds = bounds or Bounds()
         config = uvicorn.Config(
             app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
+            proxy_headers=False,  # nobody stands in front, and a header must not say where a client is
             timeout_keep_alive=bounds.keep_alive_seconds,  # type: ignore[arg-type]  # a delay of the loop
         )  # fmt: skip
         config.load()

@@ -88,6 +88,12 @@ class Request:
     async def body(self, limit: int) -> bytes:
         """The whole body; raises TooLarge, UnsupportedMedia, SlowBody, BadRequest, ClientGone."""
         self._check_declared(limit)
+        arrived = self.scope.get("fastness.arrived")
+        whole: bytes | None = arrived() if arrived is not None else None
+        if whole is not None:
+            if len(whole) > limit:
+                raise TooLarge(f"Request entity too large: limit is {limit}")
+            return whole
         chunks: list[bytes] = []
         size = 0
         try:

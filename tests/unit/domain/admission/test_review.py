@@ -51,12 +51,12 @@ def test_patch_is_seen_by_later_rules_and_the_object_is_not_changed() -> None:
 
 def test_row_sees_only_its_operations_resource_and_subresource() -> None:
     row = Row(needs_label, UPDATES, "g", "things")
-    assert row.sees(write("UPDATE", "things.g", {}))
-    assert not row.sees(write("CREATE", "things.g", {}))
-    assert not row.sees(write("UPDATE", "others.g", {}))
-    assert not row.sees(write("UPDATE", "things.h", {}))
-    assert not row.sees(write("UPDATE", "things.g/status", {}))
-    assert Row(needs_label, UPDATES, subresources=("*",)).sees(write("UPDATE", "things.g/status", {}))
+    assert row.sees(Operation.UPDATE, "g", "things", "")
+    assert not row.sees(Operation.CREATE, "g", "things", "")
+    assert not row.sees(Operation.UPDATE, "g", "others", "")
+    assert not row.sees(Operation.UPDATE, "h", "things", "")
+    assert not row.sees(Operation.UPDATE, "g", "things", "status")
+    assert Row(needs_label, UPDATES, subresources=("*",)).sees(Operation.UPDATE, "g", "things", "status")
 
 
 def test_namespaces_are_judged_before_anything_else() -> None:

@@ -46,6 +46,8 @@ def _value(node: Node, value: Any, path: str, found: list[Cause]) -> None:
 
 
 def _unique(entries: list[Any], path: str, found: list[Cause]) -> None:
+    if len(entries) < 2:
+        return
     seen: dict[bytes, int] = {}
     for i, entry in enumerate(entries):
         identity = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)

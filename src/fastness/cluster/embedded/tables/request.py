@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.cluster.embedded.accept import JSON, Media, negotiate
@@ -27,6 +28,7 @@ PARTIAL: Final = tuple(
     for version in ("v1", "v1beta1")
 )
 OFFERS: Final = (JSON, *TABLES, *PARTIAL)
+MAX_KNOWN: Final = 512
 
 
 class Include(StrEnum):
@@ -63,6 +65,12 @@ class TableRequest:
 
 def representation(accept: str) -> Media | None:
     """The form that the client likes best; None when it accepts nothing that is served here."""
+    return _known_representation(accept) if len(accept) <= MAX_KNOWN else negotiate(accept, OFFERS)
+
+
+@lru_cache(maxsize=256)
+def _known_representation(accept: str) -> Media | None:
+    """Every request asks, and a client always says the same; the bound keeps long headers from filling the cache."""
     return negotiate(accept, OFFERS)
 
 
