@@ -25,6 +25,8 @@ class Component(NamedTuple):
 COMPONENTS = (
     Component("git", "git", "generated files are compared with the tree"),
     Component("ignition-validate", "ignition", "configs are compared with what Ignition accepts and writes"),
+    Component("ostree", "ostree", "operating systems are deployed into a directory"),
+    Component("systemctl", "systemd", "units of a directory are compared with the real systemctl"),
     Component("mount", "mount", "tests with a full disk"),
 )
 

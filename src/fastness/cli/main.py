@@ -26,6 +26,7 @@ class Verb(NamedTuple):
 VERBS: Mapping[str, Verb] = {
     "up": Verb("fastness.cli.up:up", "Run a whole control plane on this machine."),
     "serve": Verb("fastness.cli.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
+    "agent": Verb("fastness.cli.agent:agent", "Run on a machine and keep it where its config says."),
     "kubeconfig": Verb("fastness.cli.state:kubeconfig", "Print the kubeconfig of a running control plane."),
     "crds": Verb("fastness.cli.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
     "backup": Verb("fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use."),

@@ -15,6 +15,7 @@ rights of the control plane.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -185,7 +186,13 @@ class VirtualMachine:
             "type": "Ready", "status": word, "reason": reason, "message": "virtual machine",
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }  # fmt: skip
-        info = {"osImage": "Virtual machine of Fastness", "architecture": "amd64", "operatingSystem": "linux"}
+        identity = uuid.uuid5(uuid.NAMESPACE_DNS, self.name)
+        info = {
+            "osImage": "Virtual machine of Fastness", "architecture": "amd64", "operatingSystem": "linux",
+            "machineID": identity.hex, "systemUUID": str(identity), "bootID": self.machine.power.boot_id(),
+            "kernelVersion": "6.12.0-virtual", "containerRuntimeVersion": "virtual://1.0", "kubeletVersion": "v1.36.0",
+            "kubeProxyVersion": "",
+        }  # fmt: skip
         patch = {"status": {"conditions": [condition], "nodeInfo": info}}
         await self._fleet.cluster.patch(NODE.resource, self.name, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
 

@@ -8,6 +8,7 @@ contain is decided by `noderestriction.py`.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.
 * Secrets, ConfigMaps, claims and service-account tokens only when a pod bound to it refers to them, by get only: a list would
   tell names.
+* The settings of machine configuration: they say what a change disturbs on the node.
 * The rendered MachineConfigs that are meant for it. Whoever answers `rendered_configs` must not take them from anything that the
   node itself can write.
 
@@ -138,6 +139,7 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "machineconfignodes", ""): (_READ | _WRITE, _own_object),
     (MCO_GROUP, "machineconfignodes", "status"): (_GET | _WRITE, _own_object),
     (MCO_GROUP, "machineconfigs", ""): (_GET, _own_rendered),
+    ("operator.openshift.io", "machineconfigurations", ""): (_GET, _anything),
     ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
     ("", "events", ""): (_CREATE, _anything),
     ("events.k8s.io", "events", ""): (_CREATE, _anything),

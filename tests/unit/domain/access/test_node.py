@@ -134,7 +134,8 @@ def test_secret_of_the_same_name_in_another_namespace_is_closed() -> None:
 
 def test_every_row_of_the_table_has_a_case() -> None:
     unlimited = {("", "events", ""), ("events.k8s.io", "events", ""), ("", "services", ""),
-                 ("node.k8s.io", "runtimeclasses", ""), ("", "persistentvolumeclaims", "")}  # fmt: skip
+                 ("node.k8s.io", "runtimeclasses", ""), ("", "persistentvolumeclaims", ""),
+                 ("operator.openshift.io", "machineconfigurations", "")}  # fmt: skip
     covered = {(group, *_split(resource)) for group, resource, _ in OWN}
     assert set(_TABLE) == covered | unlimited
 
@@ -149,6 +150,8 @@ def test_what_all_nodes_may_do() -> None:
     assert not allowed("delete", "events", "e", "d")
     assert allowed("list", "services")
     assert allowed("watch", "runtimeclasses", group="node.k8s.io")
+    assert allowed("get", "machineconfigurations", "cluster", group="operator.openshift.io")
+    assert not allowed("patch", "machineconfigurations", "cluster", group="operator.openshift.io")
 
 
 @pytest.mark.parametrize("resource", ["nodes/proxy", "namespaces", "serviceaccounts", "pods/exec", "pods/binding"])

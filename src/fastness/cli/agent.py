@@ -1,0 +1,151 @@
+"""`fastness agent`: the part of Fastness that runs on a machine.
+
+`agent run` brings this machine where its node's desired config says and keeps it there. With `--root` it works on a directory
+that stands for a machine: units become links, the operating system is a record, and a reboot starts the agent anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+
+if TYPE_CHECKING:
+    from fastness.agent.ports import OperatingSystem, Watcher
+    from fastness.agent.settings import Settings
+    from fastness.cluster.port import Cluster
+
+REBOOT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent works: this machine, or a directory and what is kept beside it."""
+
+    root: Path | None
+    state: Path
+    system: str
+    ostree_name: str
+
+
+@click.group()
+def agent() -> None:
+    """Run on a machine and keep it where its config says."""
+
+
+@agent.command("run")
+@click.option("--node", default="", help="Name of this machine's Node; default: the host name.")
+@click.option(
+    "--root", type=click.Path(path_type=Path), default=None,
+    help="A directory that stands for the root of a machine. Default: this machine.",
+)  # fmt: skip
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=None,
+    help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
+)  # fmt: skip
+@click.option(
+    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
+    help="What deploys the operating system of this machine.",
+)  # fmt: skip
+@click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
+@click.option("--context", default="", help="Context in the kubeconfig.")
+@click.option("--fast", is_flag=True, help="Short waiting times, for simulations.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+def run(
+    node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
+    context: str, fast: bool, log_level: str,
+) -> None:  # fmt: skip
+    """Follow the desired config of this machine's node until stopped."""
+    from fastness.agent.settings import FAST, Settings
+    from fastness.observe import logs
+
+    logs.configure(level=log_level)
+    if root is None and os.geteuid() != 0:
+        raise CliError("the agent of a machine must be root", "Use --root DIR for a directory.", Exit.MISSING)
+    name = node or socket.gethostname()
+    kept = state or (root.with_name(f"{root.name}.state") if root else Path())
+    with _told():
+        place = Place(root, kept, system, ostree_name)
+        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings()))
+
+
+async def _run(node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings) -> None:
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        tell(f"agent of node {node} on {place.root or 'this machine'}")
+        work = asyncio.ensure_future(_live(cluster, node, place, settings))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def _live(cluster: Cluster, node: str, place: Place, settings: Settings) -> None:
+    """One agent; for a directory, one after the other, boot by boot."""
+    from fastness.agent.agent import Agent
+    from fastness.agent.hosts import DirectoryMachine, real_host
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+
+    clock, entropy = SystemClock(), SystemEntropy()
+    if place.root is None:
+        host = real_host(_watcher(Path("/")), _system(place))
+        await Agent(cluster, host, node, clock, entropy, settings).run()
+        await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
+        return
+    machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
+    while True:
+        await Agent(cluster, machine.host, node, clock, entropy, settings).run()
+        await clock.sleep(REBOOT_SECONDS)
+        machine.reboot()
+
+
+def _watcher(root: Path) -> Watcher:
+    from fastness.cluster.clock import SystemClock
+    from fastness.drivers.inotify import Inotify, InotifyWatcher, NoInotify
+    from fastness.drivers.polling import PollingWatcher
+
+    try:
+        return InotifyWatcher(Inotify(), root)
+    except NoInotify as error:
+        tell(f"{error.message}; looking for drift at an interval")
+        return PollingWatcher(root, SystemClock())
+
+
+def _system(place: Place) -> OperatingSystem:
+    from fastness.agent.hosts import PlainSystem
+    from fastness.drivers.ostree import OstreeOs
+
+    return OstreeOs(Path("/sysroot"), place.ostree_name) if place.system == "ostree" else PlainSystem()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Errors of the agent's layers as sentences; its wheel has none of the server's layers."""
+    from fastness.agent.errors import AgentError
+    from fastness.cluster.errors import ApiError
+    from fastness.cluster.kube.errors import ConfigError
+    from fastness.drivers.errors import DriverError
+
+    try:
+        yield
+    except ApiError as error:
+        raise CliError(error.message, error.hint, Exit.CLUSTER) from error
+    except (AgentError, DriverError, ConfigError) as error:
+        raise CliError(str(error), getattr(error, "hint", ""), Exit.MISSING) from error
