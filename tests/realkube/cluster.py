@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any
 
 import httpx
+
 from tests.realkube.credentials import Credentials, User, kubeconfig
 from tests.realkube.process import Program, StartFailed
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from tests.realkube.cluster import RealKube
 from tools.realkube import locate
 

@@ -203,7 +203,7 @@ async def test_an_aggregated_role_shows_the_rules_that_it_picks(embedded_server:
     await loops.settle()
     view = await cluster.get(ROLE, "view")
     assert any("configmaps" in (rule.get("resources") or ()) for rule in view["rules"])
-    extra = {
+    extra: JsonObject = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "more", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
         "rules": [{"apiGroups": ["fastness.dev"], "resources": ["verdicts"], "verbs": ["get"]}],

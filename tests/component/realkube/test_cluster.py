@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from tests.realkube import RealKube, StartFailed
 from tests.realkube.fixtures import binaries_or_skip
 

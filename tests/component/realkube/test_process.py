@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.realkube.process import Program
 
 SLEEP = Path(shutil.which("sleep") or "/bin/sleep")

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.realkube import RealKube
 from tools.kube_types import TARGET, UnknownFact, collect, facts, fetch_settled_roles, reachable, render, unsettled
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+
 from tools import realkube
 from tools.realkube import RealKubeError, build_key, cache_root, ensure, go_environment, holds_all, link_flags, locate
 
