@@ -149,7 +149,6 @@ class UnsupportedMedia(ApiError):
     """A content type that nobody here decodes."""
 
     code, reason, hint = 415, "UnsupportedMediaType", "Send application/json, or a patch type that the kind supports."
-    always_details = True
 
 
 class Invalid(ApiError):

@@ -54,8 +54,6 @@ async def _create(writer: Writer, call: Call, served: Served, namespace: str, na
         raise conflict(
             served, name, f"uid mismatch: the provided object specified uid {meta['uid']}, and no uid was found"
         )
-    if meta.get("resourceVersion"):
-        raise conflict(served, name, "resourceVersion is set and the object does not exist")
     draft = drafts.read(call, served, writer.applied(call, served, None, config, ""))
     drafts.check_name(name, draft["metadata"])
     drafts.check_namespace(served, namespace, draft["metadata"])

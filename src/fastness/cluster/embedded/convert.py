@@ -38,7 +38,8 @@ def inward(served: Served, body: bytes) -> JsonObject:
     if is_stored_form(served):
         return obj
     if served.kind.group == EVENTS_GROUP:
-        obj = {_EVENT_FIELDS.get(name, name): value for name, value in obj.items()}
+        # The new group leaves out what the old one writes as empty text.
+        obj = {_EVENT_FIELDS.get(name, name): value for name, value in obj.items() if value != ""}
     obj["apiVersion"] = served.kind.api_version
     # A view may show the objects of another kind: a Project is a Namespace.
     obj["kind"] = served.kind.kind

@@ -17,6 +17,7 @@ from fastness.cluster.embedded.admit import Admission, Operation
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward, outward
+from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.refusals import not_found, options_invalid, precondition_failed
 from fastness.cluster.embedded.store import Key, Store
 from fastness.cluster.embedded.strategies import strategy_of
@@ -27,10 +28,6 @@ from fastness.formats import json
 from fastness.model.kind import JsonObject
 
 _PROPAGATION_FINALIZERS = {Propagation.ORPHAN: "orphan", Propagation.FOREGROUND: "foregroundDeletion"}
-_OPTION_FIELDS = frozenset({
-    "kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy", "dryRun",
-    "ignoreStoreReadErrorWithClusterBreakingPotential",
-})  # fmt: skip
 
 
 def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
@@ -39,8 +36,6 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
         body = {}
     if not isinstance(body, dict):
         raise BadRequest("DeleteOptions must be a JSON object")
-    if unknown := body.keys() - _OPTION_FIELDS:
-        raise BadRequest(f'DeleteOptions: unknown field "{sorted(unknown)[0]}"')
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest(f"the body of a delete is DeleteOptions, not {str(body['kind'])[:40]}")
     wanted = body.get("propagationPolicy") or query.get("propagationPolicy") or _legacy(body, query)
@@ -76,9 +71,7 @@ def _grace(value: Any) -> int | None:
         seconds = int(value)
     except (TypeError, ValueError) as error:
         raise BadRequest(f"gracePeriodSeconds: {str(value)[:40]!r} is not a number of seconds") from error
-    if seconds < 0:
-        raise BadRequest("gracePeriodSeconds: must not be negative")
-    return seconds
+    return max(seconds, 1) if seconds < 0 else seconds  # a negative period is the shortest one, as in Kubernetes
 
 
 class Deleter:
@@ -101,12 +94,18 @@ class Deleter:
         if old["metadata"].get("deletionTimestamp") and is_held(served, old):
             return Written(outward(served, head.body))
         marked = _with_propagation(self._writer.marked(old), options.propagation)
+        if served.storage_key in (("", "namespaces"), CRD_KEY):
+            # Their deletion is a process of its own, without a grace period and without a new generation.
+            generation = {"generation": old["metadata"]["generation"]} if "generation" in old["metadata"] else {}
+            marked["metadata"] = {**marked["metadata"], **generation}
+            del marked["metadata"]["deletionGracePeriodSeconds"]
         if served.storage_key == ("", "namespaces"):
             marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
         if not is_held(served, marked):
+            last = marked if strategy_of(served.kind).graceful else _copied(old)
             if call.dry_run or options.dry_run:
-                return Written(json.encode(old), deleted=True)
-            return Written(outward(served, await self._writer.remove(served, key, head, _copied(old))), deleted=True)
+                return Written(json.encode(last), deleted=True)
+            return Written(outward(served, await self._writer.remove(served, key, head, last)), deleted=True)
         if call.dry_run or options.dry_run:
             return Written(json.encode(marked))
         return await self._writer.settle(call, served, key, head, marked, old)

@@ -30,6 +30,7 @@ AGGREGATED: Final = tuple(
     Media(as_kind="APIGroupDiscoveryList", group=GROUP, version=version) for version in ("v2", "v2beta1")
 )
 STATUS_VERBS: Final = ("get", "patch", "update")
+_CUSTOM_ORDER: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Discovery:
 def subresources_of(kind: Kind) -> Iterator[Subresource]:
     """The subresources that a kind serves, with what each speaks, by name."""
     native = {found.name: found for found in _native_subresources().get((kind.group, kind.version, kind.plural), ())}
-    for name in sorted(kind.subresources):
+    # A real server lists the subresources of custom kinds in this order, and its own by name.
+    for name in sorted(kind.subresources, key=lambda name: (not kind.native and name != "status", name)):
         if name in native:
             found = native[name]
             yield Subresource(name, found.group, found.version, found.kind, tuple(found.verbs))
@@ -151,7 +153,7 @@ def _legacy_rows(served: Served) -> Iterator[JsonObject]:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         row["shortNames"] = list(kind.short_names)
@@ -179,7 +181,7 @@ def _aggregated_row(served: Served) -> JsonObject:
         "responseKind": _response_kind(kind, kind.group, kind.version, kind.kind),
         "scope": kind.scope.value,
         "singularResource": kind.singular,
-        "verbs": sorted(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         row["shortNames"] = list(kind.short_names)
@@ -194,6 +196,11 @@ def _aggregated_row(served: Served) -> JsonObject:
         for found in subresources_of(kind)
     ]
     return {**row, "subresources": nested} if nested else row
+
+
+def _verbs(kind: Kind) -> list[str]:
+    """Verbs in the order in which a real server lists them: by name for its own kinds, by handler for custom ones."""
+    return sorted(kind.verbs) if kind.native else [verb for verb in _CUSTOM_ORDER if verb in kind.verbs]
 
 
 def _response_kind(parent: Kind, group: str, version: str, name: str) -> JsonObject:

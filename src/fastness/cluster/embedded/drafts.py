@@ -46,8 +46,8 @@ def check_identity(served: Served, sent: Mapping[str, Any]) -> None:
     """The object is of the kind that the path names; raises BadRequest."""
     kind = served.kind
     version, name = sent.get("apiVersion"), sent.get("kind")
-    if kind.native and not version and not name:
-        return
+    if kind.native:  # what a client leaves out, the path says
+        version, name = version or kind.api_version, name or kind.kind
     if not name or not isinstance(name, str):
         raise BadRequest("Object 'Kind' is missing: every object says its apiVersion and kind")
     if not version or not isinstance(version, str):
@@ -73,6 +73,7 @@ def _report(call: Call, unknown: list[str]) -> None:
 def check_namespace(served: Served, namespace: str, meta: JsonObject) -> None:
     """Put the namespace of the path into the metadata; raises BadRequest when the body says another."""
     if not served.kind.namespaced:
+        meta.pop("namespace", None)
         return
     if not namespace:
         raise BadRequest("an empty namespace may not be set during creation")

@@ -83,6 +83,10 @@ class EmbeddedApi:
             raise no_such_resource()
         return found
 
+    def check_version(self, text: str) -> None:
+        """A version that a read names must be one that was given; raises BadRequest, Timeout."""
+        reads.require_known(self.store, text)
+
     def get(self, served: Served, namespace: str, name: str) -> bytes:
         """One object, encoded."""
         _require(served, "get")
@@ -121,7 +125,8 @@ class EmbeddedApi:
                 served, applies.apply(self.writer, call, served, namespace, name, body, subresource)
             )
         edit = edits.patch(served, name, kind, body)
-        return await self._committed(served, self.writer.change(call, served, namespace, name, edit, subresource))
+        change = self.writer.change(call, served, namespace, name, edit, subresource, patched=True)
+        return await self._committed(served, change)
 
     async def change(
         self, call: Call, served: Served, namespace: str, name: str, edit: Edit, subresource: str = ""

@@ -12,11 +12,13 @@ from fastness.cluster.embedded import fields
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.refusals import invalid
+from fastness.cluster.embedded.strategies import strategy_of
 from fastness.cluster.errors import ApiError, BadRequest, Cause, Conflict
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, rfc3339
 
 MAX_MANAGER = 128
+_SPEC = fields.FieldSet.of(("spec",))
 
 
 class Ownership:
@@ -44,9 +46,7 @@ class Ownership:
         try:
             done = fields.apply(live, config, writer, served.fields, force=call.force, reset=reset)
         except fields.ApplyConflict as error:
-            raise Conflict(
-                error.message, group=served.kind.group, kind=served.kind.plural, causes=error.causes
-            ) from error
+            raise Conflict(error.message, causes=error.causes) from error
         except fields.FieldsError as error:
             raise _refusal(served, config, error) from error
         return done.obj
@@ -62,6 +62,8 @@ class Ownership:
 
 
 def _reset(served: Served, subresource: str) -> fields.FieldSet:
+    if subresource == "status" and not strategy_of(served.kind).status_keeps_metadata:
+        return _SPEC
     return fields.reset_fields(subresource, has_status=served.kind.has_status)
 
 

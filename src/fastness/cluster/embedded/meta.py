@@ -153,12 +153,11 @@ def _validate_maps(meta: Mapping[str, Any]) -> list[Cause]:
 
 def _validate_finalizers(finalizers: Any, *, bare: bool) -> list[Cause]:
     causes: list[Cause] = []
-    for finalizer in finalizers:
+    for index, finalizer in enumerate(finalizers):
         causes += [_invalid("metadata.finalizers", finalizer, problem) for problem in names.qualified_name(finalizer)]
         if not bare and "/" not in finalizer and finalizer not in ("orphan", "foregroundDeletion", "kubernetes"):
-            causes.append(
-                _invalid("metadata.finalizers", finalizer, "name is neither a standard finalizer name nor qualified")
-            )
+            text = "name is neither a standard finalizer name nor qualified"
+            causes.append(_invalid(f"metadata.finalizers[{index}]", finalizer, text))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         causes.append(_invalid("metadata.finalizers", finalizers, "orphan and foregroundDeletion exclude each other"))
     return causes
@@ -167,13 +166,18 @@ def _validate_finalizers(finalizers: Any, *, bare: bool) -> list[Cause]:
 def _validate_owners(owners: Any) -> list[Cause]:
     causes: list[Cause] = []
     controllers = 0
-    for index, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{index}]"
+    path = "metadata.ownerReferences"  # without an index: that is how Kubernetes names these fields
+    for owner in owners:
         causes += [
             _invalid(f"{path}.{field}", owner.get(field, ""), "must not be empty")
             for field in ("apiVersion", "kind", "name", "uid")
             if not owner.get(field)
         ]
+        version = owner.get("apiVersion") or ""
+        if version.count("/") > 1 or version.endswith("/"):
+            causes.append(_invalid(f"{path}.apiVersion", version, "is not <group>/<version>"))
+        if owner.get("kind") == "Event" and version in ("v1", "events.k8s.io/v1"):
+            causes.append(_invalid(path, owner, "an event cannot be an owner"))
         controllers += bool(owner.get("controller"))
     if controllers > 1:
         causes.append(
@@ -182,9 +186,14 @@ def _validate_owners(owners: Any) -> list[Cause]:
     return causes
 
 
+def stated(meta: JsonObject) -> JsonObject:
+    """The metadata without the fields that are never a client's to state."""
+    return {key: value for key, value in meta.items() if key not in _SERVERS_OWN}
+
+
 def for_create(meta: JsonObject, *, uid: str, now: datetime, generation: bool) -> JsonObject:
     """The metadata of a new object: what the client may say, and the server's own fields."""
-    fresh: JsonObject = {key: value for key, value in meta.items() if key not in _SERVERS_OWN}
+    fresh: JsonObject = stated(meta)
     fresh["uid"] = uid
     fresh["creationTimestamp"] = rfc3339(now)
     if generation:
@@ -194,7 +203,7 @@ def for_create(meta: JsonObject, *, uid: str, now: datetime, generation: bool) -
 
 def for_update(meta: JsonObject, old: Mapping[str, Any]) -> JsonObject:
     """The metadata of a changed object: the server's own fields stay as they were."""
-    kept: JsonObject = {key: value for key, value in meta.items() if key not in _SERVERS_OWN}
+    kept: JsonObject = stated(meta)
     for field in _SERVERS_OWN:
         if field in old:
             kept[field] = old[field]

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastness.cluster.embedded.catalog import Served
-from fastness.cluster.embedded.refusals import not_found, too_new
+from fastness.cluster.embedded.refusals import not_found, options_invalid, too_new
 from fastness.cluster.embedded.selection import Selection
 from fastness.cluster.embedded.store import Compacted, FutureRevision, Key, Record, Store
-from fastness.cluster.errors import BadRequest, Cause, Expired, Invalid
+from fastness.cluster.errors import BadRequest, Expired
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import TokenError
 
@@ -102,6 +102,7 @@ def _token(revision: int, key: Key) -> str:
 
 def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, str] | None]:
     """The revision to read at (None: the present) and the key to go on after."""
+    _check_match(query)
     if query.token:
         if query.version not in ("", "0"):
             raise BadRequest("specifying resource version is not allowed when using continue")
@@ -112,7 +113,6 @@ def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, st
         namespace, _, name = token.start.partition("/")
         return token.resource_version, (namespace, name)
     version = parse_version(query.version)
-    _check_match(query)
     if version > store.revision:
         raise too_new(version, store.revision)
     exact = query.match == "Exact" or (query.limit > 0 and version > 0 and not query.match)
@@ -122,17 +122,21 @@ def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, st
 def _check_match(query: ListQuery) -> None:
     problem = ""
     if query.match and query.match not in ("Exact", "NotOlderThan"):
-        problem = f"{query.match!r} is not supported: use Exact or NotOlderThan"
-    elif query.match and not query.version:
+        text = f'Unsupported value: "{query.match[:40]}": supported values: "Exact", "NotOlderThan"'
+        raise options_invalid("ListOptions", "resourceVersionMatch", "FieldValueNotSupported", text)
+    if query.match and not query.version:
         problem = "is forbidden unless resourceVersion is provided"
     elif query.match == "Exact" and query.version == "0":
         problem = "Exact is forbidden for resourceVersion 0"
     if problem:
-        cause = Cause("resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {problem}")
-        raise Invalid(
-            f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: {problem}',
-            group="meta.k8s.io", kind="ListOptions", causes=[cause],
-        )  # fmt: skip
+        raise options_invalid("ListOptions", "resourceVersionMatch", "FieldValueForbidden", f"Forbidden: {problem}")
+
+
+def require_known(store: Store, text: str) -> None:
+    """Nothing when this store has reached that version; raises BadRequest, Timeout."""
+    version = parse_version(text)
+    if version > store.revision:
+        raise too_new(version, store.revision)
 
 
 def parse_version(text: str) -> int:

@@ -112,6 +112,8 @@ def field_values(obj: Mapping[str, Any], fields: tuple[str, ...]) -> Mapping[str
 
 
 def _text(obj: Mapping[str, Any], field: str) -> str:
+    # Events are stored as core/v1 writes them, also for those who ask by the names of events.k8s.io.
+    field = field.replace("regarding.", "involvedObject.").replace("reportingController", "reportingComponent")
     value: Any = obj
     for part in field.split("."):
         value = value.get(part) if isinstance(value, dict) else None

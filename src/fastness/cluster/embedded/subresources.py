@@ -16,15 +16,18 @@ from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.refusals import invalid, no_such_resource, not_found
 from fastness.cluster.embedded.writes import Edit, Written
-from fastness.cluster.errors import BadRequest, Cause, Conflict, InternalError, TooManyRequests
+from fastness.cluster.errors import BadRequest, Cause, Conflict, InternalError, Invalid, TooManyRequests
 from fastness.cluster.port import DeleteOptions, PatchType
 from fastness.domain import disruption
 from fastness.formats import json
 from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339
 
 if TYPE_CHECKING:
     from fastness.cluster.embedded.engine import EmbeddedApi
+
+_DONE: JsonObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: JsonObject) -> JsonObject:
@@ -45,7 +48,7 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
         dry_run=call.dry_run or bool(sent.get("dryRun")),
     )
     await api.delete(call, pods, namespace, name, options)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return _DONE
 
 
 def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
@@ -83,13 +86,17 @@ async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: Js
     def edit(old: JsonObject | None) -> JsonObject:
         pod = old or {}
         if (pod.get("spec") or {}).get("nodeName"):
-            raise Conflict(
-                f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"', kind="pods", name=name
-            )
-        return {**pod, "spec": {**pod["spec"], "nodeName": node}}
+            why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+            text = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+            raise Conflict(text, kind="pods/binding", name=name)
+        now = rfc3339(api.clock.now())
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+        known = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
+        status = {**(pod.get("status") or {}), "conditions": [*known, scheduled]}
+        return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": status}
 
-    await api.change(call, pods, namespace, name, edit)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    await api.change(call, pods, namespace, name, edit, "binding")
+    return _DONE
 
 
 def only(served: Served, subresource: str, sent: JsonObject) -> Edit:
@@ -149,8 +156,7 @@ def scaled(served: Served, name: str, change: Any) -> Edit:
         scale = change(get_scale(served, old))
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
-            text = f"Invalid value: {replicas!r:.40}: must be a number of at least 0"
-            raise invalid(served, name, [Cause("spec.replicas", "FieldValueInvalid", text)])
+            raise _bad_replicas(served, name, f"Invalid value: {replicas!r:.40}: must be a number of at least 0")
         version = (scale.get("metadata") or {}).get("resourceVersion")
         new = _with(old, paths["specReplicasPath"], replicas)
         return {**new, "metadata": {**new["metadata"], "resourceVersion": version}} if version else new
@@ -158,9 +164,20 @@ def scaled(served: Served, name: str, change: Any) -> Edit:
     return edit
 
 
+def _bad_replicas(served: Served, name: str, text: str) -> Invalid:
+    """A native kind refuses its Scale, a custom kind itself by the path that its definition names."""
+    if not served.kind.native:
+        return invalid(served, name, [Cause(scale_paths(served)["specReplicasPath"], "FieldValueInvalid", text)])
+    cause = Cause("spec.replicas", "FieldValueInvalid", text)
+    message = f'Scale.autoscaling "{name}" is invalid: spec.replicas: {text}'
+    return Invalid(message, group="autoscaling", kind="Scale", name=name, causes=[cause])
+
+
 def scale_change(kind: PatchType | None, body: Any) -> Any:
     """What a PUT (None) or a patch does to a Scale."""
     if kind is None:
+        if body.get("kind", "Scale") != "Scale":
+            raise BadRequest(f"{str(body['kind'])[:60]} cannot be handled as a Scale")
         return lambda _scale: body
     if kind is PatchType.JSON:
         from fastness.formats.patch import apply_json_patch

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from fastness.cluster.embedded import reads
 from fastness.cluster.embedded.catalog import Served
-from fastness.cluster.embedded.refusals import too_new
+from fastness.cluster.embedded.refusals import options_invalid, too_new
 from fastness.cluster.embedded.selection import Selection
 from fastness.cluster.embedded.store import Compacted, Cursor, LogEntry, Record, Store
-from fastness.cluster.errors import Cause, Expired, Invalid
+from fastness.cluster.errors import Cause, Expired
 from fastness.cluster.port import EventType
 from fastness.formats import json
 
@@ -160,15 +160,16 @@ def open_stream(
 
 
 def _check(query: WatchQuery) -> None:
-    problem = ""
+    field, problem = "resourceVersionMatch", ""
     if query.initial is not None:
         if query.match != "NotOlderThan":
-            problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            problem = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
     elif query.match:
-        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-    if problem:
-        field = "resourceVersionMatch"
-        raise Invalid(
-            f'ListOptions.meta.k8s.io "" is invalid: {field}: Forbidden: {problem}',
-            group="meta.k8s.io", kind="ListOptions", causes=[Cause(field, "FieldValueForbidden", f"Forbidden: {problem}")],
-        )  # fmt: skip
+        problem = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    if not problem:
+        return
+    error = options_invalid("ListOptions", field, "FieldValueForbidden", problem)
+    if query.initial is not None and query.match:
+        text = f'Unsupported value: "{query.match[:40]}": supported values: "NotOlderThan"'
+        error.causes = (*error.causes, Cause(field, "FieldValueNotSupported", text))
+    raise error

@@ -28,7 +28,7 @@ from fastness.cluster.embedded.managed import Ownership
 from fastness.cluster.embedded.refusals import already_exists, conflict, invalid, modified, not_found
 from fastness.cluster.embedded.store import Change, Key, Record, Stale, Store
 from fastness.cluster.embedded.strategies import Preparation, Strategy, strategy_of
-from fastness.cluster.errors import BadRequest, Cause
+from fastness.cluster.errors import BadRequest, Cause, Invalid
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
@@ -79,6 +79,7 @@ class Writer:
         """Store a draft as a new object; `applied` says that its field ownership is already in place."""
         strategy = strategy_of(served.kind)
         if not applied:
+            draft = {**draft, "metadata": meta.stated(draft["metadata"])}
             self._ownership.on_create(call, served, draft, self._clock.now())
         new = self._prepared(call, served, strategy, draft)
         name = new["metadata"].get("name") or ""
@@ -86,7 +87,8 @@ class Writer:
         if causes:
             raise invalid(served, name, causes)
         new = self._admission.review(call, served, Operation.CREATE, new, None)
-        key = self._free_key(served, new)
+        _warn_of_finalizers(call, served, new, None)
+        key = self._free_key(served, new, generated=not draft["metadata"].get("name"))
         if call.dry_run:
             return Written(json.encode(new), created=True)
         return Written(outward(served, await self._put(served, key, new, None)), created=True)
@@ -106,6 +108,8 @@ class Writer:
         now = self._clock.now()
         fresh = meta.for_create(draft["metadata"], uid=self._entropy.uid(), now=now, generation=strategy.generation)
         fresh.pop("resourceVersion", None)
+        if not fresh.get("name") and fresh.get("generateName"):
+            fresh["name"] = self._generated(fresh["generateName"])
         new = {**draft, "metadata": fresh}
         if served.kind.has_status and not served.kind.native:
             new.pop("status", None)
@@ -113,22 +117,21 @@ class Writer:
         strategy.on_create(new, Preparation(user.name, tuple(user.groups), user.uid, now))
         return new
 
-    def _free_key(self, served: Served, new: JsonObject) -> Key:
-        """The key of the new object; generates a name where only a prefix was given."""
+    def _generated(self, prefix: str) -> str:
+        return meta.generated_name(prefix, self._entropy.token(meta.RANDOM_SUFFIX))
+
+    def _free_key(self, served: Served, new: JsonObject, *, generated: bool) -> Key:
+        """The key of the new object; where the name was generated, another one when it is taken."""
         fields = new["metadata"]
-        namespace = fields.get("namespace") or ""
-        if fields.get("name"):
-            key = Key(*served.storage_key, namespace, fields["name"])
-            if self._store.head(key) is not None:
-                raise already_exists(served, key.name)
-            return key
         for _ in range(GENERATE_ATTEMPTS):
-            name = meta.generated_name(fields["generateName"], self._entropy.token(meta.RANDOM_SUFFIX))
-            key = Key(*served.storage_key, namespace, name)
+            key = Key(*served.storage_key, fields.get("namespace") or "", fields["name"])
             if self._store.head(key) is None:
-                new["metadata"] = {**fields, "name": name}
+                new["metadata"] = fields
                 return key
-        raise already_exists(served, fields["generateName"])
+            if not generated:
+                break
+            fields = {**fields, "name": self._generated(fields["generateName"])}
+        raise already_exists(served, fields["name"])
 
     async def change(
         self,
@@ -140,6 +143,7 @@ class Writer:
         subresource: str = "",
         *,
         applied: bool = False,
+        patched: bool = False,
     ) -> Written:
         """Change an object as `edit` says; raises NotFound, Conflict, Invalid, Forbidden, BadRequest."""
         key = _key(served, namespace, name)
@@ -147,10 +151,10 @@ class Writer:
         if head is None:
             raise not_found(served, name)
         old = inward(served, head.body)
-        draft = drafts.read(call, served, edit(old))
+        draft = _read_patched(call, served, edit(old)) if patched else drafts.read(call, served, edit(old))
         self._check_identity(served, key, draft, old, head)
         new = self._merged(served, draft, old, subresource)
-        if not applied:
+        if not applied and subresource != "binding":
             self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
         if not subresource:
             strategy_of(served.kind).on_update(new, old)
@@ -158,16 +162,24 @@ class Writer:
         if causes:
             raise invalid(served, name, causes)
         new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource)
-        return await self.settle(call, served, key, head, new, old)
+        _warn_of_finalizers(call, served, new, old)
+        return await self.settle(call, served, key, head, new, old, subresource)
 
     async def settle(
-        self, call: Call, served: Served, key: Key, head: Record, new: JsonObject, old: JsonObject
+        self,
+        call: Call,
+        served: Served,
+        key: Key,
+        head: Record,
+        new: JsonObject,
+        old: JsonObject,
+        subresource: str = "",
     ) -> Written:
         """Store a judged change, or nothing when nothing changed, or the end of an object that nothing holds any more."""
         strategy = strategy_of(served.kind)
         if _same(new, old):
             return Written(outward(served, head.body))
-        if strategy.generation and _spec_changed(new, old):
+        if strategy.generation and subresource != "binding" and _spec_changed(new, old):
             new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
         ends = bool(new["metadata"].get("deletionTimestamp")) and not is_held(served, new)
         if call.dry_run:
@@ -178,20 +190,27 @@ class Writer:
 
     def _check_identity(self, served: Served, key: Key, draft: JsonObject, old: JsonObject, head: Record) -> None:
         sent, known = draft["metadata"], old["metadata"]
+        if not sent.get("name"):
+            raise BadRequest(f"the name of the object ({key.name} in the path) must be in the body, too")
         drafts.check_name(key.name, sent)
-        if served.kind.namespaced:
-            drafts.check_namespace(served, key.namespace, sent)
+        drafts.check_namespace(served, key.namespace, sent)
         if sent.get("uid") and sent["uid"] != known["uid"]:
             raise conflict(
                 served, key.name,
                 f"Precondition failed: UID in precondition: {sent['uid']}, UID in object meta: {known['uid']}",
             )  # fmt: skip
+        asked = sent.get("deletionTimestamp")
+        if asked and asked != known.get("deletionTimestamp"):
+            text = f'Invalid value: "{asked[:40]}": field is immutable'
+            raise invalid(served, key.name, [Cause("metadata.deletionTimestamp", "FieldValueInvalid", text)])
         version = sent.get("resourceVersion")
         if version and version != str(head.revision):
             raise modified(served, key.name)
         if not version and not strategy_of(served.kind).unconditional:
-            text = "Invalid value: 0x0: must be specified for an update"
-            raise invalid(served, key.name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
+            text = "Invalid value: 0: must be specified for an update"
+            error = invalid(served, key.name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
+            error.kind = served.kind.plural  # the one refusal of content where Kubernetes names the resource
+            raise error
 
     def _merged(self, served: Served, draft: JsonObject, old: JsonObject, subresource: str) -> JsonObject:
         """The new object: what this request may change, over what it may not."""
@@ -213,7 +232,7 @@ class Writer:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        if subresource == "approval":
+        if subresource in ("approval", "binding"):
             new["status"] = draft.get("status", {})
         return new
 
@@ -236,9 +255,12 @@ class Writer:
         """What strategy, judge and schema find; "required" of the schema gives way to what was found there or below."""
         found = [*strategy.check(new, old), *self._judge(served, new, old)]
         places = tuple(cause.field for cause in found)
+        schema = served.schema.validate(new, old)
+        if served.kind.native:  # metadata of native kinds is judged by `meta`
+            schema = [cause for cause in schema if not cause.field.startswith("metadata.")]
         return found + [
             cause
-            for cause in served.schema.validate(new, old)
+            for cause in schema
             if cause.reason != "FieldValueRequired" or not any(place.startswith(cause.field) for place in places)
         ]
 
@@ -274,6 +296,25 @@ class Writer:
         if fields.get("generation"):
             fields["generation"] += 1
         return {**obj, "metadata": fields}
+
+
+def _read_patched(call: Call, served: Served, result: JsonObject) -> JsonObject:
+    """A patched object as a draft; what would be 400 of a body is the patch's fault and 422, as in Kubernetes."""
+    try:
+        return drafts.read(call, served, result)
+    except BadRequest as error:
+        cause = Cause("patch", "FieldValueInvalid", f"Invalid value: {error.message}")
+        raise Invalid(f' "" is invalid: patch: {cause.message}', causes=[cause]) from error
+
+
+def _warn_of_finalizers(call: Call, served: Served, new: JsonObject, old: JsonObject | None) -> None:
+    """Kubernetes takes bare finalizers on custom objects, and says what it thinks of them."""
+    if served.kind.native or not (finalizers := new["metadata"].get("finalizers")):
+        return
+    before = (old or {}).get("metadata", {}).get("finalizers") or ()
+    for finalizer in finalizers:
+        if "/" not in finalizer and finalizer not in (*before, "orphan", "foregroundDeletion"):
+            call.warn(f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name with a path')
 
 
 def _metadata_causes(served: Served, strategy: Strategy, new: JsonObject) -> list[Cause]:

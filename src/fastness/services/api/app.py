@@ -17,6 +17,8 @@ from typing import Any
 
 from fastness import __version__
 from fastness.cluster.embedded import paths
+from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.discovery import subresources_of
 from fastness.cluster.embedded.document import Document
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.refusals import method_not_allowed, no_such_resource
@@ -176,9 +178,10 @@ class ApiApp:
         if not verb:
             raise method_not_allowed(request.method)
         served = self._api.served(target.group, target.version, target.plural)
-        if target.namespace and not served.kind.namespaced and target.plural != "namespaces":
-            raise no_such_resource()
+        _check_shape(served, target, verb)
         call = resources.call_of(request, user, correlation)
+        if served.kind.deprecated:
+            call.warn(f"{served.kind.api_version} {served.kind.kind} is deprecated")
         answer = await resources.VERBS[verb](resources.Context(self._api, self._guard, request, target, served, call))
         if not call.warnings or isinstance(answer, Stream):
             return answer
@@ -219,6 +222,26 @@ class ApiApp:
         await send(start)
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         await until_gone(request, answer.chunks, send)
+
+
+def _check_shape(served: Served, target: paths.Target, verb: str) -> None:
+    """Whether the kind has such a path and this verb on it; raises NotFound, MethodNotAllowed."""
+    namespaced = served.kind.namespaced
+    if target.namespace and not namespaced and target.plural != "namespaces":
+        raise no_such_resource()
+    if namespaced and not target.namespace:
+        if target.name:
+            raise no_such_resource()
+        if verb in ("create", "deletecollection"):
+            raise method_not_allowed(verb)
+    if target.subresource:
+        verbs = {part.name: part.verbs for part in subresources_of(served.kind)}.get(target.subresource)
+        if verbs is None:
+            raise no_such_resource()
+        if verb not in verbs:
+            raise method_not_allowed(verb)
+    elif verb == "deletecollection" and verb not in served.kind.verbs:
+        raise method_not_allowed(verb)
 
 
 def _watching(request: Request) -> bool:

@@ -49,12 +49,18 @@ async def read_object(request: Request) -> tuple[Any, list[str]]:
     )
 
 
+class UnknownPatch(UnsupportedMedia):
+    """A patch in a language that nobody here reads."""
+
+    always_details = True
+
+
 async def read_patch(request: Request) -> tuple[PatchType, Any, list[str]]:
     """Type, content and duplicate keys of a patch; raises UnsupportedMedia, BadRequest, TooLarge."""
     kind = _PATCH_TYPES.get(media_type(request))
     if kind is None:
         accepted = ", ".join(known.value for known in PatchType)
-        raise UnsupportedMedia(
+        raise UnknownPatch(
             f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         )
     data = await request.body(MAX_BODY)

@@ -30,7 +30,6 @@ class NotAcceptable(ApiError):
     """The client accepts nothing that this server can say."""
 
     code, reason = 406, "NotAcceptable"
-    always_details = True
     hint = "Accept application/json."
 
 

@@ -111,10 +111,8 @@ def _selection(ctx: Context) -> selection.Selection:
 def _list_query(ctx: Context) -> ListQuery:
     query = ctx.request.query
     limit = _integer(query.get("limit", ""), "limit")
-    if limit < 0:
-        raise BadRequest("limit: must not be negative")
     return ListQuery(
-        min(limit, MAX_LIMIT),
+        min(max(limit, 0), MAX_LIMIT),  # a negative limit is none, as in Kubernetes
         query.get("continue", ""),
         query.get("resourceVersion", ""),
         query.get("resourceVersionMatch", ""),
@@ -123,6 +121,7 @@ def _list_query(ctx: Context) -> ListQuery:
 
 async def get(ctx: Context) -> Answer:
     """GET of an object, or of its status or scale."""
+    ctx.api.check_version(ctx.request.query.get("resourceVersion", ""))
     body = ctx.api.get(ctx.served, *ctx.place)
     if ctx.target.subresource == "scale":
         return Answer(200, json.encode(subresources.get_scale(ctx.served, json.decode(body))))
@@ -133,6 +132,9 @@ async def get(ctx: Context) -> Answer:
 
 async def list_objects(ctx: Context) -> Answer:
     """GET of a collection."""
+    if "sendInitialEvents" in ctx.request.query:
+        text = "Forbidden: sendInitialEvents is forbidden for list"
+        raise options_invalid("ListOptions", "sendInitialEvents", "FieldValueForbidden", text)
     listed = ctx.api.list(ctx.served, _selection(ctx), _list_query(ctx))
     return forms.list_answer(ctx.request, ctx.served, listed, ctx.api.clock.now())
 
@@ -267,6 +269,8 @@ async def _connect(ctx: Context, sent: object) -> Answer:
         case ("Pod", "binding"):
             done = await subresources.bind(ctx.api, ctx.call, *ctx.place, body)
         case ("ServiceAccount", "token"):
+            if body.get("kind", "TokenRequest") != "TokenRequest":
+                raise BadRequest(f"{str(body['kind'])[:60]} cannot be handled as a TokenRequest")
             done = ctx.guard.token_request(ctx.api, ctx.call.user, ctx.served, *ctx.place, body)
         case _:
             raise no_such_resource()

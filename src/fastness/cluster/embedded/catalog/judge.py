@@ -29,6 +29,7 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 _SIMPLE_PATH: Final = re.compile(r"(\.[A-Za-z_][A-Za-z0-9_-]*)+")
 COLUMN_TYPES: Final = ("integer", "number", "string", "boolean", "date")
 COLUMN_FORMATS: Final = ("int32", "int64", "float", "double", "byte", "date", "date-time", "password")
+APPROVAL: Final = "api-approved.kubernetes.io"
 MAX_SHOWN: Final = 200
 
 
@@ -68,6 +69,7 @@ def check_crd(manifest: Mapping[str, Any], neighbours: Neighbours) -> list[Cause
     return [
         *_check_group(spec, neighbours),
         *_check_names(manifest, spec, neighbours),
+        *_check_approval(manifest, spec),
         *_check_versions(spec),
         *_check_conversion(spec),
     ]
@@ -75,14 +77,15 @@ def check_crd(manifest: Mapping[str, Any], neighbours: Neighbours) -> list[Cause
 
 def check_crd_update(old: Mapping[str, Any], new: Mapping[str, Any], neighbours: Neighbours) -> list[Cause]:
     """Everything that is wrong with a change of a definition, including what is wrong with the result."""
+    before, after = old["spec"], new["spec"]
+    if before.get("group") != after.get("group"):
+        return [_invalid("spec.group", after.get("group"), "field is immutable")]
     causes = check_crd(new, neighbours)
     if causes:
         return causes
-    before, after = old["spec"], new["spec"]
-    fixed = ["group", "scope"]
     causes += [
         _invalid(f"spec.{field}", after.get(field), "field is immutable")
-        for field in fixed
+        for field in ("scope",)
         if before.get(field) != after.get(field)
     ]
     causes += [
@@ -117,6 +120,15 @@ def _check_group(spec: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Ca
     if spec.get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         yield _invalid("spec.preserveUnknownFields", True, text)
+
+
+def _check_approval(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Cause]:
+    """Groups under the domains of Kubernetes need its approval, stated in an annotation."""
+    group = spec.get("group")
+    if not isinstance(group, str) or not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    if not _mapping(_mapping(manifest.get("metadata")).get("annotations")).get(APPROVAL):
+        yield _required(f"metadata.annotations[{APPROVAL}]")
 
 
 def _check_names(manifest: Mapping[str, Any], spec: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Cause]:

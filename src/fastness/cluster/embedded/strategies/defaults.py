@@ -105,6 +105,16 @@ def templated(obj: JsonObject) -> None:
         obj["spec"] = _with_template(obj["spec"])
 
 
+def service(obj: JsonObject) -> None:
+    """A service inside the cluster, whose ports lead to the same port of its pods."""
+    if not isinstance(obj.get("spec"), dict):
+        return
+    spec = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", **obj["spec"]}
+    if isinstance(spec.get("ports"), list):
+        spec["ports"] = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in spec["ports"]]
+    obj["spec"] = spec
+
+
 def priority_class(obj: JsonObject) -> None:
     """A priority preempts lower ones."""
     if not obj.get("preemptionPolicy"):

@@ -81,12 +81,16 @@ def _check_config_map(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
         )
     size = sum(len(value) for value in (*data.values(), *binary.values()) if isinstance(value, str))
     if size > MAX_DATA:
-        causes.append(Cause("", "FieldValueTooLong", f"Too long: may not be more than {MAX_DATA} bytes"))
+        causes.append(Cause("[]", "FieldValueTooLong", f"Too long: may not be more than {MAX_DATA} bytes"))
     return causes + _check_immutable(obj, old, ("data", "binaryData"))
 
 
 def _status_reset(obj: JsonObject, _about: Preparation) -> None:
     obj["status"] = {}
+
+
+def _service_created(obj: JsonObject, _about: Preparation) -> None:
+    obj["status"] = {"loadBalancer": {}}
 
 
 def _pod_created(obj: JsonObject, _about: Preparation) -> None:
@@ -161,17 +165,36 @@ def _csr_updated(obj: JsonObject, old: Mapping[str, Any]) -> None:
     obj["spec"] = old.get("spec", {})
 
 
-def _crd_created(obj: JsonObject, _about: Preparation) -> None:
+def _crd_defaults(obj: JsonObject) -> None:
     obj.update(default_crd(obj))
-    obj["status"] = {}
+
+
+def _crd_created(obj: JsonObject, _about: Preparation) -> None:
+    versions = (obj.get("spec") or {}).get("versions") or ()
+    stored = [each.get("name") for each in versions if isinstance(each, dict) and each.get("storage")]
+    obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
     meta = obj["metadata"]
     finalizers = [*(meta.get("finalizers") or ())]
     if CRD_FINALIZER not in finalizers:
         obj["metadata"] = {**meta, "finalizers": [*finalizers, CRD_FINALIZER]}
 
 
-def _crd_updated(obj: JsonObject, _old: Mapping[str, Any]) -> None:
-    obj.update(default_crd(obj))
+def _event_created(obj: JsonObject, _about: Preparation) -> None:
+    _complete_event(obj)
+
+
+def _event_updated(obj: JsonObject, _old: Mapping[str, Any]) -> None:
+    _complete_event(obj)
+
+
+def _complete_event(obj: JsonObject) -> None:
+    """Fields that every event shows, also those that say nothing: clients of both groups read them."""
+    if obj["apiVersion"] == "v1":
+        shown: JsonObject = {"source": {}, "reportingComponent": "", "reportingInstance": ""}
+    else:
+        shown = {"deprecatedSource": {}}
+    for field, empty in shown.items():
+        obj.setdefault(field, empty)
 
 
 def _check_event(obj: Mapping[str, Any], _old: Mapping[str, Any] | None) -> list[Cause]:
@@ -199,16 +222,24 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "secrets"): Strategy(defaults=defaults.secret, check=_check_secret),
     ("", "configmaps"): Strategy(defaults=defaults.without_empty_data, check=_check_config_map),
     ("", "pods"): Strategy(
-        generation=True, defaults=defaults.pod, on_create=_pod_created, check=_check_pod, returns_deleted=True
+        generation=True,
+        defaults=defaults.pod,
+        on_create=_pod_created,
+        check=_check_pod,
+        returns_deleted=True,
+        graceful=True,
     ),
     ("", "nodes"): Strategy(check=rules.node, status_keeps_metadata=False),
     ("", "serviceaccounts"): _RETURNED,
-    ("", "services"): Strategy(name_rule=names.dns1035_label, returns_deleted=True),
+    ("", "services"): Strategy(
+        name_rule=names.dns1123_label, defaults=defaults.service, on_create=_service_created, returns_deleted=True
+    ),
     ("", "persistentvolumeclaims"): Strategy(on_create=_status_reset, returns_deleted=True),
     ("", "persistentvolumes"): Strategy(on_create=_status_reset, returns_deleted=True),
     ("", "podtemplates"): _RETURNED,
     ("", "resourcequotas"): Strategy(on_create=_status_reset, returns_deleted=True),
-    ("", "events"): Strategy(check=_check_event),
+    ("", "events"): Strategy(on_create=_event_created, on_update=_event_updated, check=_check_event),
+    ("events.k8s.io", "events"): Strategy(on_create=_event_created, on_update=_event_updated, check=rules.event),
     ("", "replicationcontrollers"): _COUNTED,
     ("apps", "deployments"): Strategy(
         generation=True, defaults=defaults.deployment, on_create=_status_reset, check=rules.deployment
@@ -236,7 +267,7 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
         on_create=_csr_created, on_update=_csr_updated, check=rules.signing_request
     ),
     ("apiextensions.k8s.io", "customresourcedefinitions"): Strategy(
-        generation=True, on_create=_crd_created, on_update=_crd_updated, bare_finalizers=True
+        generation=True, defaults=_crd_defaults, on_create=_crd_created, bare_finalizers=True
     ),
     ("rbac.authorization.k8s.io", "roles"): Strategy(name_rule=names.path_segment, check=rules.role),
     ("rbac.authorization.k8s.io", "clusterroles"): Strategy(name_rule=names.path_segment, check=rules.cluster_role),

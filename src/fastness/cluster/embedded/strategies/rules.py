@@ -108,6 +108,16 @@ def signing_request(new: Obj, old: Obj | None) -> list[Cause]:
     return causes
 
 
+def event(new: Obj, old: Obj | None) -> list[Cause]:
+    """An event of the new group says when it happened and of which type it is."""
+    causes = []
+    if old is None and not new.get("eventTime"):
+        causes.append(required("eventTime"))
+    if new.get("type") not in ("Normal", "Warning"):
+        causes.append(wrong("type", new.get("type") or "", "is Normal or Warning"))
+    return causes
+
+
 def role(new: Obj, _old: Obj | None) -> list[Cause]:
     """Every rule of a role in a namespace is about resources."""
     return [cause for index, rule in enumerate(new.get("rules") or ()) for cause in _rule(index, rule, cluster=False)]

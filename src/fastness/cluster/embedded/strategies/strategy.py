@@ -57,5 +57,6 @@ class Strategy:
     on_update: Callable[[JsonObject, Mapping[str, object]], None] = keep
     check: Callable[[Mapping[str, object], Mapping[str, object] | None], list[Cause]] = no_more_rules
     returns_deleted: bool = False
+    graceful: bool = False  # the last state of an object shows that its deletion was asked for
     status_keeps_metadata: bool = True
     bare_finalizers: bool = False

@@ -115,6 +115,6 @@ def _table(
         "kind": "Table",
         "apiVersion": request.api_version,
         "metadata": meta.to_json(),
-        "columnDefinitions": printer.definitions() if headers else [],
+        "columnDefinitions": printer.definitions() if headers else None,
         "rows": rows,
     }

@@ -77,7 +77,7 @@ def test_rows_carry_the_object_or_nothing_on_request() -> None:
 
 def test_later_events_of_a_watch_have_no_column_definitions() -> None:
     made = table([OBJECT], headers=False)
-    assert made["columnDefinitions"] == []
+    assert made["columnDefinitions"] is None
     assert made["rows"]
 
 
