@@ -1,0 +1,40 @@
+"""The embedded API as a peer of kube-apiserver: with the loops that Kubernetes runs itself, and without those of the product."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.embedded.inventory import Inventory
+from fastness.cluster.informers import Informers
+from fastness.controllers.engine import Runner
+from fastness.controllers.kube.plane import kube_loops
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+
+READY_SECONDS = 30.0
+POLL = 0.02
+
+
+@asynccontextmanager
+async def embedded_peer(state: Path) -> AsyncIterator[EmbeddedServer]:
+    """A server with garbage collection, namespace lifecycle and what else an API cannot be told apart without."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    server = await EmbeddedServer.open(ServerOptions(state), clock, entropy)
+    try:
+        async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
+            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+            runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
+            async with asyncio.TaskGroup() as tasks:
+                working = tasks.create_task(runner.run())
+                async with asyncio.timeout(READY_SECONDS):
+                    while runner.waiting_for():  # noqa: ASYNC110  # what it waits for is data, not an event
+                        await asyncio.sleep(POLL)
+                try:
+                    yield server
+                finally:
+                    working.cancel()
+    finally:
+        await server.close()
