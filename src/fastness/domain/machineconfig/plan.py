@@ -220,7 +220,8 @@ class _Draft:
         budget = _budget(self.pool_object, len(members or ()))
         nodes = None
         if members is not None:
-            known = {before: (base, decision), after.name: (after.spec, Decision())}
+            # A node that has not reported yet is taken to have what its pool has.
+            known = {before: decision, "": decision, after.name: Decision()}
             nodes = _nodes(
                 members, Goal(after.name), _Deciding(self.state, after, policies, known), budget, held, paused
             )
@@ -263,13 +264,11 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object]) -> _Draft | 
 class _Deciding:
     """What a node on some config does to reach the new one; decided once per config, not per node."""
 
-    def __init__(
-        self, state: State, after: Rendered, policies: Policies, known: Mapping[str, tuple[Object, Decision]]
-    ) -> None:
+    def __init__(self, state: State, after: Rendered, policies: Policies, known: Mapping[str, Decision]) -> None:
         self._state = state
         self._after = after
         self._policies = policies
-        self._known = {name: (decision, "") for name, (_, decision) in known.items()}
+        self._known = {name: (decision, "") for name, decision in known.items()}
         self._configs: dict[str, Object] | None = None
 
     def of(self, current: str) -> tuple[Decision, str]:
@@ -283,7 +282,7 @@ class _Deciding:
             self._configs = {object_name(config).name: config for config in self._state.configs}
         config = self._configs.get(current)
         if config is None:
-            return Decision(REBOOT, True), f"its config {current or '(none)'} is not known here: a reboot is assumed"
+            return Decision(REBOOT, True), f"its config {current} is not known here: a reboot is assumed"
         return decide(compare(_spec(config), self._after.spec), self._policies), f"it has {current}"
 
 

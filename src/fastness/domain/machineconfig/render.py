@@ -20,10 +20,11 @@ from typing import Any, Final
 
 from fastness.domain.machineconfig import reconcile
 from fastness.domain.machineconfig.blame import Blame
+from fastness.domain.machineconfig.documents import current_document
 from fastness.domain.machineconfig.merge import DEFAULT_KERNEL, Source, merge_specs
 from fastness.domain.machineconfig.problem import Problem, Severity
 from fastness.domain.machineconfig.select import merge_order, selected, selects_everything
-from fastness.domain.machineconfig.validate import Examined, Exempt, examine, never_exempt, side_doors
+from fastness.domain.machineconfig.validate import Examined, Exempt, examine, never_exempt
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import SelectorError
@@ -152,7 +153,7 @@ def _finished(
     defaults = setting.defaults
     spec = merge_specs(sources, defaults.os_image, defaults.extensions_image)
     blame = Blame(sources)
-    problems = (*problems, *_merged_problems(spec, sources, setting, blame, problems))
+    problems = (*problems, *_merged_problems(spec, sources, blame))
     if any(problem.fatal for problem in problems):
         return _refused(pool, problems)
     stuck: list[reconcile.Irreconcilable] = []
@@ -177,9 +178,7 @@ def _finished(
     )
 
 
-def _merged_problems(
-    spec: Object, sources: Sequence[Source], setting: Setting, blame: Blame, known: Sequence[Problem]
-) -> list[Problem]:
+def _merged_problems(spec: JsonObject, sources: Sequence[Source], blame: Blame) -> list[Problem]:
     """What only shows when configs come together."""
     found: list[Problem] = []
     if "kernel-devel" in spec["extensions"] and spec["kernelType"] != DEFAULT_KERNEL:
@@ -188,14 +187,32 @@ def _merged_problems(
         )
         why = f"kernel-devel does not fit the kernel {spec['kernelType']} that another config asks for"
         found.append(Problem(guilty, "spec.extensions", "kernel-devel", why, "drop one of the two"))
-    if setting.trust is TrustModel.CONFIDENTIAL_CLUSTER and _has_links(spec):
-        told = {problem.reason for problem in known}
-        for place, what in side_doors(spec["config"]):
-            if not any(what in reason for reason in told):
-                guilty = next((one.source for one in blame.of(what.partition(" ")[0])), "")
-                why = f"{what} through a link of another config, which is refused in a confidential pool"
-                found.append(Problem(guilty, place, "confidential", why, "remove the link or bake it into the image"))
+    if _has_links(spec):
+        found += _through_links(spec["config"], blame)
     return found
+
+
+def _through_links(document: JsonObject, blame: Blame) -> list[Problem]:
+    """What Ignition refuses about the whole although it accepts each part: above all a file below another config's link."""
+    _, problems = current_document("", document)
+    found: list[Problem] = []
+    for problem in problems:
+        path = _entry_path(document, problem.field)
+        guilty = next((one.source for one in blame.of(path)), "")
+        why = f"{path}: {problem.reason}; the configs are good alone but not together"
+        if problem.fatal:
+            found.append(Problem(guilty, problem.field, problem.code, why, "remove the link or the file"))
+    return found
+
+
+def _entry_path(document: JsonObject, place: str) -> str:
+    """The path of the entry that a field path points into, as in spec.config.storage.files[3].mode."""
+    kind, _, rest = place.removeprefix("spec.config.storage.").partition("[")
+    number = rest.partition("]")[0]
+    entries = (document.get("storage") or {}).get(kind)
+    if not isinstance(entries, list) or not number.isdigit() or int(number) >= len(entries):
+        return ""
+    return str(entries[int(number)].get("path") or "")
 
 
 def _has_links(spec: Object) -> bool:

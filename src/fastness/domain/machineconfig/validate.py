@@ -52,7 +52,6 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
 _MEASURED: Final = "is part of what the machine proves when it boots"
 _BAKE: Final = "bake it into the image; --suggest prints the layer"
 _SIDE_DOORS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
-_MAX_LINKS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,8 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt 
     found = list(_labels(name, config))
     wrong_shape = list(_shape(name, spec))
     found += wrong_shape
-    usable = {key: value for key, value in spec.items() if not any(one.field == f"spec.{key}" for one in wrong_shape)}
+    unusable = {one.field.removeprefix("spec.") for one in wrong_shape if one.fatal}
+    usable = {key: value for key, value in spec.items() if key not in unusable}
     found += _kernel_type(name, usable)
     document: JsonObject | None = None
     if usable.get("config") is not None:
@@ -190,13 +190,13 @@ def side_doors(document: Object) -> Iterator[tuple[str, str]]:
             place = f"spec.config.kernelArguments.{key}"
             yield place, f"changes the kernel arguments {' '.join(arguments[key])}"
     storage = document.get("storage") or {}
-    links = {_clean(str(link.get("path"))): str(link.get("target") or "") for link in storage.get("links") or ()}
     for kind in ("files", "directories", "links"):
         for index, entry in enumerate(storage.get(kind) or ()):
             path = str(entry.get("path") or "")
-            places = [_through_links(path, links)]
+            places = [_clean(path)]
             if kind == "links":
-                places.append(_through_links(_target(path, str(entry.get("target") or ".")), links))
+                # A path through a link is refused by Ignition itself; a link that ends at the door gives it another name.
+                places.append(_clean(posixpath.join(posixpath.dirname(path), str(entry.get("target") or "."))))
             if any(place == door or place.startswith(f"{door}/") for door in _SIDE_DOORS for place in places):
                 yield f"spec.config.storage.{kind}[{index}]", f"{path} changes the kernel arguments"
 
@@ -206,22 +206,3 @@ def _clean(path: str) -> str:
     plain = path.startswith("/") and "//" not in path and "/." not in path
     clean = path if plain else posixpath.normpath("/" + path.lstrip("/"))
     return f"/usr{clean}" if clean == "/lib" or clean.startswith("/lib/") else clean
-
-
-def _target(path: str, target: str) -> str:
-    return posixpath.join(posixpath.dirname(path), target)
-
-
-def _through_links(path: str, links: Mapping[str, str]) -> str:
-    """Where a path ends up when the links of the same document are followed; a circle ends after a few turns."""
-    path = _clean(path)
-    if not links:
-        return path
-    for _ in range(_MAX_LINKS):
-        parent = path.rpartition("/")[0]
-        while parent and parent not in links:
-            parent = parent.rpartition("/")[0]
-        if not parent:
-            return path
-        path = _clean(_target(parent, links[parent]) + path[len(parent) :])
-    return path
