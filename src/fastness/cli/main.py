@@ -41,6 +41,8 @@ VERBS: Mapping[str, Verb] = {
     "plan": Verb(
         "fastness.cli.machineconfig:plan", "Say what a change would do to pools and nodes, before it happens."
     ),
+    "ticket": Verb("fastness.cli.tickets:ticket", "Make join tickets for machines."),
+    "userdata": Verb("fastness.cli.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

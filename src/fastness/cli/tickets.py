@@ -1,0 +1,130 @@
+"""`fastness ticket create` and `fastness userdata`: how a hand-made machine gets to knock.
+
+A ticket is printed once and kept as a hash; the user-data of a pool is the pointer config that the cluster keeps for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, tell
+
+F = TypeVar("F", bound=Callable[..., Any])
+_LIFETIME = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+MAX_LIFETIME = timedelta(days=365)
+
+
+def cluster_options(function: F) -> F:
+    """The options that find a cluster as kubectl does."""
+    kubeconfig = click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="How to reach the API; default as kubectl.",
+    )
+    return kubeconfig(click.option("--context", default="", help="A context of the kubeconfig.")(function))
+
+
+@click.group()
+def ticket() -> None:
+    """Join tickets: who may knock, for which pool, how often and until when."""
+
+
+@ticket.command("create")
+@click.option("--pool", required=True, help="The pool that machines with this ticket join.")
+@click.option(
+    "--uses", type=click.IntRange(0, 4096), default=1, show_default=True, help="How many machines; 0 means any number."
+)
+@click.option("--lifetime", default="24h", show_default=True, help="How long it is good, as 30m, 24h or 7d.")
+@click.option("--name", default="", help="Name of the JoinTicket; default made from its hash.")
+@cluster_options
+@output_option
+def create(pool: str, uses: int, lifetime: str, name: str, kubeconfig: Path | None, context: str, output: str) -> None:
+    """Make a join ticket and print it once."""
+    expires = datetime.now(UTC) + _duration(lifetime)
+    with told():
+        text, stored = asyncio.run(_create(pool, uses, expires, name, kubeconfig, context))
+    if output == "json":
+        show_json(
+            {
+                "name": stored,
+                "ticket": text,
+                "pool": pool,
+                "uses": uses,
+                "expires": expires.isoformat(timespec="seconds"),
+            }
+        )
+        return
+    tell(
+        f"{stored}: for pool {pool}, {uses or 'any number of'} uses, until {expires:%Y-%m-%d %H:%M} UTC; it is shown only now"
+    )
+    click.echo(text)
+
+
+def _duration(text: str) -> timedelta:
+    match = _LIFETIME.match(text)
+    if match is None:
+        raise CliError(f"--lifetime: {text!r} is not a time such as 30m, 24h or 7d", code=Exit.USAGE)
+    found = timedelta(**{_UNITS[match[2]]: int(match[1])})
+    if found > MAX_LIFETIME:
+        raise CliError(f"--lifetime: {text} is longer than a year", "Make a new ticket when it is needed.", Exit.USAGE)
+    return found
+
+
+async def _create(
+    pool: str, uses: int, expires: datetime, name: str, kubeconfig: Path | None, context: str
+) -> tuple[str, str]:
+    from fastness.cluster.clock import SystemEntropy
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.trust.tickets import join_ticket, mint, ticket_hash
+
+    made = mint(SystemEntropy())
+    stored = name or f"{pool}-{ticket_hash(made)[-10:]}"
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        await cluster.create(JOIN_TICKET.resource, join_ticket(stored, made, pool, expires, uses))
+    return made.reveal(), stored
+
+
+@click.command()
+@click.argument("pool")
+@cluster_options
+def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
+    """Print the pointer config of POOL, for machines that are made by hand.
+
+    It holds a join ticket: treat it as a secret.
+    """
+    with told():
+        click.echo(asyncio.run(_userdata(pool, kubeconfig, context)))
+
+
+async def _userdata(pool: str, kubeconfig: Path | None, context: str) -> str:
+    from fastness.cluster.errors import NotFound
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.model.kind import Resource
+    from fastness.model.machineconfiguration import names
+
+    secrets = Resource("", "v1", "secrets", "Secret", True)
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        try:
+            secret = await cluster.get(secrets, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
+        except NotFound as error:
+            raise CliError(
+                f"pool {pool} has no managed user-data",
+                "Look at `kubectl get mcp`; it is made within seconds.",
+                Exit.NO,
+            ) from error
+    return base64.b64decode(secret["data"]["userData"]).decode()
