@@ -36,28 +36,30 @@ def accepts(program: str, config: bytes) -> tuple[bool, str]:
     return run.returncode == 0, (run.stdout + run.stderr).decode(errors="replace")
 
 
+def run_stage(stage: str, config: bytes, directory: Path) -> None:
+    """Run one stage with its root, cache and state below a directory; the stage must succeed."""
+    need(BINARY.exists(), str(BINARY))
+    source = directory / "boot.ign"
+    source.write_bytes(config)
+    environment = {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}", "IGNITION_CONFIG_FILE": str(source)}
+    arguments: list[str | Path] = ["-platform", "file", "-stage", stage, "-root", directory / "root", "-log-to-stdout"]
+    for option, name in (("-config-cache", "cache.json"), ("-state-file", "state"), ("-neednet", "neednet")):
+        arguments += [option, directory / name]
+    run = subprocess.run([BINARY, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def provision(config: bytes, directory: Path) -> Path:
     """Run the fetch and files stages over an empty root; returns the root."""
-    need(BINARY.exists(), str(BINARY))
     need(os.geteuid() == 0, "root, which the files stage needs to set owners,")
     root, tools = directory / "root", directory / "bin"
-    directory.mkdir(exist_ok=True)
+    # The files stage ends with relabelling: it wants a policy name and a program that always succeeds.
     (root / "etc" / "selinux").mkdir(parents=True)
-    # The stage ends with relabelling: it wants a policy name and a program that always succeeds.
     (root / "etc" / "selinux" / "config").write_text("SELINUXTYPE=targeted\n")
     tools.mkdir()
     for name in ("setfiles", "restorecon"):
         (tools / name).write_text("#!/bin/sh\nexit 0\n")
         (tools / name).chmod(0o755)
-    source = directory / "boot.ign"
-    source.write_bytes(config)
-    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "IGNITION_CONFIG_FILE": str(source)}
     for stage in ("fetch", "files"):
-        arguments: list[str | Path] = ["-platform", "file", "-stage", stage, "-root", root, "-log-to-stdout"]
-        for option, name in (("-config-cache", "cache.json"), ("-state-file", "state"), ("-neednet", "neednet")):
-            arguments += [option, directory / name]
-        run = subprocess.run(
-            [BINARY, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
+        run_stage(stage, config, directory)
     return root
