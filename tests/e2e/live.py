@@ -26,7 +26,7 @@ PATIENCE = 60.0
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """The environment of a user whose shell finds the programs of this installation and nobody's settings."""
-    kept = {key: os.environ[key] for key in ("LANG", "TMPDIR") if key in os.environ}
+    kept = {key: os.environ[key] for key in ("LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
     return {**kept, "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TZ": "UTC", **more}
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.docs.transcript import FOREGROUND, Shell, Step, blocks, matches, steps
 from tests.e2e.live import Live, environment
-from tools.docs import REFERENCE
 
 ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = "docs/reference"
 PAGES = sorted(
     path.relative_to(ROOT)
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
@@ -29,8 +30,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """A session as the page begins it: in an empty directory, beside a real Kubernetes, or beside a running control plane."""
     text = (ROOT / request.param).read_text()
     if ON_KUBERNETES in text:
-        kubeconfig = str(request.getfixturevalue("real_kube").kubeconfig)
-        running = None
+        kubeconfig, running = str(request.getfixturevalue("bare_kube").kubeconfig), None
     elif steps(text)[0].command.startswith(FOREGROUND):
         kubeconfig, running = "", None
     else:
@@ -70,7 +70,9 @@ def test_commands_stand_in_transcripts_that_run(page: Path) -> None:
             assert not re.search(r"^\$ ", content, re.MULTILINE), f"{page}: tag this block `console`:\n{content}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted(path.relative_to(ROOT) for path in (ROOT / REFERENCE).rglob("*.md"))], ids=str)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted(path.relative_to(ROOT) for path in (ROOT / REFERENCE).rglob("*.md"))], ids=str
+)
 def test_links_lead_somewhere(page: Path) -> None:
     for found in LINK.finditer((ROOT / page).read_text()):
         target = found[1]
@@ -86,5 +88,7 @@ def test_every_page_is_reachable_from_the_index() -> None:
         if page in seen or page.suffix != ".md" or not page.exists():
             continue
         seen.add(page)
-        waiting += [(page.parent / found[1]).resolve() for found in LINK.finditer(page.read_text()) if "://" not in found[1]]
+        waiting += [
+            (page.parent / found[1]).resolve() for found in LINK.finditer(page.read_text()) if "://" not in found[1]
+        ]
     assert {ROOT / page for page in PAGES} <= seen

@@ -114,18 +114,20 @@ class Shell:
         self._env = dict(env)
         self._kept = directory / ".session"
         self._running: subprocess.Popen[str] | None = None
+        self._shown_in_part = False
 
     def run(self, step: Step) -> list[str]:
         """Run one step; returns what it printed."""
         if step.command == INTERRUPT:
-            return self._interrupt()
+            said = self._interrupt()
+            return said[-len(step.expected) :] if self._shown_in_part else said
         if step.command.startswith(FOREGROUND):
             return self._start(step)
         return self._command(step.command)
 
     def _command(self, command: str) -> list[str]:
         restore = f"[ -e {self._kept} ] && . {self._kept}"
-        script = f"{restore}\n{command}\n{{ export -p; echo cd $(printf %q \"$PWD\"); }} > {self._kept}\n"
+        script = f'{restore}\n{command}\n{{ export -p; echo cd $(printf %q "$PWD"); }} > {self._kept}\n'
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.directory, env=self._env, text=True, timeout=PATIENCE, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -135,6 +137,7 @@ class Shell:
     def _start(self, step: Step) -> list[str]:
         """Start a program that stays, and return as many lines as the page shows of it."""
         words = shlex.split(step.command.replace("make up", "fastness up", 1))
+        self._shown_in_part = step.expected[-1:] == ["…"]
         option = "--metrics-port" if words[1] == "serve" else "--port"
         self._running = subprocess.Popen(
             [*words, option, "0"], cwd=self.directory, env=self._env, text=True,

@@ -1,0 +1,50 @@
+"""What the pages claim about the code is so: tests that are named exist, abbreviations are explained, verbs are documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fastness.cli.main import VERBS
+
+ROOT = Path(__file__).resolve().parents[3]
+THREATS = (ROOT / "docs" / "threat-model.md").read_text()
+TEST_ID = re.compile(r"`(tests/[\w/.]+\.py)::(test_\w+)`")
+ROW = re.compile(r"^\| (?!Surface|---)(.+) \|$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(set(TEST_ID.findall(THREATS))))
+def test_the_threat_model_names_tests_that_exist(file: str, name: str) -> None:
+    assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
+
+
+def test_every_row_of_the_threat_model_has_a_test_or_a_decision() -> None:
+    rows = ROW.findall(THREATS.partition("## Surfaces")[2].partition("\n## ")[0])
+    assert len(rows) > 20
+    assert [row for row in rows if not TEST_ID.search(row) and "](adr/" not in row] == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    directory = ROOT / "docs" / "adr"
+    index = (directory / "index.md").read_text()
+    assert [path.name for path in sorted(directory.glob("0*.md")) if f"({path.name})" not in index] == []
+
+
+PROSE = sorted([*ROOT.glob("*.md"), *(path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts)])
+ABBREVIATION = re.compile(r"(?<![\w`/.$-])[A-Z][A-Z0-9]{2,}s?(?![\w-])")
+NOT_ABBREVIATIONS = {"NAME", "README", "CONTRIBUTING", "CHANGELOG", "LICENSE", "PUT", "HMAC"}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_abbreviations_are_in_the_glossary(page: Path) -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text()
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", page.read_text(), flags=re.DOTALL)
+    used = {word.rstrip("s") for word in ABBREVIATION.findall(prose)} - NOT_ABBREVIATIONS
+    assert sorted(word for word in used if not re.search(rf"\b{word}\b", glossary)) == []
+
+
+def test_every_verb_is_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    assert [verb for verb in VERBS if f"\n## {verb}\n" not in reference] == []
