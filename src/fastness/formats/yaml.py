@@ -132,7 +132,12 @@ class _Builder:
             return
         value = _scalar_value(event, line)
         if isinstance(value, float) and not math.isfinite(value):
-            raise _error("yaml-number", f"{event.value!r} has no JSON form", line, "quote it, or write a finite number")
+            raise _error(
+                "yaml-number",
+                "a number that is not finite has no JSON form",
+                line,
+                "quote it, or write a finite number",
+            )
         if event.anchor is not None:
             self._anchors[event.anchor] = (value, 1)
         if frame is not None:
@@ -249,7 +254,7 @@ def _scalar_value(event: yaml.ScalarEvent, line: int) -> Any:
     if wanted is float and type(value) is int:
         return value
     if type(value) is not wanted:
-        raise _error("yaml-tag", f"{event.value[:80]!r} is not of the tagged type", line, "drop the tag")
+        raise _error("yaml-tag", "the value is not of the tagged type", line, "drop the tag")
     return value
 
 

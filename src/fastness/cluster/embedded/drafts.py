@@ -13,6 +13,7 @@ from typing import Any
 from fastness.cluster.embedded import meta as metadata
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.concealed import conceal
 from fastness.cluster.embedded.refusals import strict
 from fastness.cluster.embedded.strategies import strategy_of
 from fastness.cluster.errors import BadRequest
@@ -31,7 +32,7 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
     if served.kind.native:
         problems = served.schema.type_errors(body)
         if problems:
-            lines = "; ".join(f"{cause.field}: {cause.message}" for cause in problems[:10])
+            lines = "; ".join(f"{cause.field}: {cause.message}" for cause in conceal(served, problems[:10]))
             raise BadRequest(f"{served.kind.kind} in version {served.kind.version!r} cannot be handled: {lines}")
     body = served.schema.default(body)
     draft: JsonObject = {"apiVersion": served.kind.api_version, "kind": served.kind.kind, "metadata": meta}

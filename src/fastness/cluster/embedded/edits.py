@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.concealed import is_concealed
 from fastness.cluster.embedded.refusals import invalid
 from fastness.cluster.embedded.writes import Edit
 from fastness.cluster.errors import ApiError, BadRequest, Cause, TooLarge, UnsupportedMedia
@@ -61,11 +62,12 @@ def _keep_uid(served: Served, name: str, old: JsonObject, new: JsonObject) -> No
 
 
 def _refusal(served: Served, name: str, error: PatchError) -> ApiError:
+    why = error.hint if is_concealed(served) else error.message  # a message may quote the patch
     if isinstance(error, MalformedPatch):
-        return BadRequest(f"error decoding patch: {error}")
+        return BadRequest(f"error decoding patch: {error.path + ': ' if error.path else ''}{why}")
     if isinstance(error, PatchTooLarge):
         return TooLarge(str(error))
-    cause = Cause(error.path or "patch", "FieldValueInvalid", f"Invalid value: {error.message}")
+    cause = Cause(error.path or "patch", "FieldValueInvalid", f"Invalid value: {why}")
     return invalid(served, name, [cause])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.concealed import conceal
 from fastness.cluster.errors import (
     AlreadyExists,
     BadRequest,
@@ -83,7 +84,7 @@ def modified(served: Served, name: str) -> Conflict:
 
 def invalid(served: Served, name: str, causes: Sequence[Cause]) -> Invalid:
     """The content is wrong in these fields."""
-    kind = served.kind
+    kind, causes = served.kind, conceal(served, causes)
     label = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     lines = [f"{cause.field}: {cause.message}" for cause in causes[:MAX_MESSAGE_CAUSES]]
     if len(causes) > MAX_MESSAGE_CAUSES:
