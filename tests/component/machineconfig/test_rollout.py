@@ -64,6 +64,7 @@ class World:
         self.cluster = cluster
         self.runner = runner
         self.broken: set[str] = set()
+        self.breaks_at = "before drain"
         self.most_unavailable = 0
 
     async def add_node(self, name: str, zone: str = "") -> None:
@@ -98,17 +99,24 @@ class World:
                 await self._note(name, {names.CURRENT_CONFIG: goal, names.DESIRED_CONFIG: goal, names.STATE: "Done"})
             return
         if not desired or desired == notes[names.CURRENT_CONFIG]:
-            if notes.get(names.STATE) != "Done":
-                await self._note(name, {names.STATE: "Done", names.REASON: ""})
+            back = f"{names.UNCORDON}-{notes[names.CURRENT_CONFIG]}"
+            drained = notes.get(names.DESIRED_DRAIN, back) != back
+            if notes.get(names.STATE) != "Done" or drained:
+                more = {names.DESIRED_DRAIN: back} if drained else {}
+                await self._note(name, {names.STATE: "Done", names.REASON: "", **more})
             return
-        if desired in self.broken:
+        wanted = f"{names.DRAIN}-{desired}"
+        drained = notes.get(names.LAST_APPLIED_DRAIN) == wanted
+        if desired in self.broken and (self.breaks_at == "before drain" or drained):
             if notes.get(names.STATE) != "Degraded":
                 await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
             return
-        wanted = f"{names.DRAIN}-{desired}"
+        if desired in self.broken and self.breaks_at == "during drain" and notes.get(names.DESIRED_DRAIN) == wanted:
+            await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
+            return
         if notes.get(names.DESIRED_DRAIN) != wanted:
             await self._note(name, {names.DESIRED_DRAIN: wanted, names.STATE: "Working"})
-        elif notes.get(names.LAST_APPLIED_DRAIN) == wanted:
+        elif drained:
             back = f"{names.UNCORDON}-{desired}"
             await self._note(name, {names.CURRENT_CONFIG: desired, names.STATE: "Done", names.DESIRED_DRAIN: back})
 
@@ -213,7 +221,9 @@ async def test_a_bad_config_degrades_the_pool_names_the_guilty_and_moves_nothing
     assert await until(healed, "the pool does not recover")
 
 
-async def test_taking_back_a_config_that_breaks_nodes_brings_all_of_them_back(world: World) -> None:
+@pytest.mark.parametrize("stage", ["before drain", "during drain", "after drain"])
+async def test_taking_back_a_config_that_breaks_nodes_brings_all_of_them_back(world: World, stage: str) -> None:
+    world.breaks_at = stage
     for name in ("a", "b", "c"):
         await world.add_node(name)
     good = (await world.settled())["spec"]["configuration"]["name"]
@@ -240,6 +250,14 @@ async def test_taking_back_a_config_that_breaks_nodes_brings_all_of_them_back(wo
     pool = await world.settled(goal_is_not=next(iter(world.broken)))
     assert pool["spec"]["configuration"]["name"] == good
     assert pool["status"]["degradedMachineCount"] == 0
+
+    async def at_work() -> bool:
+        nodes = (await world.cluster.list(NODE)).items
+        return not any(
+            (node.get("spec") or {}).get("unschedulable") or (node.get("spec") or {}).get("taints") for node in nodes
+        )
+
+    assert await until(at_work, "a node is not put back to work")
 
 
 async def test_a_paused_pool_waits_and_goes_on(world: World) -> None:

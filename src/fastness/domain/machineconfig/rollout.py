@@ -3,6 +3,7 @@
 * The budget is `maxUnavailable`: a number or a percentage rounded down, never less than one; an arbiter pool has one.
 * Nodes that are unavailable use it up, whoever made them so. Nodes that failed on the way to the goal use it up too: a config
   that breaks machines stops by itself.
+* A node that is on its way to a config that nobody wants any more is called back at once: taking a bad config back always heals.
 * A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
   go one after the other and old nodes before young ones.
 * Where an arbiter shares the quorum with masters, the two pools never have unavailable nodes at the same time.
@@ -77,21 +78,38 @@ def candidates(
     master pool and goes last.
     """
     known = nodes if isinstance(nodes, list | tuple) else list(nodes)
+    back = tuple(sorted((node for node in known if _called_back(node, goal)), key=lambda node: node.age_order))
     used = sum(node.unavailable for node in known) if unavailable is None else unavailable
-    capacity = budget - used
+    # A node that comes back is busy for a moment, so it counts even if it was available until now.
+    capacity = budget - used - sum(not node.unavailable for node in back)
     if capacity <= 0:
-        return Choice(why=f"{used} of at most {budget} nodes are unavailable")
+        return Choice(back, why=f"{budget - capacity} of at most {budget} nodes are unavailable")
     failing = sum(node.failing for node in known if node.targets(goal))
     if failing >= capacity:
-        return Choice(why=f"{failing} nodes failed to reach {goal.config}")
+        return Choice(back, why=f"{failing} nodes failed to reach {goal.config}")
     capacity -= failing
-    waiting = [node for node in known if node.ready and not node.targets(goal)]
+    called = {node.name for node in back}
+    waiting = [node for node in known if node.ready and not node.targets(goal) and node.name not in called]
     deferred = ""
     if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
         waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
     if len(waiting) > capacity:
         waiting = sorted(waiting, key=lambda node: node.age_order)[:capacity]
-    return Choice(tuple(waiting), capacity, "" if waiting else "no node is ready for an update", deferred)
+    why = "" if waiting or back else "no node is ready for an update"
+    return Choice((*back, *waiting), capacity, why, deferred)
+
+
+def _called_back(node: NodeFacts, goal: Goal) -> bool:
+    """Whether a node is told at once, without asking the budget.
+
+    Either it still has what it should have and only has to stop trying something else, or it failed on its way elsewhere and
+    is out of service already. Waiting for it to become ready would wait for ever: it is cordoned for an update that nobody
+    wants any more.
+    """
+    if node.targets(goal) or not node.current:
+        return False
+    returns = node.current == goal.config and node.desired != node.current
+    return returns or (node.failing and not node.ready)
 
 
 def order(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[NodeFacts, ...]:
