@@ -2,7 +2,7 @@
 
 Of several replicas one leads and writes; the others wait. Losing the lease ends the work and begins the wait anew. The
 definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
-missing.
+missing. The namespace of the lease is made when it is not there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from fastness.cli.output import tell
 
 if TYPE_CHECKING:
     from fastness.cluster.kube import KubeCluster
+    from fastness.controllers.engine import LeaderSettings
     from fastness.services.api.health import Health
 
 ROLES = ("controllers",)
@@ -40,9 +41,21 @@ METRICS_PORT = 9090
     "--metrics-port", type=click.IntRange(0, 65535), default=METRICS_PORT, show_default=True, help="Health and metrics."
 )
 @click.option(
+    "--lease-seconds", type=click.FloatRange(1), default=15, show_default=True,
+    help="How long a replica that stops answering keeps the lead.",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
-def serve(roles: str, kubeconfig: Path | None, context: str, identity: str, metrics_port: int, log_level: str) -> None:
+def serve(
+    roles: str,
+    kubeconfig: Path | None,
+    context: str,
+    identity: str,
+    metrics_port: int,
+    lease_seconds: float,
+    log_level: str,
+) -> None:
     """Run roles of the control plane against a Kubernetes API server."""
     import uvloop
 
@@ -52,12 +65,14 @@ def serve(roles: str, kubeconfig: Path | None, context: str, identity: str, metr
     if unknown:
         raise CliError(f"unknown role {unknown[0]!r}", f"There are: {', '.join(ROLES)}.", Exit.USAGE)
     logs.configure(level=log_level)
+    name = identity or f"{socket.gethostname()}_{os.getpid()}"
     with told():
-        uvloop.run(_run(kubeconfig, context, identity or f"{socket.gethostname()}_{os.getpid()}", metrics_port))
+        uvloop.run(_run(kubeconfig, context, name, metrics_port, lease_seconds))
 
 
-async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_port: int) -> None:
+async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_port: int, lease_seconds: float) -> None:
     from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.controllers.engine import LeaderSettings
     from fastness.services.api.health import Health
     from fastness.services.http.listener import Listener
     from fastness.services.ops import OpsApp
@@ -72,8 +87,10 @@ async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_por
         around = Surroundings(os.environ, Path.home())
         async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
             await _require_definitions(cluster)
+            settings = LeaderSettings.lasting(lease_seconds)
+            await _make_namespace(cluster, settings.namespace)
             tell(f"serving controllers as {identity}; health and metrics on http://127.0.0.1:{listener.port}")
-            await _until(stop, _lead_for_ever(cluster, identity, health))
+            await _until(stop, _lead_for_ever(cluster, identity, health, settings))
     finally:
         await listener.stop()
 
@@ -107,7 +124,20 @@ async def _require_definitions(cluster: KubeCluster) -> None:
         )
 
 
-async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health) -> None:
+async def _make_namespace(cluster: KubeCluster, name: str) -> None:
+    """The namespace of the lease exists: without it replicas would wait for ever."""
+    from fastness.cluster.errors import AlreadyExists, NotFound
+    from fastness.model.registry import find
+
+    namespaces = find("", "v1", "namespaces").resource
+    try:
+        await cluster.get(namespaces, name)
+    except NotFound:
+        with suppress(AlreadyExists):
+            await cluster.create(namespaces, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health, settings: LeaderSettings) -> None:
     """Wait for the lease, work while it is held, begin again when it is lost."""
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
@@ -116,7 +146,7 @@ async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health) ->
     from fastness.controllers.plane import product_loops
 
     clock, entropy = SystemClock(), SystemEntropy()
-    leadership = Leadership(cluster, identity, clock, entropy)
+    leadership = Leadership(cluster, identity, clock, entropy, settings)
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
             around = Around(clock, entropy, may_write=leadership.require)

@@ -179,7 +179,8 @@ def _give_up(error: httpx.TransportError, call: Call) -> NoReturn:
     if distrust is not None:
         raise Unavailable(f"the server's certificate is not trusted: {distrust.verify_message}") from error
     if call.safety is Safety.READ or isinstance(error, _NEVER_SENT):
-        raise Unavailable(f"the API server cannot be reached: {_words(error)}") from error
+        where = error.request.url.netloc.decode("ascii")
+        raise Unavailable(f"the API server cannot be reached at {where}: {_words(error)}") from error
     raise Timeout(f"{call.method} {call.path}: no answer, the outcome is unknown: {_words(error)}") from error
 
 

@@ -14,6 +14,7 @@ safe:
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +46,12 @@ class LeaderSettings:
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
+
+    @classmethod
+    def lasting(cls, seconds: float) -> LeaderSettings:
+        """The usual times in proportion to another duration; a Lease counts whole seconds."""
+        whole = float(math.ceil(seconds))
+        return cls(duration=whole, renew_deadline=whole * 2 / 3, retry=whole * 2 / 15)
 
 
 class Leadership:

@@ -1,0 +1,145 @@
+"""`fastness serve` against a real kube-apiserver: what it needs, who leads, and who takes over."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fastness.model.crd import manifests
+from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.realkube import RealKube
+
+LEASE_SECONDS = "3"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/fastness-system/leases/fastness-controllers"
+SPENT = "/apis/fastness.dev/v1alpha1/spentchallenges"
+
+
+class Replica:
+    """One `fastness serve`."""
+
+    def __init__(self, kube: RealKube, home: Path, name: str) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            [
+                str(FASTNESS), "serve", "--kubeconfig", str(kube.kubeconfig), "--identity", name, "--metrics-port", "0",
+                "--lease-seconds", LEASE_SECONDS, "--log-level", "warning",
+            ],
+            env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stderr is not None
+        alarm = threading.Timer(PATIENCE, self.process.kill)
+        alarm.start()
+        self.said = self.process.stderr.readline()
+        alarm.cancel()
+
+    def end(self, number: int) -> int:
+        """End it by a signal; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode
+
+
+@pytest.fixture(scope="module")
+def admin(bare_kube: RealKube) -> Iterator[httpx.Client]:
+    with bare_kube.client() as client:
+        yield client
+
+
+def eventually(ask: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Ask until the answer is yes."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if ask():
+            return
+        time.sleep(0.1)
+    raise AssertionError("did not happen in time")
+
+
+def holder(admin: httpx.Client) -> str:
+    answer = admin.get(LEASE)
+    return str(answer.json()["spec"].get("holderIdentity") or "") if answer.is_success else ""
+
+
+def spent(admin: httpx.Client, name: str) -> None:
+    body = {
+        "apiVersion": "fastness.dev/v1alpha1", "kind": "SpentChallenge", "metadata": {"name": name},
+        "spec": {"expires": "2026-01-01T00:00:00Z"},
+    }  # fmt: skip
+    admin.post(SPENT, json=body).raise_for_status()
+
+
+def swept(admin: httpx.Client, name: str) -> bool:
+    return admin.get(f"{SPENT}/{name}").status_code == 404
+
+
+def test_missing_definitions_are_counted_named_and_how_to_install_them_told(
+    bare_kube: RealKube, tmp_path: Path
+) -> None:
+    command: list[str | Path] = [FASTNESS, "serve", "--kubeconfig", bare_kube.kubeconfig, "--metrics-port", "0"]
+    said = run(command, environment(tmp_path))
+    assert said.code == 3
+    count = len(list(manifests()))
+    assert f"the cluster lacks {count} definitions: appraisalpolicies.fastness.dev, " in said.err
+    assert "fastness crds | kubectl apply --server-side -f -" in said.err
+
+
+def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {token: t}}]\n"
+    )
+    config.chmod(0o600)
+    said = run([FASTNESS, "serve", "--kubeconfig", config, "--metrics-port", "0"], environment(tmp_path))
+    assert said.code in (3, 4)
+    assert "127.0.0.1:1" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_one_of_two_leads_and_the_other_takes_over_and_works(
+    bare_kube: RealKube, admin: httpx.Client, tmp_path: Path
+) -> None:
+    crds = run([FASTNESS, "crds"], environment(tmp_path)).out
+    env = environment(tmp_path, KUBECONFIG=str(bare_kube.kubeconfig))
+    applied = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds)
+    assert applied.code == 0, applied.err
+    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
+    first = Replica(bare_kube, tmp_path, "first")
+    try:
+        assert first.said.startswith("serving controllers as first; health and metrics on http://127.0.0.1:")
+        eventually(lambda: holder(admin) == "first")
+        second = Replica(bare_kube, tmp_path, "second")
+        try:
+            spent(admin, "one")
+            eventually(lambda: swept(admin, "one"))
+            assert holder(admin) == "first"
+            first.end(signal.SIGKILL)
+            spent(admin, "two")
+            eventually(lambda: holder(admin) == "second")
+            eventually(lambda: swept(admin, "two"))
+            assert second.end(signal.SIGTERM) == 0
+            assert holder(admin) == ""
+        finally:
+            second.end(signal.SIGKILL)
+    finally:
+        first.end(signal.SIGKILL)
+
+
+def test_health_and_metrics_are_served_beside_it(bare_kube: RealKube, admin: httpx.Client, tmp_path: Path) -> None:
+    replica = Replica(bare_kube, tmp_path, "third")
+    try:
+        url = replica.said.split()[-1]
+        with httpx.Client(base_url=url, trust_env=False) as plain:
+            eventually(lambda: plain.get("/readyz").text == "ok" and holder(admin) == "third")
+            assert 'fastness_leader{lease="fastness-controllers"} 1.0' in plain.get("/metrics").text
+            assert plain.post("/metrics").status_code == 405
+    finally:
+        assert replica.end(signal.SIGINT) == 0
