@@ -84,7 +84,7 @@ class OstreeOs:
         self.discard()
         if deployment == self.booted():
             return
-        arguments = [f"--karg={argument}" for argument in (*self._base, *deployment.arguments)]
+        arguments = [f"--karg-append={argument}" for argument in (*self._base, *deployment.arguments)]
         self._admin("deploy", f"--os={self._name}", "--karg-none", *arguments, self._commit(deployment.image))
 
     def discard(self) -> None:

@@ -1,0 +1,178 @@
+"""A cluster for one agent: its node, configs, and a drain controller that the test plays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastness.agent.agent import Agent
+from fastness.agent.hosts import DirectoryMachine
+from fastness.agent.settings import Settings
+from fastness.cluster.backoff import Backoff
+from fastness.cluster.clock import SystemClock
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.port import PatchType
+from fastness.domain.access import User
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
+from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.model.objects import annotations_of, condition
+from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
+from tests.embedded.fixtures import Embedded
+from tests.virtual import SeededEntropy
+
+NODE_NAME = "w0"
+QUICK = Settings(drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01)
+PATIENCE = 20.0
+
+
+class Play:
+    """The control plane around one node."""
+
+    def __init__(self, embedded: Embedded, machine: DirectoryMachine) -> None:
+        self.admin = embedded.cluster
+        self.machine = machine
+        self.user = User(f"system:node:{NODE_NAME}", ("system:nodes", "system:authenticated"))
+        self.as_node = LocalCluster(embedded.server.api, self.user)
+        self.drain_allowed = True
+        self.paused = False
+        self.requests: list[str] = []
+        self.states: list[str] = []
+        self.ended = asyncio.Event()
+
+    async def prepare(self, *configs: JsonObject, current: str) -> None:
+        """The objects that are there before the agent starts."""
+        for config in configs:
+            await self.admin.create(MACHINE_CONFIG.resource, config)
+        notes = {names.CURRENT_CONFIG: current, names.DESIRED_CONFIG: current, names.STATE: "Done"}
+        meta: JsonObject = {"name": NODE_NAME, "annotations": notes, "labels": {"node-role.kubernetes.io/worker": ""}}
+        await self.admin.create(NODE.resource, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        spec = {"node": {"name": NODE_NAME}, "pool": {"name": "worker"}, "configVersion": {"desired": current}}
+        await self.admin.create(
+            MACHINE_CONFIG_NODE.resource,
+            {
+                "apiVersion": names.API_VERSION,
+                "kind": "MachineConfigNode",
+                "metadata": {"name": NODE_NAME},
+                "spec": spec,
+            },
+        )
+
+    async def policies(self, **policy: Any) -> None:
+        """The settings with a disruption policy."""
+        await self.admin.create(
+            MACHINE_CONFIGURATION.resource,
+            {
+                "apiVersion": MACHINE_CONFIGURATION.api_version, "kind": "MachineConfiguration",
+                "metadata": {"name": "cluster"}, "spec": {"managementState": "Managed", "nodeDisruptionPolicy": policy},
+            },
+        )  # fmt: skip
+
+    async def want(self, config: str) -> None:
+        """Another config is desired."""
+        await self.annotate(**{names.DESIRED_CONFIG: config})
+
+    async def annotate(self, **notes: str | None) -> None:
+        """As the control plane."""
+        await self.admin.patch(NODE.resource, NODE_NAME, {"metadata": {"annotations": notes}}, PatchType.MERGE)
+
+    async def notes(self) -> dict[str, str]:
+        """The node's annotations."""
+        return dict(annotations_of(await self.admin.get(NODE.resource, NODE_NAME)))
+
+    async def until(self, holds: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+        """Wait until the annotations are so."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                notes = await self.notes()
+                if holds(notes):
+                    return notes
+                await asyncio.sleep(0.01)
+
+    async def done(self, config: str) -> dict[str, str]:
+        """Wait until the node says that it has a config."""
+        return await self.until(
+            lambda notes: notes[names.CURRENT_CONFIG] == config and notes[names.STATE] == "Done"
+            and not notes.get(names.DESIRED_DRAIN, "").startswith("drain-")
+        )  # fmt: skip
+
+    async def state(self, state: str) -> dict[str, str]:
+        """Wait until the node is in a state."""
+        return await self.until(lambda notes: notes[names.STATE] == state)
+
+    async def settled(self) -> None:
+        """Wait until the agent has looked at the disk and said that all is well."""
+        await self.mark("Updated", "True")
+
+    async def mark(self, kind: str, status: str) -> JsonObject:
+        """One condition of the MachineConfigNode, when it has a status."""
+        found: JsonObject = {}
+
+        async def so() -> bool:
+            nonlocal found
+            found = dict(condition(await self.admin.get(MACHINE_CONFIG_NODE.resource, NODE_NAME), kind) or {})
+            return found.get("status") == status
+
+        await self.when(so)
+        return found
+
+    async def told(self, reason: str) -> None:
+        """Wait for an event."""
+
+        async def so() -> bool:
+            return reason in await self.events()
+
+        await self.when(so)
+
+    async def when(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until something holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not await holds():  # noqa: ASYNC110 - what is waited for is in the API
+                await asyncio.sleep(0.01)
+
+    async def events(self) -> list[str]:
+        """The reasons of all events."""
+        from fastness.agent.report import EVENTS
+
+        return [str(event["reason"]) for event in (await self.admin.list(EVENTS)).items]
+
+    async def _drain(self) -> None:
+        seen = ""
+        while True:
+            if self.paused:
+                await asyncio.sleep(0.005)
+                continue
+            notes = await self.notes()
+            if (state := notes.get(names.STATE, "")) != seen:
+                seen = state
+                self.states.append(state)
+            wanted = notes.get(names.DESIRED_DRAIN, "")
+            if wanted and wanted != notes.get(names.LAST_APPLIED_DRAIN) and (
+                self.drain_allowed or wanted.startswith("uncordon")
+            ):  # fmt: skip
+                self.requests.append(wanted)
+                await self.annotate(**{names.LAST_APPLIED_DRAIN: wanted})
+            await asyncio.sleep(0.005)
+
+    async def _agents(self) -> None:
+        """The machine: an agent, and after each reboot another one."""
+        while True:
+            agent = Agent(self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK)
+            await agent.run()
+            self.ended.set()
+            self.machine.reboot()
+
+    @asynccontextmanager
+    async def alive(self) -> AsyncIterator[None]:
+        """The agent and the drain controller work."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._drain()), group.create_task(self._agents())]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
