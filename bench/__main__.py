@@ -1,0 +1,131 @@
+"""`python -m bench`: measure, print, write the result file; `--render` makes the page from the last one.
+
+    python -m bench                          everything, curves up to 10,000 objects
+    python -m bench --full                   curves up to 100,000
+    python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
+    python -m bench curves --sizes 100,1000
+    python -m bench --render docs/performance.md
+
+Ends with 1 when a gate is missed and with 2 when something is not there that it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import cases, curves, solo
+from bench.loadgen import LoadgenError, build
+from bench.report import Results, as_markdown, as_text, machine
+from bench.targets import Target, TargetError, environment, ours, peer
+from tools.realkube import locate
+
+ALONE = ("inprocess", "start", "cli", "curves")
+FAMILIES = (*cases.FAMILIES, *ALONE)
+LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
+SIZES = (100, 1000, 10_000)
+FULL = 100_000
+
+
+def arguments(given: list[str]) -> argparse.Namespace:
+    """The command line, checked."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure beside a real kube-apiserver.")
+    parser.add_argument("family", nargs="*", help=f"what to measure: {' '.join(FAMILIES)} (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each row (default 3)")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the usual number of requests (default 1)")
+    parser.add_argument("--sizes", help="sizes of the curves, for instance 100,1000")
+    parser.add_argument("--full", action="store_true", help=f"curves up to {FULL:,} objects")
+    parser.add_argument("--alone", action="store_true", help="without the peer: no ratios, no gates")
+    parser.add_argument("--output", type=Path, default=LATEST, help="result file (default bench/results/latest.json)")
+    parser.add_argument(
+        "--render", type=Path, metavar="PAGE", help="make the page from the result file and measure nothing"
+    )
+    options = parser.parse_args(given)
+    unknown = sorted(set(options.family) - set(FAMILIES))
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(FAMILIES)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def sizes_of(options: argparse.Namespace) -> list[int]:
+    """The sizes of the curves."""
+    if options.sizes:
+        return sorted({int(text) for text in options.sizes.split(",")})
+    return [*SIZES, FULL] if options.full else list(SIZES)
+
+
+def say(text: str) -> None:
+    """Progress, apart from the results."""
+    print(f"  … {text}", file=sys.stderr, flush=True)
+
+
+def measure(options: argparse.Namespace, given: list[str]) -> Results:
+    """Run what was asked for."""
+    wanted = set(options.family or FAMILIES)
+    bench = cases.Bench(build(environment()), options.scale)
+    binaries = None if options.alone else locate(environment())
+    if binaries is None and not options.alone:
+        raise TargetError("kube-apiserver and etcd are missing")
+    command = " ".join(["python -m bench", *given])
+    now = datetime.now(UTC).strftime("%Y-%m-%d")
+    results = Results(command, now, machine(), options.rounds)
+    with tempfile.TemporaryDirectory(prefix="fastness-bench-") as text:
+        directory = Path(text)
+        with ExitStack() as stack:
+            targets, other = _start(stack, directory / "rows", binaries, bool(wanted - {"curves", "cli"}))
+            if wanted & {"start"}:
+                results.singles += solo.starting(directory / "starts", say, other)
+            if wanted & set(cases.FAMILIES):
+                families = wanted & set(cases.FAMILIES)
+                results.rows = asyncio.run(cases.side_by_side(bench, targets, families, options.rounds, say))
+        if "inprocess" in wanted:
+            created = next((row for row in results.rows if row.name == "create-64" and row.peer), None)
+            rate = created.spread(created.peer, "rate").median if created else None
+            results.singles += solo.in_process(say, bench.count(2000), rate)
+        if "cli" in wanted:
+            results.singles += solo.command_line(say)
+        if "curves" in wanted:
+            with ExitStack() as stack:
+                targets, _ = _start(stack, directory / "curves", binaries, True)
+                results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
+    return results
+
+
+def _start(
+    stack: ExitStack, directory: Path, binaries: Path | None, needed: bool
+) -> tuple[list[Target], Target | None]:
+    """Ours and, if there are programs for it, the peer."""
+    if not needed:
+        return [], None
+    say("starting the servers")
+    other = stack.enter_context(peer(directory / "peer", binaries)) if binaries is not None else None
+    own = stack.enter_context(ours(directory / "ours"))
+    return ([own, other] if other is not None else [own]), other
+
+
+def main(given: list[str]) -> int:
+    """The command."""
+    options = arguments(given)
+    if options.render is not None:
+        options.render.write_text(as_markdown(Results.from_bytes(options.output.read_bytes())))
+        return 0
+    try:
+        results = measure(options, given)
+    except (TargetError, LoadgenError) as error:
+        print(f"{error}\n{error.hint}", file=sys.stderr)
+        return 2
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_bytes(results.to_bytes())
+    print(as_text(results))
+    return 1 if any(gate.verdict == "fail" for gate in results.gates) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

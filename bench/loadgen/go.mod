@@ -1,0 +1,3 @@
+module fastness.dev/bench/loadgen
+
+go 1.23

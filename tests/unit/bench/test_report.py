@@ -1,0 +1,68 @@
+"""Reports: the same run as a file, as text and as a page; honest about what is slower."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.curves import Point
+from bench.figures import Row, Sample, Single, Spread
+from bench.report import Results, as_markdown, as_text, duration, machine, quantity
+
+FAST, SLOW = Sample(1000.0, 900.0, 1800.0, 500.0), Sample(500.0, 2000.0, 4000.0, 2500.0)
+
+
+def results() -> Results:
+    return Results(
+        "python -m bench", "2026-11-15", {"cores": "2"}, 1,
+        [Row("create-64", "create, 64 clients", [FAST], [SLOW]), Row("get-64", "get, 64 clients", [SLOW], [FAST])],
+        [Single("time to ready", Spread.of([1.5]), "s", 2.0), Single("memory, idle", Spread.of([200.0]), "MiB", 150.0)],
+        [Point("fastness", 100, FAST, FAST, SLOW, 64 * 1024 * 1024)],
+    )  # fmt: skip
+
+
+def test_a_run_comes_back_from_its_file_as_it_was() -> None:
+    assert Results.from_bytes(results().to_bytes()) == results()
+
+
+def test_text_shows_gates_ratios_targets_and_curves_in_columns() -> None:
+    text = as_text(results())
+    assert "2.00× (2.00–2.00)" in text
+    assert "not measured" in text  # the list was not run
+    assert "≤ 2.00 s: met" in text
+    assert "≤ 150 MiB: missed" in text
+    assert "64 MiB" in text
+    starts = [line.index(word) for line in text.splitlines() for word in ("kube-apiserver",) if word in line]
+    assert len(set(starts)) == 1
+
+
+def test_the_page_names_its_command_and_everything_that_is_slower() -> None:
+    page = as_markdown(results())
+    assert "python -m bench\n" in page
+    slower = page[page.index("## Where we are slower") : page.index("## What is compared")]
+    assert "get, 64 clients: rate 0.50×" in slower
+    assert "get, 64 clients: CPU 5.00×" in slower
+    assert "memory, idle: 200 MiB" in slower
+    assert "create" not in slower
+
+
+def test_a_run_in_which_nothing_is_slower_says_so() -> None:
+    good = results()
+    good.rows, good.singles = good.rows[:1], good.singles[:1]
+    assert "Nowhere in this run." in as_markdown(good)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.50 µs"), (999.4, "999 µs"), (1500, "1.50 ms"), (15_000, "15.0 ms"), (2.5e6, "2.50 s")]
+)
+def test_times_are_written_in_the_unit_that_fits(value: float, text: str) -> None:
+    assert duration(value) == text
+
+
+def test_numbers_keep_three_digits() -> None:
+    assert [quantity(value) for value in (1.234, 12.34, 123.4, 12345.6)] == ["1.23", "12.3", "123", "12,346"]
+
+
+def test_the_machine_is_described_without_its_name() -> None:
+    import platform
+
+    assert platform.node() not in " ".join(machine().values()).split()
