@@ -93,7 +93,7 @@ class SealKeyExhausted(CryptoError):
     """A key has sealed as many envelopes as random nonces allow."""
 
     code = "seal-key-exhausted"
-    default_hint = "Run `fastness vault rotate` to begin a new key."
+    default_hint = "Begin a new vault key: rotate it, and let the store be sealed anew."
 
 
 class BadDigest(CryptoError):

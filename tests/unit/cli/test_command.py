@@ -1,0 +1,135 @@
+"""The command as a whole: names, helps, hints, and how little it imports."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from fastness import __version__
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.main import VERBS, cli
+from fastness.cluster.embedded.store import StoreInUse
+from fastness.cluster.errors import Forbidden
+from fastness.cluster.kube.errors import NoCluster
+
+HEAVY = (
+    "httpx",
+    "cryptography",
+    "uvicorn",
+    "jsonschema_rs",
+    "joserfc",
+    "msgspec",
+    "yaml",
+    "prometheus_client",
+    "sqlite3",
+)
+SOURCES = Path(__file__).resolve().parents[3] / "src" / "fastness"
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words), prog_name="fastness")
+
+
+def test_help_lists_every_verb_and_the_exit_codes() -> None:
+    said = invoke("--help").output
+    for verb in VERBS:
+        assert re.search(rf"^  {verb} ", said, re.MULTILINE), verb
+    assert "Exit codes: 0 done, 1 the answer is no" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("no-such-verb",)])
+def test_asking_for_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
+    script = (
+        "import sys; from fastness.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        f"print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stderr.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_help_of_its_own(verb: str) -> None:
+    said = invoke(verb, "--help")
+    assert said.exit_code == 0
+    assert said.output.startswith(f"Usage: fastness {verb}")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_line_in_the_list_is_the_first_line_of_the_help(verb: str) -> None:
+    command = cli.get_command(click.Context(cli), verb)
+    assert command is not None
+    if isinstance(command, click.Group):
+        return  # a family says what its verbs have in common
+    first = (command.help or "").strip().partition("\n\n")[0]
+    assert first.split()[0] == VERBS[verb].help.split()[0]
+
+
+def test_an_unknown_verb_names_the_closest_one() -> None:
+    said = invoke("backpu")
+    assert said.exit_code == Exit.USAGE
+    assert "there is no verb 'backpu'. Did you mean 'backup'?" in said.output
+
+
+def test_a_verb_like_no_other_points_to_the_help() -> None:
+    assert "See `fastness --help`." in invoke("xyzzy").output
+
+
+def test_an_unknown_option_is_wrong_use() -> None:
+    said = invoke("version", "--nonsense")
+    assert said.exit_code == Exit.USAGE
+    assert "No such option" in said.output
+
+
+def test_version_is_printed_in_both_forms() -> None:
+    assert invoke("--version").output == f"fastness {__version__}\n"
+    assert invoke("version").output.startswith(f"fastness {__version__} (Kubernetes API v1.36, Python 3.")
+
+
+def test_options_come_from_the_environment_too() -> None:
+    said = CliRunner().invoke(cli, ["version"], prog_name="fastness", env={"FASTNESS_VERSION_OUTPUT": "json"})
+    assert said.output.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (StoreInUse("process 7 has it"), Exit.MISSING, "process 7 has it"),
+        (NoCluster("nothing says where", "Set KUBECONFIG."), Exit.MISSING, "nothing says where"),
+        (Forbidden("you may not"), Exit.CLUSTER, "you may not"),
+        (FileNotFoundError(2, "No such file or directory", "gone"), Exit.MISSING, "gone: No such file or directory"),
+    ],
+)
+def test_errors_of_the_layers_become_a_sentence_a_hint_and_a_code(error: Exception, code: Exit, words: str) -> None:
+    with pytest.raises(CliError) as caught, told():
+        raise error
+    assert caught.value.message == words
+    assert caught.value.exit_code == code
+    assert caught.value.hint == getattr(error, "hint", "")
+
+
+def test_a_defect_is_not_disguised_as_an_error_of_the_user() -> None:
+    with pytest.raises(ZeroDivisionError), told():
+        raise ZeroDivisionError
+
+
+def test_the_hint_stands_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    CliError("it broke", "mend it").show()
+    assert capsys.readouterr().err == "fastness: it broke\n  mend it\n"
+
+
+def test_hints_name_only_verbs_that_exist() -> None:
+    named: dict[str, set[str]] = {}
+    for path in SOURCES.rglob("*.py"):
+        for verb in re.findall(r"`fastness ([a-z]+)", path.read_text()):
+            named.setdefault(verb, set()).add(str(path.relative_to(SOURCES)))
+    assert {verb: files for verb, files in named.items() if verb not in VERBS} == {}
