@@ -154,7 +154,10 @@ class Vault:
         """Drop a key that seals nothing any more; the sealing key cannot be dropped."""
         target = KeyId(bytes.fromhex(key_id))
         if target == self._ring.primary or target not in self._created:
-            raise MissingVaultKey(f"key {key_id} cannot be retired", "Name an old key of the vault file; the one that seals now must stay.")
+            raise MissingVaultKey(
+                f"key {key_id} cannot be retired",
+                "Name an old key of the vault file; the one that seals now must stay.",
+            )
         self._ring = KeyRing([key for key in self._ring.keys if key.id != target], self._entropy)
         del self._created[target]
         self._save()
