@@ -36,6 +36,7 @@ _ALPHANUMERIC: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _PLAIN: Final = _ALPHANUMERIC + b"!$%&'()*+,-./:;=?@_~"
 _BASE64: Final = _ALPHANUMERIC + b"+/"
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _HASHES: Final = {"sha512": 128, "sha256": 64}
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+", re.ASCII)
 
@@ -101,11 +102,13 @@ def gunzip(data: bytes, limit: int = MAX_CONTENTS) -> bytes:
     parts: list[bytes] = []
     room = limit
     while data:
+        if not _GZIP_MAGIC.startswith(data[:2]):
+            raise _not_gzip()
         member = zlib.decompressobj(wbits=31)
         try:
             part = member.decompress(data, room + 1)
         except zlib.error as error:
-            raise DataUrlError("not-gzip", "the contents are not gzip", hint="compress them with gzip") from error
+            raise _not_gzip() from error
         if len(part) > room:
             raise _too_large(limit)
         if not member.eof:
@@ -159,6 +162,10 @@ def contents(resource: dict[str, Any], limit: int = MAX_CONTENTS) -> bytes:
 
 def _malformed(reason: str) -> DataUrlError:
     return DataUrlError("data-url-malformed", f"the data URL {reason}", hint="write data:;base64,<contents>")
+
+
+def _not_gzip() -> DataUrlError:
+    return DataUrlError("not-gzip", "the contents are not gzip", hint="compress them with gzip")
 
 
 def _too_large(limit: int) -> DataUrlError:

@@ -222,10 +222,10 @@ def _merge_lists(
 
 
 def _tell(ledger: Ledger | None, place: Place, source: str, value: Any, old: Any) -> None:
-    if ledger is None:
+    # An empty string over nothing says nothing; a correction puts such a compression in and takes it out again.
+    if ledger is None or (value == "" and not old):
         return
-    if old is not None:
-        ledger.replaced(place, source, value, old)
-    elif value != "":
-        # An empty string over nothing says nothing; a correction puts such a compression in and takes it out again.
+    if old is None or old == "":
         ledger.added(place, source, value)
+    else:
+        ledger.replaced(place, source, value, old)

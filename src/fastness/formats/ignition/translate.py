@@ -163,4 +163,4 @@ def _says_nothing(name: str, item: Any) -> bool:
     """Whether leaving a field out means the same as this value."""
     if isinstance(item, dict):
         return all(_says_nothing(inner, value) for inner, value in item.items())
-    return item is True if name == "shouldExist" else not item
+    return item if name == "shouldExist" and isinstance(item, bool) else not item
