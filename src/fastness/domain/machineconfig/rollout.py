@@ -78,7 +78,7 @@ def candidates(
     master pool and goes last.
     """
     known = nodes if isinstance(nodes, list | tuple) else list(nodes)
-    back = tuple(sorted((node for node in known if _called_back(node, goal)), key=lambda node: node.age_order))
+    back = tuple(sorted((node for node in known if called_back(node, goal)), key=lambda node: node.age_order))
     used = sum(node.unavailable for node in known) if unavailable is None else unavailable
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)
@@ -99,7 +99,7 @@ def candidates(
     return Choice((*back, *waiting), capacity, why, deferred)
 
 
-def _called_back(node: NodeFacts, goal: Goal) -> bool:
+def called_back(node: NodeFacts, goal: Goal) -> bool:
     """Whether a node is told at once, without asking the budget.
 
     Either it still has what it should have and only has to stop trying something else, or it failed on its way elsewhere and

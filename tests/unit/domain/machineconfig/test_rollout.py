@@ -200,13 +200,13 @@ def test_any_order_of_updates_keeps_the_budget_and_undo_brings_every_node_back(
         working = [one for one in nodes.values() if facts(one).unavailable]
         if not working:
             return
-        one = working[chance % len(working)]
+        picked = working[chance % len(working)]
         if goal.config == "new" and chance % 4 < failures:
-            one["metadata"]["annotations"][names.STATE] = "Degraded"
-            one["spec"] = {"unschedulable": chance % 3 == 0}
+            picked["metadata"]["annotations"][names.STATE] = "Degraded"
+            picked["spec"] = {"unschedulable": chance % 3 == 0}
         else:
-            one["metadata"]["annotations"] |= {names.CURRENT_CONFIG: goal.config, names.STATE: "Done"}
-            one["spec"] = {}
+            picked["metadata"]["annotations"] |= {names.CURRENT_CONFIG: goal.config, names.STATE: "Done"}
+            picked["spec"] = {}
 
     for chance in chances:
         tick(chance)
