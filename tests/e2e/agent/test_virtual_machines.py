@@ -1,0 +1,160 @@
+"""A whole cluster with virtual machines, driven with kubectl as its users do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.component.agent.world import relevant, snapshot
+from tests.e2e.live import Live
+
+SECONDS = 40.0
+ROLE = "machineconfiguration.openshift.io/role"
+NOTE = "machineconfiguration.openshift.io"
+
+
+def machine_config(name: str, *files: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A MachineConfig for workers."""
+    config = {"ignition": {"version": "3.5.0"}, "storage": {"files": list(files)}}
+    meta = {"name": name, "labels": {ROLE: "worker"}}
+    kind = {"apiVersion": f"{NOTE}/v1", "kind": "MachineConfig"}
+    return {**kind, "metadata": meta, "spec": {"config": config, **spec}}
+
+
+MOTD = machine_config("99-worker-motd", {"path": "/etc/motd", "mode": 0o644, "contents": {"source": "data:,hello%0A"}})
+BROKEN = machine_config("99-worker-broken", {"path": "/etc/passwd/x", "contents": {"source": "data:,x"}})
+
+
+class Cluster:
+    """A running cluster and what users look at."""
+
+    def __init__(self, live: Live, count: int) -> None:
+        self.live = live
+        self.machines = [f"worker-{number}" for number in range(count)]
+
+    def root(self, machine: str) -> Path:
+        return self.live.state / "machines" / machine / "root"
+
+    def pool(self) -> list[str]:
+        """UPDATED, UPDATING, DEGRADED and the four counts of the worker pool."""
+        rows = self.live.kubectl("get", "mcp", "worker", "--no-headers").rows
+        return rows[0][2:9] if rows and len(rows[0]) >= 9 else []
+
+    def updated(self) -> bool:
+        count = str(len(self.machines))
+        return self.pool() == ["True", "False", "False", count, count, count, "0"]
+
+    def apply(self, config: dict[str, Any]) -> None:
+        said = self.live.kubectl("apply", "-f", "-", stdin=config)
+        assert said.code == 0, said.err
+
+    def delete(self, name: str) -> None:
+        said = self.live.kubectl("delete", "mc", name)
+        assert said.code == 0, said.err
+
+    def note(self, machine: str, key: str) -> str:
+        node = self.live.kubectl("get", "node", machine, "-o", "json").json
+        return str(node["metadata"]["annotations"].get(f"{NOTE}/{key}", ""))
+
+    def contents(self, path: str) -> set[str | None]:
+        files = [self.root(machine) / path.lstrip("/") for machine in self.machines]
+        return {file.read_text() if file.exists() else None for file in files}
+
+    def files(self) -> dict[str, dict[str, object]]:
+        return {machine: relevant(snapshot(self.root(machine))) for machine in self.machines}
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Three machines that have their first config."""
+    with Live.start(tmp_path, "--profile", "containers", "--machines", "3") as live:
+        found = Cluster(live, 3)
+        until(found.updated, "the first config on all machines")
+        until(lambda: all(found.note(one, "reason") == "" for one in found.machines), "the first report")
+        yield found
+
+
+def test_a_machineconfig_reaches_every_machine_and_its_deletion_takes_it_back(cluster: Cluster) -> None:
+    before = cluster.files()
+    cluster.apply(MOTD)
+    seen: list[list[str]] = []
+
+    def watched() -> bool:
+        seen.append(cluster.pool())
+        return cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated()
+
+    until(watched, "the rollout")
+    assert any(row[:2] == ["False", "True"] for row in seen), seen
+    assert cluster.note("worker-0", "state") == "Done"
+    cluster.delete("99-worker-motd")
+    until(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
+    assert cluster.files() == before
+    nodes = cluster.live.kubectl("get", "nodes", "--no-headers").rows
+    assert [row[1] for row in nodes] == ["Ready"] * 3
+
+
+def test_a_bad_config_stops_at_the_first_machine_and_deleting_it_recovers(cluster: Cluster) -> None:
+    before = cluster.files()
+    cluster.apply(BROKEN)
+    until(lambda: cluster.pool()[2:3] == ["True"], "a degraded pool")
+    assert cluster.pool()[6] == "1"
+    degraded = [machine for machine in cluster.machines if cluster.note(machine, "state") == "Degraded"]
+    assert len(degraded) == 1
+    assert "/etc/passwd" in cluster.note(degraded[0], "reason")
+    cluster.delete("99-worker-broken")
+    until(cluster.updated, "the recovery")
+    assert cluster.files() == before
+
+
+def test_a_changed_file_is_reported_at_once_and_well_again_when_restored(cluster: Cluster) -> None:
+    cluster.apply(MOTD)
+    until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+    motd = cluster.root("worker-1") / "etc/motd"
+    motd.write_text("tampered\n")
+    started = time.monotonic()
+    until(lambda: cluster.note("worker-1", "state") == "Degraded", "a report of the drift")
+    assert time.monotonic() - started < 5
+    assert "+tampered" in cluster.note("worker-1", "reason")
+    said = cluster.live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out
+    assert "ConfigDriftDetected" in said
+    motd.write_text("hello\n")
+    until(lambda: cluster.note("worker-1", "state") == "Done", "a machine that is well again")
+
+
+def test_machines_keep_their_config_when_everything_is_started_again(tmp_path: Path) -> None:
+    with Live.start(tmp_path, "--profile", "containers", "--machines", "1") as live:
+        cluster = Cluster(live, 1)
+        until(cluster.updated, "the first config")
+        cluster.apply(MOTD)
+        until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+    with Live.start(tmp_path, "--profile", "containers", "--machines", "1") as live:
+        cluster = Cluster(live, 1)
+        until(cluster.updated, "the same config")
+        cluster.delete("99-worker-motd")
+        until(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
+
+
+def test_one_file_on_two_machines_with_drain_and_reboot_takes_less_than_ten_seconds(tmp_path: Path) -> None:
+    with Live.start(tmp_path, "--profile", "containers", "--machines", "2") as live:
+        cluster = Cluster(live, 2)
+        until(cluster.updated, "the first config")
+        until(lambda: all(cluster.note(one, "reason") == "" for one in cluster.machines), "the first report")
+        started = time.monotonic()
+        cluster.apply(MOTD)
+        until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+        assert time.monotonic() - started < 10
+        said = live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out.split()
+        assert {"Cordon", "Drain", "Reboot", "Uncordon"} <= set(said)
+        assert said.count("Reboot") == 2
