@@ -4,7 +4,7 @@
 * Other identities, versions and continue tokens become one word each; times of today become `<now>`, other times stay.
   A version captured as `….start` belongs to a list and is not looked for in objects.
 * Sentences (a Status message, the message of a cause, of a condition) become `<text>`: presence is compared, wording is not.
-* Causes of a refusal (field and reason) and lines of managedFields are sets.
+* Causes of a refusal (field and reason), lines of managedFields and rules of a review are sets.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 _SENTENCES = frozenset({"message", "evaluationError"})
 _AGE = re.compile(r"\d+(s|ms|m)|<invalid>|<unknown>")
+_SETS = frozenset({"causes", "managedFields", "resourceRules", "nonResourceRules"})
 _NEAR = timedelta(days=1)
 
 
@@ -34,7 +35,7 @@ def _value(value: Any, field: str, names: Mapping[str, str], run: str, now: date
         return {_text(key, run): _member(value, key, names, run, now) for key in value}
     if isinstance(value, list):
         items = [_value(entry, field, names, run, now) for entry in value]
-        if field in ("causes", "managedFields"):
+        if field in _SETS:
             return [json.loads(entry) for entry in sorted({json.dumps(each, sort_keys=True) for each in items})]
         return items
     return _string(value, field, names, run, now) if isinstance(value, str) else value

@@ -56,10 +56,12 @@ STEPS = (
     _list("match-without-version", resourceVersionMatch="Exact"),
     _list("match-exact-zero", resourceVersion="0", resourceVersionMatch="Exact"),
     _list("match-unknown", resourceVersion="1", resourceVersionMatch="Roughly"),
+    _list("version-future", resourceVersion="999999999"),
     _list("list-initial-events", sendInitialEvents="true"),
     Step("reading.get-version", "GET", f"{MAPS}/a", query={"resourceVersion": "0"}),
     Step("reading.get-version-bad", "GET", f"{MAPS}/a", query={"resourceVersion": "abc"}),
     Step("reading.get-version-exact", "GET", f"{MAPS}/a", query={"resourceVersion": "${a.version}"}),
+    Step("reading.get-version-future", "GET", f"{MAPS}/a", query={"resourceVersion": "999999999"}),
     # Label selectors.
     _list("labels-in", labelSelector="set=${run},tier in (one,two)"),
     _list("labels-notin", labelSelector="set=${run},tier notin (one,two)"),

@@ -262,6 +262,7 @@ STEPS = (
             "spec": {"user": "alice", **_asks("list", "configmaps", "default")},
         },
     ),
+    _review("ssrr", "SelfSubjectRulesReview", {"namespace": "${run}-rights"}, ALICE),
     _review("ssrr-empty", "SelfSubjectRulesReview", {}, ALICE),
     _review("whoami", "SelfSubjectReview", None, ALICE, "/apis/authentication.k8s.io/v1"),
     _review("token-review-bad", "TokenReview", {"token": "nonsense"}, path="/apis/authentication.k8s.io/v1"),

@@ -57,6 +57,7 @@ STEPS = (
     _watch("from-nothing", 1),
     _watch("from-zero", 1, resourceVersion="0"),
     _watch("all-namespaces", 5, "/api/v1/configmaps", resourceVersion="${w.start}"),
+    _watch("future", 1, resourceVersion=FUTURE, timeoutSeconds="1"),
     _watch("bad-version", 1, resourceVersion="abc"),
     _watch("bad-timeout", 1, timeoutSeconds="soon"),
     _watch("bad-selector", 1, labelSelector="a=(b"),

@@ -19,6 +19,7 @@ from fastness.model.objects import object_name, rfc3339
 
 MAX_MANAGER = 128
 _SPEC = fields.FieldSet.of(("spec",))
+_ALL = fields.FieldSet.of(("spec",), ("status",))
 
 
 class Ownership:
@@ -62,6 +63,8 @@ class Ownership:
 
 
 def _reset(served: Served, subresource: str) -> fields.FieldSet:
+    if served.storage_key == ("certificates.k8s.io", "certificatesigningrequests"):
+        return _ALL  # a signing request is what it is: nobody owns any of it
     if subresource == "status" and not strategy_of(served.kind).status_keeps_metadata:
         return _SPEC
     return fields.reset_fields(subresource, has_status=served.kind.has_status)

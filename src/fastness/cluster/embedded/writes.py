@@ -233,8 +233,15 @@ class Writer:
             if "status" in old:
                 new["status"] = old["status"]
         if subresource in ("approval", "binding"):
-            new["status"] = draft.get("status", {})
+            new["status"] = self._stamped(draft.get("status") or {})
         return new
+
+    def _stamped(self, status: JsonObject) -> JsonObject:
+        """A status whose conditions say since when they hold."""
+        now = rfc3339(self._clock.now())
+        times = {"lastUpdateTime": now, "lastTransitionTime": now}
+        conditions = [{**times, **each} if "reason" in each else each for each in status.get("conditions") or ()]
+        return {**status, "conditions": conditions} if conditions else status
 
     def _causes(self, served: Served, new: JsonObject, old: JsonObject, subresource: str) -> list[Cause]:
         strategy = strategy_of(served.kind)
@@ -245,7 +252,7 @@ class Writer:
             if added:
                 text = f"Forbidden: no new finalizers can be added while the object is being deleted: {added}"
                 causes.append(Cause("metadata.finalizers", "FieldValueForbidden", text))
-        if not subresource:
+        if not subresource or strategy.checks_parts:
             return causes + self._content_causes(served, strategy, new, old)
         return causes + served.schema.validate(new, old)
 

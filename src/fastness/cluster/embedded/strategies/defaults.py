@@ -1,28 +1,20 @@
 """What Kubernetes fills in where a client left a native object open.
 
 These are the defaults that users see in `kubectl get -o yaml` and that patches and drift detection compare with: secrets,
-namespaces, pods and their templates, workloads, access. They run on every write, so that a field taken away comes back with
-its default, and they belong to whoever wrote the object. Functions replace nested values and never change them in place.
+namespaces, services, storage, access; those of pods are in `workloads.py`. They run on every write, so that a field taken away
+comes back with its default, and they belong to whoever wrote the object. Functions replace nested values and never change them
+in place.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from typing import Any
 
 from fastness.model.kind import JsonObject
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 RBAC_GROUP = "rbac.authorization.k8s.io"
-_POD_SPEC: Mapping[str, Any] = {
-    "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
-    "schedulerName": "default-scheduler", "securityContext": {},
-}  # fmt: skip
-_CONTAINER: Mapping[str, Any] = {
-    "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
-}  # fmt: skip
-_QUARTER: JsonObject = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
 def namespace(obj: JsonObject) -> None:
@@ -49,62 +41,6 @@ def without_empty_data(obj: JsonObject) -> None:
             del obj[field]
 
 
-def pod(obj: JsonObject) -> None:
-    """A pod by itself."""
-    if isinstance(obj.get("spec"), dict):
-        obj["spec"] = {"enableServiceLinks": True, **_pod_spec(obj["spec"])}
-
-
-def _pod_spec(spec: JsonObject) -> JsonObject:
-    filled = {**_POD_SPEC, **spec}
-    for field in ("containers", "initContainers"):
-        if isinstance(spec.get(field), list):
-            filled[field] = [_container(each) if isinstance(each, dict) else each for each in spec[field]]
-    return filled
-
-
-def _container(container: JsonObject) -> JsonObject:
-    image = str(container.get("image") or "")
-    tag = image.rpartition("/")[2].partition(":")[2]
-    pull = "Always" if image and "@" not in image and tag in ("", "latest") else "IfNotPresent"
-    filled = {**_CONTAINER, "imagePullPolicy": pull, **container}
-    if isinstance(container.get("ports"), list):
-        filled["ports"] = [{"protocol": "TCP", **port} for port in container["ports"]]
-    return filled
-
-
-def _with_template(spec: JsonObject) -> JsonObject:
-    template = spec.get("template")
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
-        return spec
-    return {**spec, "template": {**template, "spec": _pod_spec(template["spec"])}}
-
-
-def replicated(obj: JsonObject) -> None:
-    """Replica sets and their like: one replica."""
-    if isinstance(obj.get("spec"), dict):
-        obj["spec"] = _with_template({"replicas": 1, **obj["spec"]})
-
-
-def deployment(obj: JsonObject) -> None:
-    """Deployments roll by quarters, keep ten revisions and give up after ten minutes."""
-    if not isinstance(obj.get("spec"), dict):
-        return
-    spec = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, **obj["spec"]}
-    strategy = {"type": "RollingUpdate", **(spec.get("strategy") or {})}
-    if strategy["type"] == "RollingUpdate":
-        strategy["rollingUpdate"] = {**_QUARTER, **(strategy.get("rollingUpdate") or {})}
-    if spec.get("paused") is False:
-        del spec["paused"]
-    obj["spec"] = _with_template({**spec, "strategy": strategy})
-
-
-def templated(obj: JsonObject) -> None:
-    """Kinds with a pod template and no more defaults than its own."""
-    if isinstance(obj.get("spec"), dict):
-        obj["spec"] = _with_template(obj["spec"])
-
-
 def service(obj: JsonObject) -> None:
     """A service inside the cluster, whose ports lead to the same port of its pods."""
     if not isinstance(obj.get("spec"), dict):
@@ -113,6 +49,71 @@ def service(obj: JsonObject) -> None:
     if isinstance(spec.get("ports"), list):
         spec["ports"] = [{"protocol": "TCP", "targetPort": port.get("port"), **port} for port in spec["ports"]]
     obj["spec"] = spec
+
+
+def endpoints(obj: JsonObject) -> None:
+    """Ports are TCP."""
+    if isinstance(obj.get("subsets"), list):
+        obj["subsets"] = [_with_ports(subset) for subset in obj["subsets"]]
+
+
+def _with_ports(subset: Any) -> Any:
+    if not isinstance(subset, dict) or not isinstance(subset.get("ports"), list):
+        return subset
+    return {**subset, "ports": [{"protocol": "TCP", **port} for port in subset["ports"]]}
+
+
+def endpoint_slice(obj: JsonObject) -> None:
+    """Ports are TCP and have the empty name."""
+    if isinstance(obj.get("ports"), list):
+        obj["ports"] = [{"name": "", "protocol": "TCP", **port} for port in obj["ports"]]
+    if isinstance(obj.get("endpoints"), list):
+        obj["endpoints"] = [{"conditions": {}, **each} for each in obj["endpoints"]]
+
+
+def network_policy(obj: JsonObject) -> None:
+    """A policy is about what comes in, and about what goes out when it speaks of that."""
+    spec = obj.get("spec")
+    if isinstance(spec, dict) and not spec.get("policyTypes"):
+        obj["spec"] = {**spec, "policyTypes": ["Ingress", *(["Egress"] if spec.get("egress") else [])]}
+
+
+def storage_class(obj: JsonObject) -> None:
+    """Volumes are bound at once and deleted with their claims."""
+    obj.update({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **obj})
+
+
+def claim(obj: JsonObject) -> None:
+    """A claim is for a file system."""
+    if isinstance(obj.get("spec"), dict):
+        obj["spec"] = {"volumeMode": "Filesystem", **obj["spec"]}
+
+
+def volume(obj: JsonObject) -> None:
+    """A volume is a file system that outlives its claim."""
+    if isinstance(obj.get("spec"), dict):
+        spec = {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain", **obj["spec"]}
+        if isinstance(spec.get("hostPath"), dict):
+            spec["hostPath"] = {"type": "", **spec["hostPath"]}
+        obj["spec"] = spec
+
+
+def webhooks(obj: JsonObject) -> None:
+    """A webhook that cannot be asked within ten seconds forbids."""
+    if isinstance(obj.get("webhooks"), list):
+        obj["webhooks"] = [_webhook(each, obj["kind"]) for each in obj["webhooks"]]
+
+
+def _webhook(hook: Any, kind: str) -> Any:
+    if not isinstance(hook, dict):
+        return hook
+    filled = {
+        "failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}, "timeoutSeconds": 10,
+        **({"reinvocationPolicy": "Never"} if kind == "MutatingWebhookConfiguration" else {}), **hook,
+    }  # fmt: skip
+    if isinstance(hook.get("rules"), list):
+        filled["rules"] = [{"scope": "*", **rule} for rule in hook["rules"]]
+    return filled
 
 
 def priority_class(obj: JsonObject) -> None:

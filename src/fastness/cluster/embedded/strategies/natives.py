@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.cluster.embedded.catalog.definitions import default_crd
-from fastness.cluster.embedded.strategies import defaults, rules
+from fastness.cluster.embedded.strategies import defaults, rules, workloads
 from fastness.cluster.embedded.strategies.strategy import Preparation, Strategy
 from fastness.cluster.errors import Cause
 from fastness.formats import names
 from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339
 
 MAX_DATA = 1024 * 1024
 NAMESPACE_FINALIZER = "kubernetes"
@@ -87,6 +88,27 @@ def _check_config_map(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
 
 def _status_reset(obj: JsonObject, _about: Preparation) -> None:
     obj["status"] = {}
+
+
+def _replicas_reset(obj: JsonObject, _about: Preparation) -> None:
+    obj["status"] = {"replicas": 0}
+
+
+def _stateful_reset(obj: JsonObject, _about: Preparation) -> None:
+    obj["status"] = {"replicas": 0, "availableReplicas": 0}
+
+
+def _daemons_reset(obj: JsonObject, _about: Preparation) -> None:
+    counts = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+    obj["status"] = dict.fromkeys(counts, 0)
+
+
+def _claim_created(obj: JsonObject, _about: Preparation) -> None:
+    obj["status"] = {"phase": "Pending"}
+
+
+def _volume_created(obj: JsonObject, about: Preparation) -> None:
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": rfc3339(about.now)}
 
 
 def _service_created(obj: JsonObject, _about: Preparation) -> None:
@@ -206,9 +228,9 @@ def _check_event(obj: Mapping[str, Any], _old: Mapping[str, Any] | None) -> list
     return []
 
 
-_COUNTED = Strategy(generation=True, defaults=defaults.replicated, on_create=_status_reset)
-_TEMPLATED = Strategy(generation=True, defaults=defaults.templated, on_create=_status_reset)
+_COUNTED = Strategy(generation=True, defaults=workloads.replicated, on_create=_replicas_reset)
 _WITH_STATUS = Strategy(generation=True, on_create=_status_reset)
+_WEBHOOKS = Strategy(generation=True, defaults=defaults.webhooks)
 _GENERATION = Strategy(generation=True)
 _RETURNED = Strategy(returns_deleted=True)
 
@@ -223,7 +245,7 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "configmaps"): Strategy(defaults=defaults.without_empty_data, check=_check_config_map),
     ("", "pods"): Strategy(
         generation=True,
-        defaults=defaults.pod,
+        defaults=workloads.pod,
         on_create=_pod_created,
         check=_check_pod,
         returns_deleted=True,
@@ -234,37 +256,42 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "services"): Strategy(
         name_rule=names.dns1123_label, defaults=defaults.service, on_create=_service_created, returns_deleted=True
     ),
-    ("", "persistentvolumeclaims"): Strategy(on_create=_status_reset, returns_deleted=True),
-    ("", "persistentvolumes"): Strategy(on_create=_status_reset, returns_deleted=True),
-    ("", "podtemplates"): _RETURNED,
+    ("", "persistentvolumeclaims"): Strategy(defaults=defaults.claim, on_create=_claim_created, returns_deleted=True),
+    ("", "persistentvolumes"): Strategy(defaults=defaults.volume, on_create=_volume_created, returns_deleted=True),
+    ("", "podtemplates"): Strategy(generation=True, defaults=workloads.pod_template, returns_deleted=True),
+    ("", "endpoints"): Strategy(defaults=defaults.endpoints),
     ("", "resourcequotas"): Strategy(on_create=_status_reset, returns_deleted=True),
     ("", "events"): Strategy(on_create=_event_created, on_update=_event_updated, check=_check_event),
     ("events.k8s.io", "events"): Strategy(on_create=_event_created, on_update=_event_updated, check=rules.event),
     ("", "replicationcontrollers"): _COUNTED,
     ("apps", "deployments"): Strategy(
-        generation=True, defaults=defaults.deployment, on_create=_status_reset, check=rules.deployment
+        generation=True, defaults=workloads.deployment, on_create=_status_reset, check=rules.deployment
     ),
     ("apps", "replicasets"): _COUNTED,
-    ("apps", "statefulsets"): _COUNTED,
-    ("apps", "daemonsets"): _TEMPLATED,
-    ("batch", "jobs"): _TEMPLATED,
-    ("batch", "cronjobs"): _WITH_STATUS,
+    ("apps", "statefulsets"): Strategy(
+        generation=True, defaults=workloads.stateful_set, on_create=_stateful_reset, check=rules.deployment
+    ),
+    ("apps", "daemonsets"): Strategy(
+        generation=True, defaults=workloads.daemon_set, on_create=_daemons_reset, check=rules.deployment
+    ),
+    ("batch", "jobs"): Strategy(generation=True, defaults=workloads.job, on_create=_status_reset),
+    ("batch", "cronjobs"): Strategy(generation=True, defaults=workloads.cron_job, on_create=_status_reset),
     ("policy", "poddisruptionbudgets"): Strategy(generation=True, on_create=_budget_created, check=_check_budget),
-    ("networking.k8s.io", "networkpolicies"): _GENERATION,
-    ("networking.k8s.io", "ingresses"): _WITH_STATUS,
+    ("networking.k8s.io", "networkpolicies"): Strategy(generation=True, defaults=defaults.network_policy),
+    ("networking.k8s.io", "ingresses"): Strategy(generation=True, on_create=_service_created),
     ("networking.k8s.io", "ingressclasses"): _GENERATION,
     ("scheduling.k8s.io", "priorityclasses"): Strategy(
         generation=True, defaults=defaults.priority_class, check=rules.priority_class
     ),
     ("coordination.k8s.io", "leases"): Strategy(check=rules.lease),
-    ("storage.k8s.io", "storageclasses"): _RETURNED,
-    ("discovery.k8s.io", "endpointslices"): _GENERATION,
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _GENERATION,
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _GENERATION,
+    ("storage.k8s.io", "storageclasses"): Strategy(defaults=defaults.storage_class, returns_deleted=True),
+    ("discovery.k8s.io", "endpointslices"): Strategy(generation=True, defaults=defaults.endpoint_slice),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _WITH_STATUS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _GENERATION,
     ("certificates.k8s.io", "certificatesigningrequests"): Strategy(
-        on_create=_csr_created, on_update=_csr_updated, check=rules.signing_request
+        on_create=_csr_created, on_update=_csr_updated, check=rules.signing_request, checks_parts=True
     ),
     ("apiextensions.k8s.io", "customresourcedefinitions"): Strategy(
         generation=True, defaults=_crd_defaults, on_create=_crd_created, bare_finalizers=True

@@ -91,21 +91,34 @@ def node(new: Obj, old: Obj | None) -> list[Cause]:
 
 
 def signing_request(new: Obj, old: Obj | None) -> list[Cause]:
-    """A request is PEM, names its signer and its usages."""
-    if old is not None:
-        return []
-    causes = []
-    try:
-        text = base64.b64decode(_at(new, "spec", "request") or "", validate=True)
-    except (binascii.Error, ValueError):
-        text = b""
-    if b"-----BEGIN CERTIFICATE REQUEST-----" not in text:
-        causes.append(wrong("spec.request", "…", "PEM block type must be CERTIFICATE REQUEST"))
-    if not _at(new, "spec", "usages"):
-        causes.append(required("spec.usages"))
-    if not _at(new, "spec", "signerName"):
-        causes.append(required("spec.signerName"))
+    """A request is PEM and names its signer and usages; it is approved or denied, and its certificate is PEM."""
+    causes = [] if old is not None else list(_signing_spec(new))
+    kinds = {each.get("type") for each in _at(new, "status", "conditions") or ()}
+    if {"Approved", "Denied"} <= kinds:
+        causes.append(wrong("status.conditions", "Denied", "Approved and Denied conditions are mutually exclusive"))
+    certificate = _at(new, "status", "certificate")
+    if certificate and b"-----BEGIN CERTIFICATE-----" not in _decoded(certificate):
+        causes.append(wrong("status.certificate", "…", "must contain at least one CERTIFICATE PEM block"))
     return causes
+
+
+def _signing_spec(new: Obj) -> Iterator[Cause]:
+    if b"-----BEGIN CERTIFICATE REQUEST-----" not in _decoded(_at(new, "spec", "request")):
+        yield wrong("spec.request", "…", "PEM block type must be CERTIFICATE REQUEST")
+    if not _at(new, "spec", "usages"):
+        yield required("spec.usages")
+    signer = _at(new, "spec", "signerName")
+    if not signer:
+        yield required("spec.signerName")
+    elif "." not in signer.partition("/")[0] or not signer.partition("/")[2]:
+        yield wrong("spec.signerName", signer, "must be a domain and a path, like example.com/signer-name")
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def event(new: Obj, old: Obj | None) -> list[Cause]:

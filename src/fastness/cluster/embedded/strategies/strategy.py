@@ -56,6 +56,7 @@ class Strategy:
     on_create: Callable[[JsonObject, Preparation], None] = as_sent
     on_update: Callable[[JsonObject, Mapping[str, object]], None] = keep
     check: Callable[[Mapping[str, object], Mapping[str, object] | None], list[Cause]] = no_more_rules
+    checks_parts: bool = False  # `check` also judges what comes through a subresource
     returns_deleted: bool = False
     graceful: bool = False  # the last state of an object shows that its deletion was asked for
     status_keeps_metadata: bool = True
