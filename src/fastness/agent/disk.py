@@ -16,6 +16,7 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
+from fastness.model.objects import object_name
 
 BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
 IGNITION_PRESET = "/etc/systemd/system-preset/20-ignition.preset"
@@ -27,8 +28,12 @@ def accounts_of(root: Files) -> Accounts:
 
 
 def goal(root: Files, config: JsonObject) -> Goal:
-    """A config and what it asks of this machine; raises BadConfig."""
-    return Goal(config, desired(config, accounts_of(root)))
+    """A config and what it asks of this machine; raises BadConfig, also for one that no renderer would make."""
+    try:
+        return Goal(config, desired(config, accounts_of(root)))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        name = object_name(config).name
+        raise BadConfig(f"config {name} is malformed: {type(error).__name__} {error}") from error
 
 
 def read_current(root: Files) -> JsonObject | None:

@@ -2,7 +2,7 @@
 
 The monitor is told which config holds and watches its paths. A change that we did not make wakes the agent, which compares the
 paths with the config and reports or repairs. Changes come in bursts (an editor writes, renames, sets the mode), so the monitor
-waits a moment for the burst to end.
+waits a moment for the burst to end. Where nothing can be watched, the agent's regular look at the whole disk remains.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from collections.abc import Callable, Collection
 
 from fastness.agent.ports import Watcher
 from fastness.cluster.clock import Clock
+from fastness.drivers.errors import DriverError
+from fastness.observe.logs import logger
+
+_log = logger("agent")
 
 
 class DriftMonitor:
@@ -57,10 +61,13 @@ class DriftMonitor:
     async def _follow(self, paths: Collection[str]) -> None:
         if not paths:
             return
-        async with self._watcher.watch(paths) as changes:
-            async for path in changes:
-                fresh = not self._suspects
-                self._suspects.add(path)
-                if fresh:
-                    await self._clock.sleep(self._settle)
-                self._wake()
+        try:
+            async with self._watcher.watch(paths) as changes:
+                async for path in changes:
+                    fresh = not self._suspects
+                    self._suspects.add(path)
+                    if fresh:
+                        await self._clock.sleep(self._settle)
+                    self._wake()
+        except DriverError as error:
+            _log.warning("agent.unwatched", code=error.code, error=error.message)

@@ -21,6 +21,7 @@ from fastness.observe import context
 EVENTS: Mapping[str, str] = {
     "agent.degraded": "a machine is not where its config says; the reason is on its node",
     "agent.interrupted": "the API refused or could not answer an agent; it tries again after a pause",
+    "agent.unwatched": "files cannot be watched; drift is found by the regular look at everything",
     "audit.failed": "audit lines cannot be written; said once until they can again",
     "audit.write": "a write to the API and what became of it",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
@@ -33,6 +34,7 @@ EVENTS: Mapping[str, str] = {
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
     "library.failed": "a library that we run on reported an error of its own",
+    "machine.crashed": "the agent of a virtual machine met a defect; it is started again",
     "machine.failed": "a virtual machine could not boot or work; it tries again",
     "machine.known": "a virtual machine found its node in the cluster",
     "machine.polling": "the kernel gives no inotify; virtual machines look for drift at an interval",

@@ -94,6 +94,9 @@ class VirtualMachine:
             except (ApiError, AgentError, DriverError) as error:
                 _log.warning("machine.failed", machine=self.name, error=error)
                 failures += 1
+            except Exception:  # noqa: BLE001 - what the service manager of a real machine does: say it, start it again
+                _log.exception("machine.crashed", machine=self.name)
+                failures += 1
             await self._fleet.clock.sleep(LOOK_AGAIN.delay(failures, self._fleet.entropy.fraction()) if failures else 0)
 
     async def _boot(self) -> None:
