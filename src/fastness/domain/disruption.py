@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastness.formats.selectors import label_selector_from_object
+from fastness.formats.selectors import LabelSelector, label_selector_from_object
 from fastness.model.objects import condition, is_being_deleted, labels_of
 
 FINISHED = frozenset({"Succeeded", "Failed"})
@@ -37,8 +37,12 @@ class Budget:
 
 def guards(budget: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
     """Whether the budget's selector picks the pod; both are of one namespace."""
-    spec = budget.get("spec") or {}
-    return "selector" in spec and label_selector_from_object(spec["selector"]).matches(labels_of(pod))
+    return selector_of(budget).matches(labels_of(pod))
+
+
+def selector_of(budget: Mapping[str, Any]) -> LabelSelector:
+    """The selector of a budget, for asking about many pods; nothing when it has none."""
+    return label_selector_from_object((budget.get("spec") or {}).get("selector"))
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
@@ -56,7 +60,9 @@ def needs_no_budget(pod: Mapping[str, Any]) -> bool:
 def assess(budget: Mapping[str, Any], pods: Iterable[Mapping[str, Any]]) -> Budget:
     """What the budget allows, given the pods of its namespace."""
     spec = budget.get("spec") or {}
-    guarded = [pod for pod in pods if guards(budget, pod) and (pod.get("status") or {}).get("phase") not in FINISHED]
+    selector = selector_of(budget)
+    running = (pod for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED)
+    guarded = [pod for pod in running if selector.matches(labels_of(pod))]
     expected, healthy = len(guarded), sum(map(is_ready, guarded))
     if "maxUnavailable" in spec:
         desired = max(0, expected - _scaled(spec["maxUnavailable"], expected))

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from fastness.domain import disruption
 from fastness.formats.errors import SelectorError
 from fastness.model.kind import JsonObject
-from fastness.model.objects import annotations_of, metadata, object_name
+from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 
 Object = Mapping[str, Any]
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -41,12 +41,13 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
         name = object_name(budget)
         there = by_namespace.get(name.namespace, [])
         try:
-            if not there or disruption.assess(budget, there).allowed > 0:
+            selector = disruption.selector_of(budget)
+            guarded = [pod for pod in there if selector.matches(labels_of(pod))]
+            if not guarded or disruption.assess(budget, guarded).allowed > 0:
                 continue
-            held = [pod for pod in there if is_evicted(pod) and disruption.guards(budget, pod)]
         except SelectorError:
             continue
-        for pod in held:
+        for pod in filter(is_evicted, guarded):
             found[str((pod.get("spec") or {}).get("nodeName"))].append(Blocker(str(name), str(object_name(pod))))
     return {node: tuple(sorted(entries)) for node, entries in found.items()}
 
