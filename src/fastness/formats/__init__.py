@@ -13,5 +13,10 @@ size, depth and work. Nothing here reads a clock, a file or a random number, and
 | `jsonpath` | paths of table columns |
 | `quantity`, `continue_token` | resource amounts, int-or-percent; pagination |
 
+| For machines | |
+| --- | --- |
+| `ignition` | machine configs of every spec: checked, merged, translated, predicted |
+| `dataurl` | contents inside a config: data URLs, gzip, hashes |
+
 Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
 """

@@ -6,13 +6,13 @@
     merge, merge_all, Merger   children over parents as Ignition does it; an observer hears who supplied and overrode what
     check_contents             inline files: compression and hashes
     predict                    the files, links and directories that a machine will have after its first boot
-    to_json                    bytes, the same for the same config
+    empty, to_json             the config that asks for nothing; bytes, the same for the same config
 
 The specification itself is data: `fields` says what exists since when and how lists merge; `types` has the same as typed
 dictionaries. The rules between fields are in `rules`, `rules_disks` and `resources`, those of spec 2.2 in `legacy_rules`.
 """
 
-from fastness.formats.ignition.config import Config, Inspection, inspect, parse, to_json, validate
+from fastness.formats.ignition.config import Config, Inspection, empty, inspect, parse, to_json, validate
 from fastness.formats.ignition.layout import Entry, EntryKind, Layout, predict
 from fastness.formats.ignition.merge import (
     Merger,
@@ -62,6 +62,7 @@ __all__ = [
     "Version",
     "check_contents",
     "default_overwrite",
+    "empty",
     "forget_compression",
     "inspect",
     "merge",

@@ -24,7 +24,7 @@ from fastness.formats.ignition.problems import (
     UnsupportedVersion,
 )
 from fastness.formats.ignition.shape import JsonObject, normalise
-from fastness.formats.ignition.versions import LEGACY, Version, minor, read_version
+from fastness.formats.ignition.versions import CURRENT, LEGACY, Version, minor, read_version
 
 LIMITS: Final = json.JsonLimits(max_bytes=8 * 1024 * 1024, max_depth=32)
 
@@ -90,6 +90,11 @@ def check(raw: JsonObject, version: Version, report: Report) -> JsonObject:
     else:
         rules.check(body, minor(version), report)
     return body
+
+
+def empty(version: Version = CURRENT) -> JsonObject:
+    """The config that asks for nothing."""
+    return {"ignition": {"version": version}}
 
 
 def to_json(config: Config | JsonObject) -> bytes:

@@ -10,7 +10,7 @@ entries brought, however much has been merged before. Nothing is copied that doe
 
 Two corrections make merging fit for machine configs, where many children define whole files. `forget_compression` lets a
 child's file that brings contents but no compression override an inherited `gzip`. `default_overwrite` lets every
-file replace what the image has at its path. `merge_all` applies both on request.
+file replace what the image has at its path. A merger with `corrections` does the same to the few files that need it.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,10 @@ _SCALARS: Final = frozenset({Kind.STRING, Kind.INTEGER, Kind.BOOLEAN})
 class Merger:
     """Accumulates children; `result` is the config they make together."""
 
-    def __init__(self, observer: Observer | None = None) -> None:
-        self._ledger = Ledger(observer) if observer is not None else None
-        self._root = _Section(shape_of(CURRENT), (), self._ledger)
+    def __init__(self, observer: Observer | None = None, corrections: bool = False) -> None:
+        ledger = Ledger(observer) if observer is not None else None
+        self._corrections = corrections
+        self._root = _Section(shape_of(CURRENT), (), ledger, corrections)
 
     def add(self, child: JsonObject, source: str = "") -> None:
         """Lay one more child over what is there; `source` is the name under which the observer hears of it."""
@@ -37,7 +38,8 @@ class Merger:
 
     def result(self) -> JsonObject:
         """The merged config, in normal form."""
-        return self._root.result()
+        merged = self._root.result()
+        return default_overwrite(merged) if self._corrections else merged
 
 
 def merge(parent: JsonObject, child: JsonObject, observer: Observer | None = None) -> JsonObject:
@@ -52,11 +54,10 @@ def merge_all(
     children: Iterable[tuple[str, JsonObject]], observer: Observer | None = None, corrections: bool = False
 ) -> JsonObject:
     """Named children in order, the first being the base; `corrections` are those for machine configs."""
-    merger = Merger(observer)
+    merger = Merger(observer, corrections)
     for source, child in children:
-        merger.add(forget_compression(child) if corrections else child, source)
-    result = merger.result()
-    return default_overwrite(settle_compression(result)) if corrections else result
+        merger.add(child, source)
+    return merger.result()
 
 
 def forget_compression(child: JsonObject) -> JsonObject:
@@ -98,10 +99,11 @@ def _drop_empty_compression(file: JsonObject) -> JsonObject:
 class _Section:
     """An object on the way from the root to the lists: its lists, which all have keys, are dicts while merging."""
 
-    def __init__(self, shape: Shape, place: Place, ledger: Ledger | None) -> None:
+    def __init__(self, shape: Shape, place: Place, ledger: Ledger | None, corrections: bool) -> None:
         self._shape = shape
         self._place = place
         self._ledger = ledger
+        self._corrections = corrections
         self._scalars: JsonObject = {}
         self._sections: dict[str, _Section] = {}
         self._lists: dict[str, dict[str, Any]] = {}
@@ -115,7 +117,7 @@ class _Section:
                 self._scalars[name] = item
             elif kind is Kind.OBJECT and shape is not None:
                 if name not in self._sections:
-                    self._sections[name] = _Section(shape, (*self._place, name), self._ledger)
+                    self._sections[name] = _Section(shape, (*self._place, name), self._ledger, self._corrections)
                 self._sections[name].add(item, source)
             else:
                 self._add_entries(name, field, shape, item, source)
@@ -137,6 +139,9 @@ class _Section:
                 entries[key] = item
                 if ledger is not None:
                     ledger.added((*self._place, name, key), source, item)
+            elif self._corrections and name == "files":
+                _merge_entry(entries, key, field, shape, _name_compression(item), (*self._place, name), source, ledger)
+                entries[key] = _drop_empty_compression(entries[key])
             else:
                 _merge_entry(entries, key, field, shape, item, (*self._place, name), source, ledger)
 
