@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from fastness.domain.machineconfig.errors import BadMaxUnavailable
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
@@ -26,7 +26,6 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import object_name
 
 Object = Mapping[str, Any]
-_NO_NODES: Final[tuple[NodeFacts, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +76,15 @@ def candidates(
     `unavailable` saves counting where the caller keeps the count; `operator_node` is the node that runs the controllers of a
     master pool and goes last.
     """
-    known = nodes if isinstance(nodes, list | tuple) else list(nodes)
-    back = tuple(sorted((node for node in known if called_back(node, goal)), key=lambda node: node.age_order))
-    used = sum(node.unavailable for node in known) if unavailable is None else unavailable
+    back, waiting, failing, used = _sorted_out(nodes, goal)
+    used = used if unavailable is None else unavailable
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)
     if capacity <= 0:
         return Choice(back, why=f"{budget - capacity} of at most {budget} nodes are unavailable")
-    failing = sum(node.failing for node in known if node.targets(goal))
     if failing >= capacity:
         return Choice(back, why=f"{failing} nodes failed to reach {goal.config}")
     capacity -= failing
-    called = {node.name for node in back}
-    waiting = [node for node in known if node.ready and not node.targets(goal) and node.name not in called]
     deferred = ""
     if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
         waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
@@ -97,6 +92,22 @@ def candidates(
         waiting = sorted(waiting, key=lambda node: node.age_order)[:capacity]
     why = "" if waiting or back else "no node is ready for an update"
     return Choice((*back, *waiting), capacity, why, deferred)
+
+
+def _sorted_out(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[tuple[NodeFacts, ...], list[NodeFacts], int, int]:
+    """Who is called back, who waits, how many failed to reach the goal, how many are unavailable; in one pass."""
+    back: list[NodeFacts] = []
+    waiting: list[NodeFacts] = []
+    failing = used = 0
+    for node in nodes:
+        used += node.unavailable
+        if node.targets(goal):
+            failing += node.failing
+        elif called_back(node, goal):
+            back.append(node)
+        elif node.ready:
+            waiting.append(node)
+    return tuple(sorted(back, key=lambda node: node.age_order)), waiting, failing, used
 
 
 def called_back(node: NodeFacts, goal: Goal) -> bool:

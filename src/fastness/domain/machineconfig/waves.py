@@ -5,7 +5,7 @@
   completeness was first seen. `WaveState` is all that has to be remembered, and it is given back.
 * `stopOn.degraded` machines that failed on the way to this goal stop everything; taking the config back starts afresh, because
   the goal is another one.
-* Outside the window nothing starts; what has started goes on.
+* Outside the window nothing starts; what has started goes on. A node that is called back never waits: it only stops trying.
 * A clock that jumps back never makes a soak longer than it is.
 
 `rollout.candidates` still applies: waves only lower the number.
@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
-from fastness.domain.machineconfig.rollout import Choice
+from fastness.domain.machineconfig.rollout import Choice, called_back
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
 from fastness.model.objects import labels_of, object_name
@@ -61,11 +61,16 @@ class Hold:
     until: datetime | None = None
 
     def limit(self, choice: Choice) -> Choice:
-        """The choice of `rollout.candidates`, cut to what the policy leaves."""
-        if self.room is None or len(choice.nodes) <= self.room:
+        """The choice of `rollout.candidates`, cut to what the policy leaves; who is called back never waits."""
+        if self.room is None:
             return choice
-        kept = tuple(sorted(choice.nodes, key=lambda node: node.age_order)[: max(0, self.room)])
-        return Choice(kept, self.room, self.stopped or self.waiting, choice.deferred)
+        goal = Goal(self.state.goal)
+        back = tuple(node for node in choice.nodes if called_back(node, goal))
+        fresh = [node for node in choice.nodes if not called_back(node, goal)]
+        if len(fresh) <= self.room:
+            return choice
+        kept = sorted(fresh, key=lambda node: node.age_order)[: max(0, self.room)]
+        return Choice((*back, *kept), self.room, self.stopped or self.waiting, choice.deferred)
 
 
 def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:

@@ -88,6 +88,15 @@ def test_degraded_machines_stop_everything() -> None:
     assert back.stopped == "", "machines that failed on the way to another goal do not hold up the way back"
 
 
+def test_a_node_that_is_called_back_does_not_wait_for_wave_or_window() -> None:
+    stuck = facts(node("stuck", current="old", desired="bad", state="Degraded", unschedulable=True))
+    known = [stuck, facts(node("other", current="newer"))]
+    closed = policy(window={"start": "22:00", "duration": "1h"})
+    held = hold(closed, known, Goal("old"), NOW, WaveState())
+    assert held.room == 0
+    assert held.limit(candidates(known, Goal("old"), 5)).nodes == (stuck,)
+
+
 WINDOW = {"start": "22:00", "duration": "4h", "days": ["Wed"], "timeZone": "Europe/Berlin"}
 
 
