@@ -28,7 +28,7 @@ def node(name: str, **labels: str) -> Object:
     """A node that is ready."""
     return {
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1.36.0"}},
     }  # fmt: skip
 
 

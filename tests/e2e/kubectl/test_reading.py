@@ -77,7 +77,8 @@ def test_wide_output_adds_the_columns_of_lower_priority(kubectl: Kubectl, unique
 
 def test_nodes_print_roles_and_version(kubectl: Kubectl, unique: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=node(unique, **{"node-role.kubernetes.io/worker": ""}))
-    assert kubectl.ok("get", "node", unique).rows[1][:3] == [unique, "Ready", "worker"]
+    name, state, role, _, version = kubectl.ok("get", "node", unique).rows[1]
+    assert (name, state, role, version) == (unique, "Ready", "worker", "v1.36.0")
 
 
 @pytest.mark.parametrize(

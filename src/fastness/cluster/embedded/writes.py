@@ -254,7 +254,7 @@ class Writer:
                 causes.append(Cause("metadata.finalizers", "FieldValueForbidden", text))
         if not subresource or strategy.checks_parts:
             return causes + self._content_causes(served, strategy, new, old)
-        return causes + served.schema.validate(new, old)
+        return causes + _schema_causes(served, new, old)
 
     def _content_causes(
         self, served: Served, strategy: Strategy, new: JsonObject, old: JsonObject | None
@@ -262,12 +262,9 @@ class Writer:
         """What strategy, judge and schema find; "required" of the schema gives way to what was found there or below."""
         found = [*strategy.check(new, old), *self._judge(served, new, old)]
         places = tuple(cause.field for cause in found)
-        schema = served.schema.validate(new, old)
-        if served.kind.native:  # metadata of native kinds is judged by `meta`
-            schema = [cause for cause in schema if not cause.field.startswith("metadata.")]
         return found + [
             cause
-            for cause in schema
+            for cause in _schema_causes(served, new, old)
             if cause.reason != "FieldValueRequired" or not any(place.startswith(cause.field) for place in places)
         ]
 
@@ -335,6 +332,22 @@ def _metadata_causes(served: Served, strategy: Strategy, new: JsonObject) -> lis
 
 def _key(served: Served, namespace: str, name: str) -> Key:
     return Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
+
+
+def _schema_causes(served: Served, new: JsonObject, old: JsonObject | None) -> list[Cause]:
+    """What the schema finds. Metadata of native kinds is judged by `meta`, and nothing in their status is required.
+
+    A real server reads a status into a typed value and takes what is left out for empty.
+    """
+    causes = served.schema.validate(new, old)
+    if not served.kind.native:
+        return causes
+    return [
+        cause
+        for cause in causes
+        if not cause.field.startswith("metadata.")
+        and not (cause.reason == "FieldValueRequired" and cause.field.startswith("status."))
+    ]
 
 
 def _encoded(served: Served, obj: JsonObject, revision: int) -> bytes:
