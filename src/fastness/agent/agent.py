@@ -25,7 +25,7 @@ from fastness.agent.errors import AgentError, BadConfig, DrainTimeout, DriftFoun
 from fastness.agent.journal import Begin, Phase
 from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
-from fastness.agent.report import Reporter
+from fastness.agent.report import NODES, Reporter
 from fastness.agent.settings import Settings
 from fastness.agent.steps import Disk, plan_steps
 from fastness.agent.update import Context, Goal, Update, run_actions
@@ -37,7 +37,6 @@ from fastness.cluster.port import Cluster, Scope
 from fastness.domain.machineconfig.nodes import drain_request, drain_verb
 from fastness.drivers.errors import DriverError
 from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.machineconfiguration.names import Progress
@@ -75,7 +74,7 @@ class Agent:
         self._reporter = Reporter(cluster, node, clock, entropy)
         self._changed = asyncio.Event()
         scope = Scope(fields=f"metadata.name={node}")
-        self._informer = Informer(cluster, NODE.resource, scope, clock=clock, entropy=entropy)
+        self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._changed.set)
         self._current = _EMPTY
         self._checked = ""

@@ -1,14 +1,15 @@
 """Carries out steps on a host, with the journal ahead of every one.
 
-The order is always: how to undo it goes to disk, then the step happens. A failure on the way undoes what was done and is raised;
-a crash is finished by `recover` at the next start, before the agent says anything to anybody.
+The order is always: how to undo it goes to disk, then the step happens; paths that do not touch each other are announced
+together, in one write. A failure on the way undoes what was done and is raised; a crash is finished by `recover` at the next
+start, before the agent says anything to anybody.
 
 Everything here blocks (fsync, systemctl); the agent calls it in a thread and waits for the end, also when it is being stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fastness.agent import journal as j
 from fastness.agent.journal import Begin, Booting, Commit, Doing, Journal, Phase, Record, Revert
@@ -17,7 +18,27 @@ from fastness.agent.steps import Enable, Put, Stage, Step, Tree, Word
 from fastness.drivers.errors import DriverError, UnitFailure
 from fastness.drivers.states import ABSENT, Absent, File
 
+MAX_BATCH = 64
 _UNDO_WORDS = {"enabled": Word.ENABLED, "enabled-runtime": Word.ENABLED, "disabled": Word.DISABLED}
+
+
+def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """Steps that may be announced together: paths that no other step of the batch touches. Everything else goes alone."""
+    batch: list[Step] = []
+    touched: set[tuple[Tree, str]] = set()
+    for step in steps:
+        place = (step.tree, step.path) if isinstance(step, Put) else None
+        if batch and (place is None or place in touched or len(batch) >= MAX_BATCH):
+            yield batch
+            batch, touched = [], set()
+        batch.append(step)
+        if place is None:
+            yield batch
+            batch = []
+        else:
+            touched.add(place)
+    if batch:
+        yield batch
 
 
 def _nothing(point: str) -> None:
@@ -52,10 +73,11 @@ class Applier:
         """Carry out all steps, or none: what raises has been undone."""
         self.note(begin)
         try:
-            for step in steps:
-                self.note(Doing(self._undo_of(step)))
-                self._carry_out(step)
-                self._reached("done")
+            for batch in _batches(steps):
+                self.note(*(Doing(self._undo_of(step)) for step in batch))
+                for step in batch:
+                    self._carry_out(step)
+                    self._reached("done")
             self.note(Commit())
         except (DriverError, OSError):
             self.revert()
@@ -77,12 +99,14 @@ class Applier:
         self.journal = Journal()
         self._reached("ended")
 
-    def note(self, record: Record) -> None:
-        """Write a record, durably, and take it in."""
-        following = self.journal.after(record)
-        self._host.state.append(j.PATH, j.encode(record))
+    def note(self, *records: Record) -> None:
+        """Write records, durably, and take them in."""
+        following = self.journal
+        for record in records:
+            following = following.after(record)
+        self._host.state.append(j.PATH, b"".join(j.encode(record) for record in records))
         self.journal = following
-        self._reached(type(record).__name__.lower())
+        self._reached(type(records[-1]).__name__.lower())
 
     def _undo(self) -> None:
         for step in self.journal.undo:

@@ -15,11 +15,11 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.model.objects import annotations_of, rfc3339
 
+NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("", "v1", "events", "Event", True)
 COMPONENT: Final = "machine-config-agent"
 MAX_EVENT: Final = 1024
@@ -48,7 +48,7 @@ class Reporter:
         if all(present.get(key) == value for key, value in wanted.items()):
             return
         patch = {"metadata": {"annotations": wanted}}
-        self._known = await self._cluster.patch(NODE.resource, self._node, patch, PatchType.MERGE, options=_WRITE)
+        self._known = await self._cluster.patch(NODES, self._node, patch, PatchType.MERGE, options=_WRITE)
 
     async def state(self, state: names.NodeState, reason: str = "") -> None:
         """Set state and reason; raises ApiError."""

@@ -27,6 +27,7 @@ from fastness.agent.agent import Agent, uninterrupted
 from fastness.agent.errors import AgentError
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.ports import Watcher
+from fastness.agent.report import NODES
 from fastness.agent.settings import FAST, Settings
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
@@ -38,7 +39,6 @@ from fastness.drivers.polling import PollingWatcher
 from fastness.drivers.states import Absent, File
 from fastness.formats import json
 from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
@@ -177,7 +177,7 @@ class VirtualMachine:
             "spec": {"providerID": f"virtual:///{self._zone}/{self.name}"},
         }  # fmt: skip
         try:
-            await self._fleet.cluster.create(NODE.resource, node, _KUBELET)
+            await self._fleet.cluster.create(NODES, node, _KUBELET)
         except AlreadyExists:
             _log.debug("machine.known", machine=self.name)
         await self._ready(True)
@@ -197,7 +197,7 @@ class VirtualMachine:
             "kubeProxyVersion": "",
         }  # fmt: skip
         patch = {"status": {"conditions": [condition], "nodeInfo": info}}
-        await self._fleet.cluster.patch(NODE.resource, self.name, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
+        await self._fleet.cluster.patch(NODES, self.name, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
 
 
 def _first_config(pool: JsonObject) -> str:

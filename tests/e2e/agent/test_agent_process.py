@@ -13,7 +13,7 @@ from tests.e2e.live import FASTNESS, Live, environment
 
 MANY = machine_config(
     "99-worker-many",
-    *({"path": f"/etc/many/{number:03d}", "contents": {"source": f"data:,{number}"}} for number in range(200)),
+    *({"path": f"/etc/many/{number:03d}", "contents": {"source": f"data:,{number}"}} for number in range(100)),
 )
 
 
@@ -58,12 +58,12 @@ def test_an_agent_that_is_killed_again_and_again_ends_where_it_should(tmp_path: 
         try:
             until(lambda: done(live, root, 0), "the first config")
             assert live.kubectl("apply", "-f", "-", stdin=MANY).code == 0
-            for pause in (0.9, 1.2, 1.5, 1.8):
+            for pause in (0.8, 1.2, 1.6):
                 time.sleep(pause)
                 agent.kill()
                 agent.wait(timeout=10)
                 agent = start(live, root)
-            until(lambda: done(live, root, 200), "the new config")
+            until(lambda: done(live, root, 100), "the new config")
             assert live.kubectl("delete", "mc", "99-worker-many").code == 0
             until(lambda: done(live, root, 0), "the way back")
             agent.send_signal(signal.SIGTERM)
