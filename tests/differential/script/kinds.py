@@ -55,6 +55,8 @@ STEPS = (
         "StatefulSet",
         spec={"serviceName": "s", "selector": SELECTOR, "template": TEMPLATE},
     ),
+    _make("job", "batch/v1", "jobs", "Job", spec={"template": JOB_TEMPLATE}),
+    _make("job-restarting", "batch/v1", "jobs", "Job", spec={"template": TEMPLATE}),
     _make(
         "cronjob",
         "batch/v1",

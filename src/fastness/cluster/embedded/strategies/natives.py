@@ -103,6 +103,23 @@ def _daemons_reset(obj: JsonObject, _about: Preparation) -> None:
     obj["status"] = dict.fromkeys(counts, 0)
 
 
+def _job_created(obj: JsonObject, _about: Preparation) -> None:
+    """A job finds its pods by its own identity, unless it brought a selector."""
+    obj["status"] = {}
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or spec.get("manualSelector") or not isinstance(spec.get("template"), dict):
+        return
+    meta, template = obj["metadata"], spec["template"]
+    identity = {"controller-uid": meta["uid"], "job-name": meta.get("name", "")}
+    labels = {**{f"batch.kubernetes.io/{key}": value for key, value in identity.items()}, **identity}
+    known = template.get("metadata") or {}
+    marked = {**template, "metadata": {**known, "labels": {**(known.get("labels") or {}), **labels}}}
+    selector = {"matchLabels": {"batch.kubernetes.io/controller-uid": meta["uid"]}}
+    obj["spec"] = {**spec, "selector": selector, "template": marked}
+    if not meta.get("labels"):
+        obj["metadata"] = {**meta, "labels": dict(marked["metadata"]["labels"])}
+
+
 def _claim_created(obj: JsonObject, _about: Preparation) -> None:
     obj["status"] = {"phase": "Pending"}
 
@@ -274,7 +291,7 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("apps", "daemonsets"): Strategy(
         generation=True, defaults=workloads.daemon_set, on_create=_daemons_reset, check=rules.deployment
     ),
-    ("batch", "jobs"): Strategy(generation=True, defaults=workloads.job, on_create=_status_reset),
+    ("batch", "jobs"): Strategy(generation=True, defaults=workloads.job, on_create=_job_created, check=rules.job),
     ("batch", "cronjobs"): Strategy(generation=True, defaults=workloads.cron_job, on_create=_status_reset),
     ("policy", "poddisruptionbudgets"): Strategy(generation=True, on_create=_budget_created, check=_check_budget),
     ("networking.k8s.io", "networkpolicies"): Strategy(generation=True, defaults=defaults.network_policy),

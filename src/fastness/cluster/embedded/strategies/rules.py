@@ -54,6 +54,14 @@ def deployment(new: Obj, old: Obj | None) -> list[Cause]:
     return causes
 
 
+def job(new: Obj, _old: Obj | None) -> list[Cause]:
+    """The pods of a job end."""
+    policy = _at(new, "spec", "template", "spec", "restartPolicy")
+    if policy in ("OnFailure", "Never"):
+        return []
+    return [required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')]
+
+
 def containers(spec: Obj) -> Iterator[Cause]:
     """Containers have names that are labels, and an image."""
     for index, container in enumerate(spec.get("containers") or ()):

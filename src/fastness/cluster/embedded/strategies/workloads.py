@@ -99,7 +99,13 @@ def stateful_set(obj: JsonObject) -> None:
 def job(obj: JsonObject) -> None:
     """Jobs run one pod to its end, with six more tries."""
     if isinstance(obj.get("spec"), dict):
-        spec = {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False, **obj["spec"]}
+        spec = {
+            "backoffLimit": 6,
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "manualSelector": False,
+            **obj["spec"],
+        }
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = 1
         obj["spec"] = with_template({"parallelism": 1, "podReplacementPolicy": "TerminatingOrFailed", **spec})

@@ -111,3 +111,11 @@ def test_the_provider_of_a_node_is_set_once() -> None:
     one, two = {"spec": {"providerID": "x://1"}}, {"spec": {"providerID": "x://2"}}
     assert not rules.node(one, {})
     assert found(rules.node(two, one)) == {("spec.providerID", "Forbidden")}
+
+
+def test_the_pods_of_a_job_end() -> None:
+    def job(policy: str) -> dict[str, Any]:
+        return {"spec": {"template": {"spec": {"restartPolicy": policy}}}}
+
+    assert not rules.job(job("Never"), None)
+    assert found(rules.job(job("Always"), None)) == {("spec.template.spec.restartPolicy", "Required")}
