@@ -75,7 +75,7 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         cluster=_first(read.of("ConfidentialCluster")),
         configuration=_first(read.of("MachineConfiguration")),
         owners=owners,
-        defaults=_defaults(controller),
+        defaults=Defaults.of(controller, __version__),
     )
 
 
@@ -107,7 +107,7 @@ async def state_of(cluster: Cluster) -> State:
         cluster=_first(found["clusters"]),
         configuration=_first(found["configurations"]),
         owners=Owners.of(found["kubelets"], found["runtimes"], controller),
-        defaults=_defaults(controller),
+        defaults=Defaults.of(controller, __version__),
     )
 
 
@@ -124,15 +124,6 @@ def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:
                 except MachineConfigError as error:
                     raise CliError(f"{kind} {owner['metadata']['name']}: {error.message}", error.hint) from error
     return made
-
-
-def _defaults(controller: JsonObject | None) -> Defaults:
-    spec = (controller or {}).get("spec") or {}
-    return Defaults(
-        os_image=spec.get("baseOSContainerImage") or spec.get("osImageURL") or "",
-        extensions_image=spec.get("baseOSExtensionsContainerImage") or "",
-        controller_version=__version__,
-    )
 
 
 def _first(objects: Sequence[JsonObject]) -> JsonObject | None:

@@ -325,8 +325,9 @@ def _origin(change: Change, blame: Blame) -> str:
 
 
 def _running(pool: Object, configs: Iterable[Object]) -> Object | None:
-    """The rendered config that the pool points at, if it is among the configs."""
-    wanted = (_spec(pool).get("configuration") or {}).get("name")
+    """The rendered config that the machines have: the last that all of them had, or else the one that the pool points at."""
+    parts = ((pool.get(part) or {}).get("configuration") or {} for part in ("status", "spec"))
+    wanted = next((part["name"] for part in parts if part.get("name")), "")
     if not wanted:
         return None
     return next((config for config in configs if object_name(config).name == wanted), None)

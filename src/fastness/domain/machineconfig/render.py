@@ -14,12 +14,15 @@ controller stores; `plan` compares what two sets of sources render to.
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.machineconfig import reconcile
 from fastness.domain.machineconfig.blame import Blame
+from fastness.domain.machineconfig.containerruntime import DIRECTORY
+from fastness.domain.machineconfig.diff import file_bytes
 from fastness.domain.machineconfig.documents import current_document
 from fastness.domain.machineconfig.merge import DEFAULT_KERNEL, Source, merge_specs
 from fastness.domain.machineconfig.problem import Problem, Severity
@@ -37,16 +40,30 @@ Examine = Callable[[Object, TrustModel, Exempt], Examined]
 MAX_SIZE: Final = 1_572_864
 WARN_SIZE: Final = MAX_SIZE * 8 // 10
 MAX_TOLD: Final = 10
+FIRST_WITHOUT_RUNC: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the cluster says where no config does, and who renders."""
+    """What the cluster says where no config does, and who renders; `os_major` is 0 where the base system is not known."""
 
     os_image: str = ""
     extensions_image: str = ""
     controller_version: str = ""
     release_version: str = ""
+    os_major: int = 0
+
+    @classmethod
+    def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:
+        """From the ControllerConfig, as the render controller and the command line both read it."""
+        spec = (controller or {}).get("spec") or {}
+        return cls(
+            os_image=spec.get("baseOSContainerImage") or spec.get("osImageURL") or "",
+            extensions_image=spec.get("baseOSExtensionsContainerImage") or "",
+            controller_version=version,
+            release_version=annotations_of(controller or {}).get(names.RELEASE_IMAGE_VERSION, ""),
+            os_major=os_major,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +146,7 @@ def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()
         return _refused(name, problems)
     generated = {object_name(one).name for one in chosen if names.GENERATED_BY in annotations_of(one)}
     sources = [Source(one.name, one.spec, one.document, one.name in generated) for one in examined]
-    return _finished(name, sources, problems, setting)
+    return _finished(pool, sources, problems, setting)
 
 
 def rendered_name(pool: str, spec: Object) -> str:
@@ -148,12 +165,16 @@ def _named(pool: str, content: bytes) -> str:
 
 
 def _finished(
-    pool: str, sources: Sequence[Source], problems: tuple[Problem, ...], setting: Setting
+    pool_object: Object, sources: Sequence[Source], problems: tuple[Problem, ...], setting: Setting
 ) -> Rendered | RenderFailure:
-    defaults = setting.defaults
+    pool, defaults = object_name(pool_object).name, setting.defaults
     spec = merge_specs(sources, defaults.os_image, defaults.extensions_image)
     blame = Blame(sources)
-    problems = (*problems, *_merged_problems(spec, sources, blame))
+    problems = (
+        *problems,
+        *_merged_problems(spec, sources, blame),
+        *_image_problems(pool_object, spec, defaults, blame),
+    )
     if any(problem.fatal for problem in problems):
         return _refused(pool, problems)
     stuck: list[reconcile.Irreconcilable] = []
@@ -190,6 +211,40 @@ def _merged_problems(spec: JsonObject, sources: Sequence[Source], blame: Blame) 
     if _has_links(spec):
         found += _through_links(spec["config"], blame)
     return found
+
+
+def _image_problems(pool: Object, spec: JsonObject, defaults: Defaults, blame: Blame) -> list[Problem]:
+    """What does not go together with the operating system that the pool would run."""
+    found: list[Problem] = []
+    stream = ((pool.get("spec") or {}).get("osImageStream") or {}).get("name")
+    overridden = spec["osImageURL"] and spec["osImageURL"] != defaults.os_image
+    if stream and overridden:
+        guilty = next((one.source for one in blame.of("osImageURL")), "")
+        why = f"names an image, and the pool follows the stream {stream}"
+        found.append(Problem(guilty, "spec.osImageURL", "image-stream", why, "drop one of the two"))
+    if defaults.os_major >= FIRST_WITHOUT_RUNC and not overridden:
+        path, runtime = default_runtime(spec["config"])
+        if runtime == "runc":
+            guilty = next((one.source for one in blame.of(path)), "")
+            why = f"{path} makes runc the default, which this operating system does not have"
+            found.append(Problem(guilty, "spec.config.storage.files", "no-runc", why, "use crun"))
+    return found
+
+
+def default_runtime(document: Object) -> tuple[str, str]:
+    """The drop-in that decides the container runtime and what it says: the last in order of names; empty without one."""
+    decided = ("", "")
+    entries = (document.get("storage") or {}).get("files") or ()
+    for entry in sorted(entries, key=lambda one: str(one.get("path"))):
+        if not str(entry.get("path")).startswith(f"{DIRECTORY}/"):
+            continue
+        try:
+            table = tomllib.loads((file_bytes(entry) or b"").decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        runtime = ((table.get("crio") or {}).get("runtime") or {}).get("default_runtime")
+        decided = (str(entry["path"]), str(runtime)) if runtime else decided
+    return decided
 
 
 def _through_links(document: JsonObject, blame: Blame) -> list[Problem]:

@@ -247,3 +247,32 @@ def test_sources_are_not_changed_by_rendering() -> None:
     copy = json.decode(json.encode(configs))
     good(*configs)
     assert configs == copy
+
+
+def test_a_stream_and_an_image_of_ones_own_contradict_each_other() -> None:
+    setting = Setting(defaults=Defaults(os_image="base@sha256:1"))
+    follows = pool("worker", osImageStream={"name": "rhel-10"})
+    result = render(follows, [mc("mine", osImageURL="x@sha256:2")], setting)
+    assert isinstance(result, RenderFailure)
+    assert result.guilty == ("mine",)
+    assert isinstance(render(follows, [mc("a")], setting), Rendered)
+
+
+def crio(name: str, number: str, runtime: str) -> dict[str, Any]:
+    text = f'[crio.runtime]\ndefault_runtime = "{runtime}"\n'
+    return mc(name, ignition(file(f"/etc/crio/crio.conf.d/{number}", text)))
+
+
+def test_runc_as_the_default_is_refused_where_the_system_has_none() -> None:
+    new, old = (Setting(defaults=Defaults(os_major=major)) for major in (10, 9))
+    assert bad(crio("a", "01", "runc"), setting=new).guilty == ("a",)
+    good(crio("a", "01", "runc"), setting=old)
+    good(crio("a", "01", "runc"), crio("b", "99-later", "crun"), setting=new)
+    assert bad(crio("a", "01", "crun"), crio("b", "99-later", "runc"), setting=new).guilty == ("b",)
+
+
+def test_defaults_come_from_the_controller_config() -> None:
+    spec = {"baseOSContainerImage": "base", "baseOSExtensionsContainerImage": "ext"}
+    found = Defaults.of({"metadata": {"annotations": {names.RELEASE_IMAGE_VERSION: "r"}}, "spec": spec}, "v")
+    assert found == Defaults("base", "ext", "v", "r")
+    assert Defaults.of(None, "v") == Defaults(controller_version="v")
