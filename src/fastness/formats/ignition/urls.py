@@ -21,7 +21,6 @@ _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
 # Bytes beyond ASCII pass; of ASCII only what may stand in a host name unescaped.
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"]|[^\x00-\x7f]|%[89A-Fa-f][0-9A-Fa-f])*")
 _BRACKETS: Final = re.compile(r"\[[^\]]*\](?::\d*)?", re.ASCII)
-_PORT: Final = re.compile(r"(?:[^:]|:(?=.*:))*(?::\d*)?", re.ASCII | re.DOTALL)
 
 _SINCE: Final = {"http": 0, "https": 0, "tftp": 0, "s3": 0, "data": 0, "gs": 2, "arn": 4}
 LEGACY_SCHEMES: Final = frozenset({"http", "https", "tftp", "s3", "data", "oem"})
