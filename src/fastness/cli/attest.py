@@ -1,0 +1,235 @@
+"""`fastness attest`: judge evidence from files, without a cluster.
+
+    fastness attest verify --tee snp report.bin --cert vcek.der --roots vendor-roots/
+
+The same verifier that a cluster runs, on raw files: binary, hexadecimal, base64 or JSON envelopes, recognised by content.
+
+* 0: authentic, fresh at that time, and nothing refuses it; 1: refused, also when a certificate or collateral cannot be used or a
+  mandatory check could not be made; 2: the evidence itself cannot be read.
+* Without a nonce or an enrolled key those two checks are marked not assessed and do not change the exit code.
+* Certificates given here are material, never trust: a chain must end in a root that is pinned in the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from fastness.cli.attestview import shown
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json
+from fastness.cluster.clock import SystemClock
+from fastness.crypto.chains import load_certificates
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.verify import AttestationKey
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.checks import Appraisal, Findings
+from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
+from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
+from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.envelope import MAX_EVIDENCE, bounded, undressed
+from fastness.formats.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.tdx.collateral import parse_collateral
+from fastness.formats.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.tpm.envelope import parse_envelope as parse_tpm
+
+CERTIFICATE_SUFFIXES: Final = (".pem", ".der", ".crt", ".cer")
+UNSUPPORTED: Final[Mapping[str, str]] = {
+    "az-snp-vtpm": "the binding of Azure's vTPM to the SNP report (HCL report)",
+    "az-tdx-vtpm": "the binding of Azure's vTPM to the TDX quote (HCL report)",
+    "sgx": "a verifier for enclaves: machines do not boot into one",
+    "cca": "a verifier for Arm CCA tokens and a pinned root for their platforms",
+    "csv": "a verifier for Hygon CSV reports and a pinned Hygon root",
+    "se": "the host key documents of IBM Secure Execution and the key that its challenge is made with",
+    "nvidia": "the verifier for SPDM measurements of GPUs",
+    "nvidia-dpu": "the verifier for SPDM measurements of DPUs",
+    "hygondcu": "a verifier for Hygon DCU reports and a pinned Hygon root",
+    "sample": "hardware: the sample TEE proves nothing",
+    "sampledevice": "hardware: the sample device proves nothing",
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the command line says, read but not judged."""
+
+    evidence: bytes
+    collateral: bytes
+    certificates: tuple[Certificate, ...]
+    key: AttestationKey | None
+    nonce: bytes | None
+    event_log: bytes
+    at: datetime
+
+
+@click.group()
+def attest() -> None:
+    """Judge evidence."""
+
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@attest.command()
+@click.argument("evidence", type=_FILE)
+@click.option("--tee", required=True, help="What kind of evidence it is: tdx, snp or tpm.")
+@click.option("--collateral", type=_FILE, help="Intel's documents about the platform, for tdx.")
+@click.option(
+    "--roots",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A directory of vendors' certificates; only those with a pinned fingerprint count as roots.",
+)
+@click.option("--cert", "certs", type=_FILE, multiple=True, help="A certificate of the chain, PEM or DER; repeatable.")
+@click.option("--ak", type=_FILE, help="The attestation key that was enrolled, for tpm.")
+@click.option("--nonce", metavar="HEX", help="The nonce that the evidence must answer, in hexadecimal.")
+@click.option("--nonce-text", metavar="TEXT", help="The same, as text.")
+@click.option("--event-log", type=_FILE, help="The boot event log, to be replayed against the signed registers.")
+@click.option("--at", metavar="RFC3339", help="Judge as of this time instead of now.")
+@output_option
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    evidence: Path,
+    tee: str,
+    collateral: Path | None,
+    roots: Path | None,
+    certs: tuple[Path, ...],
+    ak: Path | None,
+    nonce: str | None,
+    nonce_text: str | None,
+    event_log: Path | None,
+    at: str | None,
+    output: str,
+) -> None:
+    """Say whether EVIDENCE is authentic, fresh and acceptable, check by check."""
+    judge = _judge_of(tee)
+    spoiled = Findings()
+    inputs = Inputs(
+        evidence=_read(evidence),
+        collateral=_read(collateral) if collateral else b"",
+        certificates=tuple(_certificates(spoiled, certs, roots)),
+        key=_usable(spoiled, "attestation-key", AttestationKey, _read(ak)) if ak else None,
+        nonce=_nonce(nonce, nonce_text),
+        event_log=_usable(spoiled, "event-log", undressed, _read(event_log)) or b"" if event_log else b"",
+        at=_instant(at) if at else SystemClock().now(),
+    )
+    try:
+        appraisal = judge(inputs, spoiled)
+    except EvidenceError as error:
+        raise CliError(f"{evidence}: {error} ({error.code})", error.hint, Exit.USAGE) from error
+    appraisal = replace(appraisal, checks=(*spoiled.checks, *appraisal.checks))
+    if output == "json":
+        show_json(appraisal.as_json())
+    else:
+        click.echo(shown(appraisal))
+    ctx.exit(Exit.OK if appraisal.acceptable else Exit.NO)
+
+
+def _judge_of(tee: str) -> Callable[[Inputs, Findings], Appraisal]:
+    judges = {"tdx": _tdx, "snp": _snp, "tpm": _tpm}
+    if tee in judges:
+        return judges[tee]
+    known = f"Evidence of {', '.join(judges)} can be judged."
+    if tee in UNSUPPORTED:
+        raise CliError(f"evidence of {tee} is refused: what is missing is {UNSUPPORTED[tee]}", known)
+    raise CliError(f"{tee!r} is not a kind of evidence", known, Exit.USAGE)
+
+
+def _tdx(inputs: Inputs, spoiled: Findings) -> Appraisal:
+    evidence = parse_tdx(bounded(inputs.evidence))
+    collateral = _usable(spoiled, "collateral", parse_collateral, inputs.collateral) if inputs.collateral else None
+    expected = TdxExpectations(
+        nonce=inputs.nonce, collateral=collateral, event_log=inputs.event_log or evidence.event_log
+    )
+    return appraise_tdx(evidence.quote, inputs.certificates, expected, inputs.at)
+
+
+def _snp(inputs: Inputs, spoiled: Findings) -> Appraisal:
+    _refuse(inputs.collateral, "--collateral", "SNP has none: its certificates go to --cert and --roots.")
+    _refuse(inputs.event_log, "--event-log", "SNP has no runtime registers that a log could be replayed against.")
+    evidence = parse_snp(bounded(inputs.evidence))
+    carried = [
+        entry
+        for number, data in enumerate(evidence.certificates)
+        for entry in _usable(spoiled, f"certificate {number} of the evidence", load_certificates, data) or ()
+    ]
+    return appraise_snp(
+        evidence.report, [*carried, *inputs.certificates], SnpExpectations(nonce=inputs.nonce), inputs.at
+    )
+
+
+def _tpm(inputs: Inputs, _: Findings) -> Appraisal:
+    _refuse(inputs.collateral, "--collateral", "A TPM quote has none.")
+    data = bounded(inputs.evidence)
+    if undressed(data).startswith(b"\xffTCG"):
+        raise EvidenceError(
+            "signature-missing",
+            "this is a quote without its signature and register values",
+            hint='Put all three into JSON: {"ak_public", "tpm_quote": {"message", "signature", "pcrs"}}.',
+        )
+    expected = TpmExpectations(nonce=inputs.nonce, known_key=inputs.key, event_log=inputs.event_log)
+    return appraise_tpm(parse_tpm(data), expected)
+
+
+def _refuse(value: bytes, option: str, reason: str) -> None:
+    if value:
+        raise click.UsageError(f"{option} does not fit this evidence. {reason}")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_EVIDENCE + 1)
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}", code=Exit.USAGE) from error
+
+
+def _usable(spoiled: Findings, name: str, read: Callable[[bytes], T], data: bytes) -> T | None:
+    """What `read` makes of a file beside the evidence; a file that cannot be used is a finding, and refuses."""
+    try:
+        return read(data)
+    except (CryptoError, EvidenceError) as error:
+        spoiled.fail(name, f"{name.split()[0]}-unusable", str(error), hint=error.hint)
+        return None
+
+
+def _certificates(spoiled: Findings, files: Sequence[Path], roots: Path | None) -> list[Certificate]:
+    found = []
+    for path in files:
+        found += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
+    entries = sorted(roots.iterdir()) if roots else []
+    for path in entries:
+        if path.suffix.lower() in CERTIFICATE_SUFFIXES and path.is_file():
+            found += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
+    return found
+
+
+def _nonce(hexadecimal: str | None, text: str | None) -> bytes | None:
+    if hexadecimal is not None and text is not None:
+        raise click.UsageError("--nonce and --nonce-text say the same: give one of them.")
+    if text is not None:
+        return text.encode("utf-8")
+    if hexadecimal is None:
+        return None
+    try:
+        return bytes.fromhex(hexadecimal)
+    except ValueError as error:
+        raise click.UsageError("--nonce is not hexadecimal; for text there is --nonce-text.") from error
+
+
+def _instant(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.UsageError("--at is not a time like 2025-06-25T00:00:00Z.") from error
+    if at.tzinfo is None:
+        raise click.UsageError("--at has no time zone: end it in Z for UTC.")
+    return at.astimezone(UTC)

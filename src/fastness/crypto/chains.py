@@ -1,0 +1,158 @@
+"""Chains of silicon vendors: from the key that signed evidence to a root that is pinned.
+
+    chain = chain_to_pin(vcek, pool, {AMD_ROOTS["Milan"]})
+    outside_validity(chain, at)
+
+The path rules of the web do not fit: AMD's certificates have serial number zero and no key usage. What counts here is explicit.
+
+* A link holds when names match, the issuer may issue, and the signature verifies with the one algorithm of its key type:
+  RSA-PSS with SHA-384 (AMD), ECDSA P-256 with SHA-256 (Intel). What the certificate itself names is not asked.
+* A chain ends only in a pin. A root that a machine brings along is a certificate like any other.
+* Dates and revocation are separate questions, because their answers mean something else to an operator.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509.oid import NameOID
+
+from fastness.crypto.errors import BadCertificate, UntrustedCertificate
+from fastness.crypto.x509 import Certificate
+
+MAX_LINKS: Final = 4
+_PEM: Final = b"-----BEGIN CERTIFICATE-----"
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+class MissingIssuer(UntrustedCertificate):
+    """A chain breaks off because a certificate is not at hand."""
+
+    code = "missing-issuer"
+    default_hint = "Give the vendor's certificates: a directory of them, or each in a file."
+
+
+def load_certificates(data: bytes) -> list[Certificate]:
+    """All certificates of a PEM text, or the one of DER bytes; raises BadCertificate."""
+    with warnings.catch_warnings():
+        # AMD numbers every VCEK 0. The number plays no part in any decision about them.
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        try:
+            if _PEM in data:
+                return [Certificate(handle) for handle in x509.load_pem_x509_certificates(data)]
+            return [Certificate(x509.load_der_x509_certificate(data))]
+        except _UNREADABLE as error:
+            raise BadCertificate("the certificate cannot be read, neither as PEM nor as DER") from error
+
+
+def issuer_name(certificate: Certificate) -> str:
+    """The common name of the issuer; empty when there is none."""
+    return _common_name(certificate.handle.issuer)
+
+
+def subject_name(certificate: Certificate) -> str:
+    """The common name of the subject; empty when there is none."""
+    return _common_name(certificate.handle.subject)
+
+
+def extension_values(certificate: Certificate) -> dict[str, bytes]:
+    """The raw values of extensions that the library does not know, by dotted number; raises BadCertificate."""
+    try:
+        extensions = certificate.handle.extensions
+    except _UNREADABLE as error:
+        raise BadCertificate("the extensions of the certificate cannot be read") from error
+    return {
+        entry.oid.dotted_string: entry.value.value
+        for entry in extensions
+        if isinstance(entry.value, x509.UnrecognizedExtension)
+    }
+
+
+def signed_by(certificate: Certificate, issuer: Certificate) -> bool:
+    """Whether the link holds: names, permission to issue, and the signature."""
+    if certificate.handle.issuer != issuer.handle.subject or not _may_issue(issuer):
+        return False
+    return verified(issuer, certificate.handle.signature, certificate.handle.tbs_certificate_bytes)
+
+
+def verified(issuer: Certificate, signature: bytes, message: bytes) -> bool:
+    """Whether a vendor's authority signed `message`, with the one algorithm that its kind of key has here."""
+    try:
+        key = issuer.handle.public_key()
+        if isinstance(key, rsa.RSAPublicKey) and key.key_size == 4096:
+            key.verify(signature, message, padding.PSS(padding.MGF1(hashes.SHA384()), 48), hashes.SHA384())
+        elif isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+            key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+        else:
+            return False
+    except (InvalidSignature, *_UNREADABLE):
+        return False
+    return True
+
+
+def chain_to_pin(leaf: Certificate, pool: Iterable[Certificate], pins: Iterable[str]) -> tuple[Certificate, ...]:
+    """The chain from `leaf` to a certificate with a pinned fingerprint; raises MissingIssuer, UntrustedCertificate."""
+    trusted, known = frozenset(pins), tuple(pool)
+    chain = [leaf]
+    while len(chain) <= MAX_LINKS:
+        last = chain[-1]
+        if last.fingerprint.hex in trusted:
+            return tuple(chain)
+        if last.handle.issuer == last.handle.subject:
+            raise UntrustedCertificate(
+                f"the chain ends in {subject_name(last)!r}, a root that is not pinned ({last.fingerprint})",
+                "Only roots of the silicon vendors count; a copy with the same name is not one.",
+            )
+        chain.append(_issuer(last, known))
+    raise UntrustedCertificate(f"the chain has more than {MAX_LINKS} links")
+
+
+def outside_validity(chain: Sequence[Certificate], at: datetime) -> list[str]:
+    """What is wrong with the dates of a chain at that time, one sentence per certificate."""
+    said = []
+    for certificate in chain:
+        if at > certificate.not_after:
+            said.append(f"{subject_name(certificate)} expired at {certificate.not_after:%Y-%m-%dT%H:%M:%SZ}")
+        elif at < certificate.not_before:
+            said.append(f"{subject_name(certificate)} is valid from {certificate.not_before:%Y-%m-%dT%H:%M:%SZ}")
+    return said
+
+
+def _issuer(certificate: Certificate, pool: Sequence[Certificate]) -> Certificate:
+    candidates = [entry for entry in pool if entry.handle.subject == certificate.handle.issuer]
+    if not candidates:
+        raise MissingIssuer(f"the certificate of {issuer_name(certificate)!r} is not at hand")
+    for candidate in candidates:
+        if signed_by(certificate, candidate):
+            return candidate
+    raise UntrustedCertificate(
+        f"{subject_name(certificate)!r} names {issuer_name(certificate)!r} as its issuer, whose key did not sign it",
+        "The certificate is damaged, forged, or from another chain.",
+    )
+
+
+def _may_issue(certificate: Certificate) -> bool:
+    try:
+        return certificate.handle.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, *_UNREADABLE):
+        return False
+
+
+def _common_name(name: x509.Name) -> str:
+    entries = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(entries[0].value) if entries else ""

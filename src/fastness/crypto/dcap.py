@@ -1,0 +1,33 @@
+"""A second opinion on TDX quotes, by an implementation that shares no code with ours.
+
+dcap-qvl verifies the same quote with the same collateral, root and time. It is asked for every quote that has collateral;
+where the two disagree, the quote is refused and the disagreement is a finding of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import dcap_qvl  # type: ignore[import-untyped]
+
+from fastness.crypto.x509 import Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the other implementation says: a TCB status with advisories, or why it refuses."""
+
+    status: str
+    advisories: tuple[str, ...]
+    refusal: str = ""
+
+
+def second_opinion(quote: bytes, collateral_json: str, root: Certificate, at: datetime) -> Opinion:
+    """Verify a quote with dcap-qvl."""
+    try:
+        collateral = dcap_qvl.QuoteCollateralV3.from_json(collateral_json)
+        report = dcap_qvl.verify_with_root_ca(quote, collateral, root.der, int(at.timestamp()))
+    except ValueError as error:
+        return Opinion("", (), str(error) or "refused without a reason")
+    return Opinion(str(report.status), tuple(map(str, report.advisory_ids)))

@@ -1,0 +1,56 @@
+"""Revocation lists of silicon vendors.
+
+A list counts when the authority that it speaks for signed it and the time lies between its two dates. An old list is not a
+list: it can hide what was revoked since.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from fastness.crypto.chains import verified
+from fastness.crypto.errors import BadCertificate
+from fastness.crypto.x509 import Certificate
+
+_UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension)
+
+
+class RevocationList:
+    """One certificate revocation list."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, data: bytes) -> None:
+        """Read DER or PEM; raises BadCertificate."""
+        try:
+            pem = data.lstrip().startswith(b"-----BEGIN")
+            self.handle = x509.load_pem_x509_crl(data) if pem else x509.load_der_x509_crl(data)
+        except _UNREADABLE as error:
+            raise BadCertificate("the revocation list cannot be read") from error
+
+    def signed_by(self, issuer: Certificate) -> bool:
+        """Whether this authority issued the list."""
+        if self.handle.issuer != issuer.handle.subject:
+            return False
+        return verified(issuer, self.handle.signature, self.handle.tbs_certlist_bytes)
+
+    def current(self, at: datetime) -> bool:
+        """Whether the time lies within the dates of the list; a list without an end never does."""
+        end = self.handle.next_update_utc
+        return end is not None and self.handle.last_update_utc <= at <= end
+
+    def revokes(self, certificate: Certificate) -> bool:
+        """Whether the list names the certificate."""
+        serial = certificate.handle.serial_number
+        return self.handle.get_revoked_certificate_by_serial_number(serial) is not None
+
+    @property
+    def dates(self) -> str:
+        """From when to when the list counts, for people."""
+        end = self.handle.next_update_utc
+        until = f"{end:%Y-%m-%dT%H:%M:%SZ}" if end else "no end"
+        return f"{self.handle.last_update_utc:%Y-%m-%dT%H:%M:%SZ} to {until}"

@@ -1,0 +1,170 @@
+"""A verdict as data: checks in order, each with what was seen, what was expected, who says so and what to do.
+
+    findings = Findings()
+    findings.expect("signature", good, "signature-invalid", proof=True, hint="…")
+    appraisal = findings.appraisal("snp", claims, identity)
+
+* `proof` marks the checks that authenticity rests on: all of them must pass before the evidence counts as the hardware's word.
+* A mandatory check that could not be made refuses as a failed one does; an optional one only says so.
+* Codes are stable: scripts and policies may match them. A passed check has the code `ok`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Result(StrEnum):
+    """How a check went; the spelling is that of Verdict objects."""
+
+    PASS = "Pass"
+    FAIL = "Fail"
+    WARN = "Warn"
+    NOT_ASSESSED = "NotAssessed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check and its outcome."""
+
+    name: str
+    result: Result
+    code: str
+    seen: str = ""
+    expected: str = ""
+    source: str = ""
+    hint: str = ""
+    proof: bool = False
+    mandatory: bool = True
+
+    @property
+    def refuses(self) -> bool:
+        """Whether this check alone is enough to say no."""
+        return self.result is Result.FAIL or (self.result is Result.NOT_ASSESSED and self.mandatory)
+
+    def as_json(self) -> dict[str, Any]:
+        """The check as Verdict objects carry it, and whether it was mandatory."""
+        return {
+            "name": self.name,
+            "result": str(self.result),
+            "code": self.code,
+            "seen": self.seen,
+            "expected": self.expected,
+            "source": self.source,
+            "hint": self.hint,
+            "mandatory": self.mandatory,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom the hardware vouches for: a chip, a platform, a cloud, a key."""
+
+    kind: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """What an appraisal found."""
+
+    tee: str
+    checks: tuple[Check, ...]
+    claims: Mapping[str, Any]
+    identity: Identity | None
+
+    @property
+    def authentic(self) -> bool:
+        """Whether every check that authenticity rests on passed."""
+        proofs = [check for check in self.checks if check.proof]
+        return bool(proofs) and all(check.result is Result.PASS for check in proofs)
+
+    @property
+    def acceptable(self) -> bool:
+        """Whether the evidence is authentic and nothing refuses it."""
+        return self.authentic and not any(check.refuses for check in self.checks)
+
+    @property
+    def reason(self) -> str:
+        """The code of the first check that refuses; empty when none does."""
+        return next((check.code for check in self.checks if check.refuses), "")
+
+    def as_json(self) -> dict[str, Any]:
+        """The appraisal for machines. Unproven evidence names nobody."""
+        identity = self.identity if self.authentic else None
+        return {
+            "tee": self.tee,
+            "authentic": self.authentic,
+            "acceptable": self.acceptable,
+            "reason": self.reason,
+            "checks": [check.as_json() for check in self.checks],
+            "claims": dict(self.claims),
+            "identity": {"kind": identity.kind, "value": identity.value} if identity else None,
+        }
+
+
+class Findings:
+    """Collects checks in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+
+    @property
+    def refused(self) -> bool:
+        """Whether a check so far refuses."""
+        return any(check.refuses for check in self.checks)
+
+    def expect(
+        self,
+        name: str,
+        good: bool,
+        code: str,
+        *,
+        seen: str = "",
+        expected: str = "",
+        source: str = "",
+        hint: str = "",
+        proof: bool = False,
+    ) -> bool:
+        """A check that passes or fails; returns which. The hint is kept for failures."""
+        result = Result.PASS if good else Result.FAIL
+        kept = ("ok", "") if good else (code, hint)
+        self.checks.append(Check(name, result, kept[0], seen, expected, source, kept[1], proof))
+        return good
+
+    def fail(self, name: str, code: str, seen: str, *, source: str = "", hint: str = "", proof: bool = False) -> None:
+        """A check that failed."""
+        self.checks.append(Check(name, Result.FAIL, code, seen, "", source, hint, proof))
+
+    def warn(self, name: str, code: str, seen: str, *, expected: str = "", source: str = "", hint: str = "") -> None:
+        """Something that an operator should know and that refuses nothing."""
+        self.checks.append(Check(name, Result.WARN, code, seen, expected, source, hint, mandatory=False))
+
+    def skip(
+        self, name: str, code: str, seen: str, *, hint: str = "", mandatory: bool = True, proof: bool = False
+    ) -> None:
+        """A check that could not be made."""
+        self.checks.append(Check(name, Result.NOT_ASSESSED, code, seen, "", "", hint, proof, mandatory))
+
+    def nonce(self, seen: bytes, wanted: bytes | None, size: int | None) -> None:
+        """Freshness: the caller's bytes, filled up with zeros where the field has a fixed size."""
+        if wanted is None:
+            self.skip("nonce", "nonce-not-given", seen.hex(), hint="Give the nonce of the challenge.", mandatory=False)
+            return
+        field = wanted if size is None else wanted.ljust(size, b"\0")
+        self.expect(
+            "nonce",
+            field == seen,
+            "nonce-differs",
+            seen=seen.hex(),
+            expected=field.hex(),
+            source="the challenge",
+            hint="The evidence answers another challenge: it is old, replayed, or bound to another key.",
+        )
+
+    def appraisal(self, tee: str, claims: Mapping[str, Any], identity: Identity | None) -> Appraisal:
+        """The result."""
+        return Appraisal(tee, tuple(self.checks), claims, identity)

@@ -1,0 +1,127 @@
+"""Replaying an event log, and comparing the end with registers that hardware signed.
+
+A log explains registers; it never vouches for itself. An event is verified when the register it extends is among the signed
+ones and the replay ends in the signed value. All others stay in the list, marked unverified, and must not feed a decision.
+
+* Every bank that the log has is replayed, as far as its hash exists here.
+* EV_NO_ACTION extends nothing. One of them says from which locality the TPM was started, which is the first value of PCR 0.
+* The data of an event is covered only where its digest is the hash of the data: `covers_data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.crypto.registers import extend, hashed, replayable
+from fastness.domain.attestation.checks import Findings
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.eventlog.log import EV_NO_ACTION, Event, EventLog, parse_log
+
+_LOCALITY: Final = b"StartupLocality\0"
+_RESET_TO_ONES: Final = range(17, 23)
+Registers = Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """How the registers of a platform are called and where they begin."""
+
+    prefix: str
+    offset: int
+    dynamic: bool
+
+    def name(self, index: int) -> str:
+        """What people call the register."""
+        return f"{self.prefix} {index - self.offset}"
+
+
+PCR: Final = Register("PCR", 0, dynamic=True)
+RTMR: Final = Register("RTMR", 1, dynamic=False)
+
+
+def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
+    """Bank to register to final value, for every bank whose hash exists here."""
+    values: dict[str, dict[int, bytes]] = {}
+    for bank in log.banks:
+        if replayable(bank.name):
+            values[bank.name] = _replay_bank(log, bank.name, bank.size)
+    return values
+
+
+def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
+    values: dict[int, bytes] = {}
+    for event in log.events:
+        if event.kind == EV_NO_ACTION:
+            if event.data.startswith(_LOCALITY) and len(event.data) == len(_LOCALITY) + 1 and 0 not in values:
+                values[0] = bytes(size - 1) + event.data[-1:]
+            continue
+        before = values.get(event.register, bytes(size))
+        values[event.register] = extend(bank, before, event.digests[bank])
+    return values
+
+
+def judge_log(
+    findings: Findings, data: bytes, bank: str, signed: Registers, register: Register
+) -> list[dict[str, Any]] | None:
+    """Check a log against signed registers; returns its events for the claims, or None when it cannot be read."""
+    try:
+        log = parse_log(data)
+    except EvidenceError as error:
+        findings.fail("event-log", "event-log-unreadable", str(error), hint=error.hint)
+        return None
+    ends = replay(log).get(bank)
+    if ends is None:
+        findings.fail(
+            "event-log", "event-log-lacks-bank", f"the log has no bank {bank}", hint="Quote a bank that the log has."
+        )
+        return None
+    agreeing = {index for index, value in ends.items() if signed.get(index) == value}
+    for index in sorted(set(ends) & set(signed)):
+        findings.expect(
+            f"event-log {register.name(index)}",
+            index in agreeing,
+            "event-log-differs",
+            seen=ends[index].hex(),
+            expected=signed[index].hex(),
+            source="the signed register",
+            hint="The log is incomplete, belongs to another boot, or was changed.",
+        )
+    _unexplained(findings, ends, signed, register)
+    return [_claim(number, event, bank, agreeing, register) for number, event in enumerate(log.events)]
+
+
+def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
+    silent = [
+        register.name(index)
+        for index, value in sorted(signed.items())
+        if index not in ends and value != _initial(index, len(value), register)
+    ]
+    if silent:
+        findings.warn("event-log coverage", "event-log-incomplete", f"no event explains {', '.join(silent)}")
+    strangers = sorted(set(ends) - set(signed))
+    if strangers:
+        findings.warn(
+            "event-log scope",
+            "event-log-unverified",
+            f"events of registers that were not signed: {', '.join(map(str, strangers))}",
+            hint="They are listed as unverified and count for nothing.",
+        )
+
+
+def _initial(index: int, size: int, register: Register) -> bytes:
+    return b"\xff" * size if register.dynamic and index in _RESET_TO_ONES else bytes(size)
+
+
+def _claim(number: int, event: Event, bank: str, agreeing: set[int], register: Register) -> dict[str, Any]:
+    digest = event.digests[bank]
+    return {
+        "number": number,
+        "register": event.register,
+        "register_name": register.name(event.register),
+        "type": event.name,
+        "digest": digest.hex(),
+        "verified": event.kind != EV_NO_ACTION and event.register in agreeing,
+        "covers_data": hashed(bank, event.data) == digest,
+    }

@@ -1,0 +1,287 @@
+"""Judging a TDX quote.
+
+Four signatures lead from the guest to Intel: the attestation key signed the quote, the quoting enclave vouches for that
+key, the platform's certificate (PCK) signed the enclave's report, and the pinned root is above it. That is authenticity.
+Whether the platform is new enough takes Intel's documents; without them the question is open and nothing is granted.
+
+Where there is collateral, a second implementation judges the same bytes at the same time, and the two must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from fastness.crypto.chains import MissingIssuer, chain_to_pin, extension_values, load_certificates, subject_name
+from fastness.crypto.chains import outside_validity as dates_wrong
+from fastness.crypto.dcap import second_opinion
+from fastness.crypto.digests import same, sha256
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.pins import INTEL_ROOT
+from fastness.crypto.verify import p256_certified, p256_raw
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation import tcb
+from fastness.domain.attestation.checks import Appraisal, Findings, Identity
+from fastness.domain.attestation.collateral import judge_collateral
+from fastness.domain.attestation.replay import RTMR, judge_log
+from fastness.domain.attestation.tdxclaims import quote_claims, standing_claims
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.tdx.collateral import Collateral
+from fastness.formats.tdx.pck import EXTENSION, Pck, read_pck
+from fastness.formats.tdx.quote import INTEL_QE, TdxQuote
+
+_INTEL: Final = "Intel"
+_LEAF: Final = "Intel SGX PCK Certificate"
+_AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA")
+
+
+@dataclass(frozen=True, slots=True)
+class TdxExpectations:
+    """What the caller knows: challenge, Intel's documents, statuses that still count, an event log, the root."""
+
+    nonce: bytes | None = None
+    collateral: Collateral | None = None
+    statuses: frozenset[str] = frozenset({tcb.UP_TO_DATE})
+    event_log: bytes = b""
+    root: str = INTEL_ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class _Platform:
+    chain: tuple[Certificate, ...]
+    pck: Pck
+
+
+def appraise_tdx(
+    quote: TdxQuote, certificates: Sequence[Certificate], expected: TdxExpectations, at: datetime
+) -> Appraisal:
+    """Judge a quote; `certificates` help where the quote's own chain is incomplete."""
+    findings = Findings()
+    platform = _platform(findings, quote, certificates, expected.root)
+    _signatures(findings, quote, platform)
+    _attributes(findings, quote)
+    if platform is not None:
+        _dates(findings, platform, at)
+    claims = quote_claims(quote, platform.pck if platform else None)
+    standing = _collateral(findings, quote, platform, expected, at)
+    if standing is not None and expected.collateral is not None:
+        claims["tdx"] |= standing_claims(standing, expected.collateral)
+    findings.nonce(quote.report.report_data, expected.nonce, 64)
+    if expected.event_log:
+        signed = {index + 1: value for index, value in enumerate(quote.report.rtmrs)}
+        events = judge_log(findings, expected.event_log, "sha384", signed, RTMR)
+        claims["tdx"]["uefi_event_logs"] = events or []
+    return findings.appraisal("tdx", claims, _identity(platform))
+
+
+def _platform(findings: Findings, quote: TdxQuote, extra: Sequence[Certificate], root: str) -> _Platform | None:
+    try:
+        carried = load_certificates(quote.pck_chain)
+        chain = chain_to_pin(carried[0], [*carried, *extra], [root])
+        pck = read_pck(extension_values(chain[0]).get(EXTENSION, b""))
+    except MissingIssuer as error:
+        findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
+        return None
+    except (CryptoError, EvidenceError) as error:
+        findings.fail("certificate-chain", error.code, str(error), source=_INTEL, hint=error.hint, proof=True)
+        return None
+    names = [subject_name(entry) for entry in chain]
+    good = findings.expect(
+        "certificate-chain",
+        len(chain) == 3 and names[0] == _LEAF and names[1] in _AUTHORITIES,
+        "untrusted-certificate",
+        seen=" ← ".join(names),
+        expected=f"a PCK certificate under sha256:{root}",
+        source="the pinned root",
+        proof=True,
+    )
+    return _Platform(chain, pck) if good else None
+
+
+def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None) -> None:
+    findings.expect(
+        "signature",
+        p256_raw(quote.attestation_key, quote.signature, quote.signed),
+        "signature-invalid",
+        seen=f"quote version {quote.header.version}",
+        expected="ECDSA P-256 by the attestation key",
+        source=_INTEL,
+        hint="The quote was changed after signing.",
+        proof=True,
+    )
+    bound = sha256(quote.attestation_key + quote.qe_auth_data).value.ljust(64, b"\0")
+    findings.expect(
+        "attestation-key",
+        same(bound, quote.qe_report.report_data),
+        "attestation-key-unbound",
+        seen=quote.qe_report.report_data.hex(),
+        expected=bound.hex(),
+        source="the quoting enclave's report",
+        hint="The attestation key is not the one that the quoting enclave made.",
+        proof=True,
+    )
+    good = platform is not None and p256_certified(platform.chain[0], quote.qe_signature, quote.qe_report.raw)
+    findings.expect(
+        "qe-signature",
+        good,
+        "qe-signature-invalid",
+        expected="ECDSA P-256 by the platform's certificate",
+        source=_INTEL,
+        hint="The quoting enclave's report was changed, or another platform's certificate is attached.",
+        proof=True,
+    )
+    findings.expect(
+        "qe-vendor",
+        quote.header.qe_vendor == INTEL_QE and not quote.qe_report.debug,
+        "qe-unknown",
+        seen=quote.header.qe_vendor.hex() + (" (debug)" if quote.qe_report.debug else ""),
+        expected=INTEL_QE.hex(),
+        source=_INTEL,
+        hint="Only Intel's quoting enclave counts, and not in debug mode.",
+        proof=True,
+    )
+
+
+def _attributes(findings: Findings, quote: TdxQuote) -> None:
+    report = quote.report
+    attributes, seen = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
+    findings.expect(
+        "debug",
+        not attributes.debug and not attributes.reserved_tud,
+        "debug-allowed" if attributes.debug else "attributes-reserved",
+        seen=seen,
+        expected="bits 0 to 7 clear",
+        source=_INTEL,
+        hint="The host can look inside this trust domain. Start it without debugging.",
+    )
+    findings.expect(
+        "sept-ve-disable",
+        attributes.sept_ve_disable,
+        "sept-ve-enabled",
+        seen=seen,
+        expected="bit 28 set",
+        source=_INTEL,
+        hint="The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE.",
+    )
+    findings.expect(
+        "seam-module",
+        not any(report.mrsigner_seam) and not any(report.seam_attributes),
+        "seam-module-unknown",
+        seen=f"signer {report.mrsigner_seam.hex()}, attributes {report.seam_attributes.hex()}",
+        expected="zero: Intel's module in production mode",
+        source=_INTEL,
+    )
+
+
+def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
+    wrong = dates_wrong(platform.chain, at)
+    findings.expect(
+        "certificate-dates",
+        not wrong,
+        "certificate-dates",
+        seen="; ".join(wrong) or f"until {min(entry.not_after for entry in platform.chain):%Y-%m-%dT%H:%M:%SZ}",
+        expected=f"valid at {at:%Y-%m-%dT%H:%M:%SZ}",
+        source=_INTEL,
+        hint="Renew the platform's certificate; check the clock.",
+    )
+
+
+def _collateral(
+    findings: Findings, quote: TdxQuote, platform: _Platform | None, expected: TdxExpectations, at: datetime
+) -> tcb.Standing | None:
+    collateral = expected.collateral
+    if collateral is None:
+        findings.skip(
+            "tcb-status",
+            "collateral-missing",
+            "no collateral was given: nobody knows whether this platform is still good",
+            hint="Give Intel's collateral for this platform"
+            + (f" (FMSPC {platform.pck.fmspc.hex()})." if platform else "."),
+        )
+        return None
+    if platform is None:
+        findings.skip("tcb-status", "platform-unknown", "without a platform certificate there is nothing to compare")
+        return None
+    judge_collateral(findings, collateral, platform.chain, platform.pck, expected.root, at)
+    standing = _standing(findings, quote, platform.pck, collateral, expected.statuses)
+    _agreement(findings, quote, platform, collateral, standing, at)
+    return standing
+
+
+def _standing(
+    findings: Findings, quote: TdxQuote, pck: Pck, collateral: Collateral, accepted: frozenset[str]
+) -> tcb.Standing:
+    info, report = collateral.tcb_info, quote.report
+    differences = tcb.qe_differences(collateral.qe_identity, quote.qe_report)
+    findings.expect(
+        "qe-identity",
+        not differences,
+        "qe-identity-differs",
+        seen=", ".join(differences) or f"TD_QE version {quote.qe_report.isv_svn}",
+        expected="the published identity",
+        source=_INTEL,
+    )
+    module = tcb.module_of(info, report)
+    findings.expect(
+        "seam-identity",
+        module is not None and tcb.module_matches(module, report),
+        "seam-module-unknown",
+        seen=f"TDX module {report.tee_tcb_svn[1]}.{report.tee_tcb_svn[0]}, MRSEAM {report.mr_seam.hex()}",
+        expected="a published identity",
+        source=_INTEL,
+        hint="Update the host's TDX module.",
+    )
+    of_module = tcb.module_standing(module, report) if module else tcb.NO_LEVEL
+    parts = [tcb.platform_standing(info, pck, report), tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
+    standing = tcb.worst([*parts, of_module] if of_module is not None else parts)
+    lacks = tcb.behind(info, pck, report)
+    told = [standing.status or "no level matches", *lacks, *standing.advisories]
+    findings.expect(
+        "tcb-status",
+        standing.status in accepted,
+        "tcb-no-level" if not standing.status else "tcb-behind",
+        seen="; ".join(told),
+        expected=", ".join(sorted(accepted)),
+        source=f"TCB information, evaluation {info.evaluation}",
+        hint="Update the host's firmware, microcode and TDX module; then provision the platform again.",
+    )
+    return standing
+
+
+def _agreement(
+    findings: Findings,
+    quote: TdxQuote,
+    platform: _Platform,
+    collateral: Collateral,
+    standing: tcb.Standing,
+    at: datetime,
+) -> None:
+    opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)
+    said = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
+    source = "dcap-qvl"
+    if findings.refused:
+        # Refused either way; ours asks more, so their consent is worth a look and changes nothing.
+        agree = bool(opinion.refusal) or opinion.status == standing.status
+        if agree:
+            findings.expect("second-opinion", True, "", seen=said, source=source)
+        else:
+            findings.warn("second-opinion", "verifiers-differ", said, expected=standing.status, source=source)
+        return
+    findings.expect(
+        "second-opinion",
+        not opinion.refusal and opinion.status == standing.status,
+        "verifiers-disagree",
+        seen=said,
+        expected=standing.status,
+        source=source,
+        hint="Two implementations judge the same bytes differently: report this with the evidence.",
+    )
+
+
+def _identity(platform: _Platform | None) -> Identity | None:
+    if platform is None:
+        return None
+    instance = platform.pck.instance_id
+    return Identity("platform-instance", instance.hex()) if instance else Identity("platform", platform.pck.ppid.hex())

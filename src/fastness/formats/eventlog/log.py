@@ -1,0 +1,164 @@
+"""The TCG crypto-agile event log (PC Client Platform Firmware Profile §10; CCEL uses the same records).
+
+The first record has the old SHA-1 layout and names the banks; all others carry one digest per bank. ACPI hands the log over
+in an area of fixed size that is filled up with 0x00 or 0xFF: eight such bytes end it, and nothing but filling may follow.
+
+* Sizes are claims; the number of events and the size of the log are bounded.
+* A record whose digests are not exactly those of the announced banks is refused: a replay of one bank would skip it silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.formats.cursor import Cursor, EvidenceError
+from fastness.formats.tpm.algorithms import HASHES, Hash
+
+MAX_LOG: Final = 1024 * 1024
+MAX_EVENTS: Final = 16_384
+MAX_BANKS: Final = 8
+EV_NO_ACTION: Final = 3
+_SIGNATURE: Final = b"Spec ID Event03\0"
+_ENDS: Final = (b"\x00" * 8, b"\xff" * 8)
+
+EVENT_NAMES: Final[Mapping[int, str]] = {
+    0x00000000: "EV_PREBOOT_CERT",
+    0x00000001: "EV_POST_CODE",
+    0x00000003: "EV_NO_ACTION",
+    0x00000004: "EV_SEPARATOR",
+    0x00000005: "EV_ACTION",
+    0x00000006: "EV_EVENT_TAG",
+    0x00000007: "EV_S_CRTM_CONTENTS",
+    0x00000008: "EV_S_CRTM_VERSION",
+    0x00000009: "EV_CPU_MICROCODE",
+    0x0000000A: "EV_PLATFORM_CONFIG_FLAGS",
+    0x0000000B: "EV_TABLE_OF_DEVICES",
+    0x0000000C: "EV_COMPACT_HASH",
+    0x0000000D: "EV_IPL",
+    0x0000000E: "EV_IPL_PARTITION_DATA",
+    0x0000000F: "EV_NONHOST_CODE",
+    0x00000010: "EV_NONHOST_CONFIG",
+    0x00000011: "EV_NONHOST_INFO",
+    0x00000012: "EV_OMIT_BOOT_DEVICE_EVENTS",
+    0x00000013: "EV_POST_CODE2",
+    0x80000001: "EV_EFI_VARIABLE_DRIVER_CONFIG",
+    0x80000002: "EV_EFI_VARIABLE_BOOT",
+    0x80000003: "EV_EFI_BOOT_SERVICES_APPLICATION",
+    0x80000004: "EV_EFI_BOOT_SERVICES_DRIVER",
+    0x80000005: "EV_EFI_RUNTIME_SERVICES_DRIVER",
+    0x80000006: "EV_EFI_GPT_EVENT",
+    0x80000007: "EV_EFI_ACTION",
+    0x80000008: "EV_EFI_PLATFORM_FIRMWARE_BLOB",
+    0x80000009: "EV_EFI_HANDOFF_TABLES",
+    0x8000000A: "EV_EFI_PLATFORM_FIRMWARE_BLOB2",
+    0x8000000B: "EV_EFI_HANDOFF_TABLES2",
+    0x8000000C: "EV_EFI_VARIABLE_BOOT2",
+    0x8000000D: "EV_EFI_GPT_EVENT2",
+    0x80000010: "EV_EFI_HCRTM_EVENT",
+    0x800000E0: "EV_EFI_VARIABLE_AUTHORITY",
+    0x800000E1: "EV_EFI_SPDM_FIRMWARE_BLOB",
+    0x800000E2: "EV_EFI_SPDM_FIRMWARE_CONFIG",
+    0x800000E3: "EV_EFI_SPDM_DEVICE_POLICY",
+    0x800000E4: "EV_EFI_SPDM_DEVICE_AUTHORITY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record: register, type, a digest per bank, and data that the digest may or may not cover."""
+
+    register: int
+    kind: int
+    digests: Mapping[str, bytes]
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        """The TCG's name of the type."""
+        return EVENT_NAMES.get(self.kind, f"{self.kind:#010x}")
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """The banks that the log announces and its records after the header."""
+
+    banks: tuple[Hash, ...]
+    events: tuple[Event, ...]
+
+
+def parse_log(data: bytes) -> EventLog:
+    """Read a crypto-agile log; raises EvidenceError."""
+    if len(data) > MAX_LOG:
+        raise EvidenceError("too-long", f"an event log has at most {MAX_LOG} bytes, not {len(data)}")
+    cursor = Cursor(data, "the event log", "little")
+    banks = _header(cursor)
+    events: list[Event] = []
+    while not _ended(cursor):
+        if len(events) == MAX_EVENTS:
+            raise EvidenceError("too-many-events", f"an event log has at most {MAX_EVENTS} events")
+        events.append(_event(cursor, banks))
+    return EventLog(tuple(banks.values()), tuple(events))
+
+
+def _header(cursor: Cursor) -> dict[int, Hash]:
+    cursor.u32("register")
+    kind = cursor.u32("eventType")
+    cursor.take(20, "digest")
+    size = cursor.u32("eventDataSize")
+    inner = Cursor(cursor.take(size, "the header"), "the header of the event log", "little")
+    if kind != EV_NO_ACTION or inner.take(len(_SIGNATURE), "signature") != _SIGNATURE:
+        raise EvidenceError(
+            "not-crypto-agile",
+            "the log does not begin with a Spec ID Event03 record",
+            hint="Logs of TPM 1.2 (SHA-1 only) are not evidence.",
+        )
+    inner.take(8, "platform class and version")
+    count = inner.u32("numberOfAlgorithms")
+    if not 1 <= count <= MAX_BANKS:
+        raise EvidenceError("too-many-banks", f"the log announces {count} banks; 1 to {MAX_BANKS} are possible")
+    banks = [_bank(inner) for _ in range(count)]
+    inner.take(inner.u8("vendorInfoSize"), "vendorInfo")
+    inner.finish()
+    table = {bank.number: bank for bank in banks}
+    if len(table) != count:
+        raise EvidenceError("repeated-bank", "the log announces the same bank twice")
+    return table
+
+
+def _bank(cursor: Cursor) -> Hash:
+    number, size = cursor.u16("algorithmId"), cursor.u16("digestSize")
+    bank = HASHES.get(number)
+    if bank is None:
+        raise EvidenceError("unknown-hash", f"the log announces a bank of unknown algorithm {number:#06x}")
+    if bank.size != size:
+        raise EvidenceError("bad-size", f"the log announces {bank.name} with {size} bytes; it has {bank.size}")
+    return bank
+
+
+def _ended(cursor: Cursor) -> bool:
+    if cursor.left == 0:
+        return True
+    filling = cursor.data[cursor.offset : cursor.offset + 8]
+    # A record cannot begin so: register 0 with type 0 (pre-boot certificate, never used) or register 0xFFFFFFFF.
+    if filling not in _ENDS and not (len(filling) < 8 and len(set(filling)) == 1 and filling[0] in (0x00, 0xFF)):
+        return False
+    rest = cursor.data[cursor.offset :]
+    if rest.count(rest[:1]) != len(rest):
+        raise EvidenceError("trailing-bytes", "something other than filling follows the end of the event log")
+    return True
+
+
+def _event(cursor: Cursor, banks: Mapping[int, Hash]) -> Event:
+    register, kind = cursor.u32("register"), cursor.u32("eventType")
+    count = cursor.u32("digestCount")
+    if count != len(banks):
+        raise EvidenceError("missing-digest", f"an event has {count} digests, the log announces {len(banks)} banks")
+    digests: dict[str, bytes] = {}
+    for _ in range(count):
+        bank = banks.get(cursor.u16("algorithmId"))
+        if bank is None or bank.name in digests:
+            raise EvidenceError("missing-digest", "an event has a digest that the log does not announce, or one twice")
+        digests[bank.name] = cursor.take(bank.size, "digest")
+    return Event(register, kind, digests, cursor.take(cursor.u32("eventSize"), "event"))

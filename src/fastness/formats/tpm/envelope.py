@@ -1,0 +1,84 @@
+"""The JSON that carries a TPM quote.
+
+    {"ak_public": <base64 DER SPKI>, "tpm_quote": {"message": <base64>, "signature": <base64>, "pcrs": [24 × hex]}}
+
+* `pcrs` is a list of all 24 registers of the SHA-256 bank, or an object `{"bank": "sha256", "values": {"7": hex, …}}` for
+others.
+* Unknown members are refused: whoever wrote them expected them to matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.envelope import base64_field, read_object, refuse_unknown
+from fastness.formats.tpm.algorithms import HASHES
+from fastness.formats.tpm.attest import Quote, parse_quote
+from fastness.formats.tpm.signature import Signature, parse_signature
+
+REGISTERS: Final = 24
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})+\Z", re.ASCII)
+_INDEX: Final = re.compile(r"(?:0|[1-9][0-9]?)\Z", re.ASCII)
+_SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class TpmEvidence:
+    """A quote with its signature, the register values beside it, and the key it claims to be signed with."""
+
+    quote: Quote
+    signature: Signature
+    bank: str
+    pcrs: Mapping[int, bytes]
+    ak_public: bytes
+
+
+def parse_envelope(data: bytes) -> TpmEvidence:
+    """Read the JSON envelope; raises EvidenceError."""
+    value = read_object(data)
+    refuse_unknown(value, {"ak_public", "tpm_quote"}, "the envelope")
+    inner = value.get("tpm_quote")
+    if not isinstance(inner, dict):
+        raise EvidenceError("bad-envelope", "the envelope lacks the object tpm_quote", "tpm_quote")
+    refuse_unknown(inner, {"message", "signature", "pcrs"}, "tpm_quote")
+    bank, pcrs = _pcrs(inner.get("pcrs"))
+    return TpmEvidence(
+        parse_quote(base64_field(inner, "message")),
+        parse_signature(base64_field(inner, "signature")),
+        bank,
+        pcrs,
+        base64_field(value, "ak_public") if "ak_public" in value else b"",
+    )
+
+
+def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
+    if isinstance(value, list):
+        if len(value) != REGISTERS:
+            raise EvidenceError("bad-pcrs", f"a list of registers has {REGISTERS} entries, not {len(value)}", "pcrs")
+        return "sha256", {index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(value)}
+    if not isinstance(value, dict) or not isinstance(value.get("values"), dict):
+        raise EvidenceError("bad-pcrs", "pcrs is neither a list nor an object with bank and values", "pcrs")
+    refuse_unknown(value, {"bank", "values"}, "pcrs")
+    bank = value.get("bank")
+    if not isinstance(bank, str) or bank not in _SIZES:
+        raise EvidenceError("bad-pcrs", "pcrs.bank names no known hash algorithm", "pcrs.bank")
+    values = {
+        _index(name): _value(entry, _SIZES[bank], f"pcrs.values.{name}") for name, entry in value["values"].items()
+    }
+    return bank, values
+
+
+def _index(name: str) -> int:
+    if _INDEX.match(name) is None or int(name) >= REGISTERS:
+        raise EvidenceError("bad-pcrs", f"{name!r} is not the number of a register (0 to 23)", "pcrs.values")
+    return int(name)
+
+
+def _value(entry: object, size: int, path: str) -> bytes:
+    if not isinstance(entry, str) or _HEX.match(entry) is None or len(entry) != 2 * size:
+        raise EvidenceError("bad-pcrs", f"a register value has {2 * size} hex digits", path)
+    return bytes.fromhex(entry)
