@@ -80,17 +80,16 @@ class Stream:
         if self._initial:
             batch, self._initial = self._initial, []
             return batch
+        now = asyncio.get_running_loop().time
+        end = now() + wait if wait is not None else None
         try:
-            async with asyncio.timeout(wait):
-                while True:
-                    entries = await self._cursor.next_batch(BATCH)
-                    if not entries:
-                        return []
-                    items = [item for entry in entries if (item := self._item(entry)) is not None]
-                    if items:
-                        return items
-        except TimeoutError:
-            return []
+            while True:
+                entries = await self._cursor.next_batch(BATCH, wait)
+                items = [item for entry in entries if (item := self._item(entry)) is not None]
+                if items or not entries:
+                    return items
+                if end is not None:  # others than this watcher's objects changed: that does not make its wait longer
+                    wait = max(0.0, end - now())
         except Compacted as error:
             raise Expired(f"too old resource version: the log begins after {self._cursor.progress}") from error
 
