@@ -107,12 +107,13 @@ class Rendering:
 
     def _setting(self, pool: JsonObject) -> domain.Setting:
         running = ((pool.get("status") or {}).get("configuration") or {}).get("name") or ""
+        owners = self._owners()
         return domain.Setting(
-            defaults=domain.Defaults(controller_version=CONTROLLER_VERSION),
+            defaults=domain.Defaults.of(owners.controller, CONTROLLER_VERSION),
             trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
             current=self._configs.get("", running) if running else None,
             overrides=overrides_of(self._settings.get("", "cluster")),
-            exempt=exempt(self._owners()),
+            exempt=exempt(owners),
             examine=self._examine,
         )
 
