@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,11 @@ def test_transcripts_print_what_the_page_shows(shell: Shell, page: Path) -> None
 def told(page: Path, step: Step, said: list[str]) -> str:
     shown, printed = "\n".join(step.expected), "\n".join(said)
     return f"{page}\n$ {step.command}\n--- shown\n{shown}\n--- printed\n{printed}"
+
+
+def test_make_up_is_what_the_transcripts_start_in_its_place() -> None:
+    said = subprocess.run(["make", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
+    assert said.splitlines()[-1].endswith("/fastness up --state state")
 
 
 def test_the_readme_has_a_transcript() -> None:
