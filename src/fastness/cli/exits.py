@@ -9,6 +9,8 @@
 | 4 | the cluster cannot be reached or refused the caller |
 | 70 | a defect of ours |
 | 130 | interrupted |
+
+One verb has a code of its own: `plan` ends with 2 when something will reboot, so that a pipeline can stop there.
 """
 
 from __future__ import annotations
