@@ -18,6 +18,7 @@ from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward, outward
 from fastness.cluster.embedded.definitions import CRD_KEY
+from fastness.cluster.embedded.drafts import part
 from fastness.cluster.embedded.refusals import not_found, options_invalid, precondition_failed
 from fastness.cluster.embedded.store import Key, Store
 from fastness.cluster.embedded.strategies import strategy_of
@@ -45,7 +46,7 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
     if (body.get("propagationPolicy") or query.get("propagationPolicy")) and "orphanDependents" in {**body, **query}:
         text = f'Invalid value: "{wanted}": orphanDependents and propagationPolicy exclude each other'
         raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueInvalid", text)
-    preconditions = body.get("preconditions") or {}
+    preconditions = part(body, "preconditions")
     dry_run = body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
     if dry_run not in ([], ["All"]):
         text = f'Unsupported value: {dry_run!r:.60}: supported values: "All"'

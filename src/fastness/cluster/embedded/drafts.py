@@ -43,6 +43,18 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
     return draft
 
 
+def part(body: Any, name: str) -> JsonObject:
+    """A member of a body that is an object, or empty when it is not there; raises BadRequest for anything else."""
+    if not isinstance(body, dict):
+        raise BadRequest("the object provided is unrecognized: must be a JSON object")
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadRequest(f"{name}: must be an object")
+    return value
+
+
 def check_identity(served: Served, sent: Mapping[str, Any]) -> None:
     """The object is of the kind that the path names; raises BadRequest."""
     kind = served.kind

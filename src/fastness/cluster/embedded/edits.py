@@ -11,6 +11,7 @@ from typing import Any
 
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.concealed import is_concealed
+from fastness.cluster.embedded.drafts import part
 from fastness.cluster.embedded.refusals import invalid
 from fastness.cluster.embedded.writes import Edit
 from fastness.cluster.errors import ApiError, BadRequest, Cause, TooLarge, UnsupportedMedia
@@ -55,7 +56,7 @@ def _guarded(served: Served, name: str, apply: Callable[[JsonObject], Any]) -> E
 
 def _keep_uid(served: Served, name: str, old: JsonObject, new: JsonObject) -> None:
     """A replacement with another uid is for another object (a conflict), a patch that changes it is wrong."""
-    known, sent = ((obj.get("metadata") or {}).get("uid") for obj in (old, new))
+    known, sent = (part(obj, "metadata").get("uid") for obj in (old, new))
     if known and sent and known != sent:
         text = f'Invalid value: "{str(sent)[:80]}": field is immutable'
         raise invalid(served, name, [Cause("metadata.uid", "FieldValueInvalid", text)])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.drafts import part
 from fastness.cluster.embedded.refusals import invalid, no_such_resource, not_found
 from fastness.cluster.embedded.writes import Edit, Written
 from fastness.cluster.errors import BadRequest, Cause, Conflict, InternalError, Invalid, TooManyRequests
@@ -34,14 +35,14 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
     """Delete a pod unless a disruption budget forbids it; raises TooManyRequests, NotFound."""
     if body.get("kind") != "Eviction":
         raise BadRequest("the body of an eviction is an Eviction of policy/v1")
-    if ((body.get("metadata") or {}).get("name") or name) != name:
+    if (part(body, "metadata").get("name") or name) != name:
         raise BadRequest("the name in the eviction does not match the pod in the path")
     pods = api.served("", "v1", "pods")
     pod = json.decode(api.get(pods, namespace, name))
     if not disruption.needs_no_budget(pod):
         _ask_budgets(api, namespace, pod)
-    sent = body.get("deleteOptions") or {}
-    preconditions = sent.get("preconditions") or {}
+    sent = part(body, "deleteOptions")
+    preconditions = part(sent, "preconditions")
     options = DeleteOptions(
         uid=preconditions.get("uid") or "",
         resource_version=preconditions.get("resourceVersion") or "",
@@ -78,8 +79,8 @@ def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
 
 async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: JsonObject) -> JsonObject:
     """Put a pod on a node; raises Conflict when it is on one."""
-    node = (body.get("target") or {}).get("name")
-    if not node:
+    node = part(body, "target").get("name")
+    if not node or not isinstance(node, str):
         raise BadRequest("target.name: a binding names a node")
     pods = api.served("", "v1", "pods")
 
@@ -104,15 +105,15 @@ def only(served: Served, subresource: str, sent: JsonObject) -> Edit:
 
     def edit(old: JsonObject | None) -> JsonObject:
         base = old or {}
-        meta = sent.get("metadata") or {}
+        meta = part(sent, "metadata")
         identity = {key: meta[key] for key in ("name", "uid", "resourceVersion") if key in meta}
         kept = {**base, "metadata": {**base["metadata"], **identity}}
         if subresource == "finalize":
             return {
                 **kept,
-                "spec": {**(base.get("spec") or {}), "finalizers": (sent.get("spec") or {}).get("finalizers") or []},
+                "spec": {**(base.get("spec") or {}), "finalizers": part(sent, "spec").get("finalizers") or []},
             }
-        conditions = (sent.get("status") or {}).get("conditions") or []
+        conditions = part(sent, "status").get("conditions") or []
         return {**kept, "status": {**(base.get("status") or {}), "conditions": conditions}}
 
     if (served.kind.kind, subresource) not in (("Namespace", "finalize"), ("CertificateSigningRequest", "approval")):
@@ -154,10 +155,10 @@ def scaled(served: Served, name: str, change: Any) -> Edit:
         if old is None:
             raise not_found(served, name)
         scale = change(get_scale(served, old))
-        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        replicas = part(scale, "spec").get("replicas", 0)
         if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
             raise _bad_replicas(served, name, f"Invalid value: {replicas!r:.40}: must be a number of at least 0")
-        version = (scale.get("metadata") or {}).get("resourceVersion")
+        version = part(scale, "metadata").get("resourceVersion")
         new = _with(old, paths["specReplicasPath"], replicas)
         return {**new, "metadata": {**new["metadata"], "resourceVersion": version}} if version else new
 
@@ -194,8 +195,8 @@ async def change_scale(api: EmbeddedApi, call: Call, served: Served, namespace: 
 
 def _at(obj: JsonObject, path: str) -> Any:
     value: Any = obj
-    for part in path.lstrip(".").split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+    for name in path.lstrip(".").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
