@@ -27,7 +27,7 @@ from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.report import NODES, Reporter
 from fastness.agent.settings import Settings
-from fastness.agent.steps import Disk, plan_steps
+from fastness.agent.steps import Disk, repair_steps
 from fastness.agent.update import Context, Goal, Update, run_actions
 from fastness.agent.validate import Drift, drifts, told
 from fastness.cluster.clock import Clock, Entropy
@@ -218,11 +218,10 @@ class Agent:
         """Write what differs again, by the journal."""
         host = self._host
         place = Disk(host.root, host.originals, host.units)
-        steps = plan_steps(current.desired, current.desired, current.config, place)
         begin = Begin(current.name, current.name)
 
         def work() -> None:
-            self._applier.apply(begin, steps)
+            self._applier.apply(begin, repair_steps(current.desired, current.config, place))
             self._applier.end()
 
         await uninterrupted(work)

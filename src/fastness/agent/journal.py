@@ -31,12 +31,15 @@ from typing import Any, Final
 from fastness.agent.errors import DamagedJournal
 from fastness.agent.steps import Enable, Put, Stage, Step, Tree, Word
 from fastness.drivers.deployments import Deployment
+from fastness.drivers.files import MAX_FILE
 from fastness.drivers.states import ABSENT, Absent, File, Link, Other, State
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 
 PATH: Final = "/journal"
+# A record holds what a file was, in base64; files are limited where they are read.
+LIMITS: Final = json.JsonLimits(max_bytes=2 * MAX_FILE)
 
 
 class Phase(StrEnum):
@@ -173,7 +176,7 @@ def encode(record: Record) -> bytes:
 
 def decode(line: bytes) -> Record:
     """The record of one line; raises JsonError, KeyError, ValueError, TypeError."""
-    value = json.decode(line)
+    value = json.decode(line, LIMITS)
     match value["is"]:
         case "begin":
             return Begin(str(value["from"]), str(value["to"]), tuple(value["actions"]), bool(value["drained"]))

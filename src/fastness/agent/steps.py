@@ -135,6 +135,17 @@ def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step
     ]
 
 
+def repair_steps(current: Desired, config: Any, disk: Disk) -> list[Step]:
+    """The steps that make the disk what the current config says again."""
+    units = [
+        Enable(name, Word.ENABLED if unit.enabled else Word.DISABLED)
+        for name, unit in current.units.items()
+        if not unit.masked and unit.enabled is not None and _exists(name, unit, current, disk)
+        and (disk.units.is_enabled(name) == Word.ENABLED) != unit.enabled
+    ]  # fmt: skip
+    return [*plan_steps(current, current, config, disk), *units]
+
+
 def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put]:
     present = disk.root.look(path)
     if matches(present, target.state):

@@ -114,7 +114,8 @@ def _unit(name: str, unit: Unit, host: Host) -> Iterator[Drift]:
     if unit.masked or unit.enabled is None:
         return
     word = host.units.is_enabled(name)
-    if unit.enabled and unit.written and word in _NOT_ENABLED:
+    # A unit that neither the config nor the distribution brings could not be enabled, and that was no failure then.
+    if unit.enabled and word in _NOT_ENABLED and (unit.written or word != "not-found"):
         yield Drift(name, f"unit is {word}, expected enabled")
     if not unit.enabled and word in _IS_ENABLED:
         yield Drift(name, f"unit is {word}, expected disabled")

@@ -43,10 +43,15 @@ class FileFailure(DriverError):
 
 
 class CommandFailed(DriverError):
-    """A program of the host ended badly."""
+    """A program of the host ended badly; `status` is None when it did not run to its end, `output` what it printed."""
 
     code = "command"
     hint = "Run the command by hand on that machine to see more."
+
+    def __init__(self, message: str, hint: str = "", *, status: int | None = None, output: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.output = output
 
 
 class UnitFailure(DriverError):

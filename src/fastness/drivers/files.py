@@ -6,6 +6,7 @@ A path is walked one component at a time with directory descriptors, and no comp
 - A symbolic link on the way is resolved here. It may lead anywhere below the root; one that climbs above the root, or is absolute
   while the root is not `/`, is refused: for every other program it would lead out.
 - The last component is never followed. Writing replaces a link by a file, looking at it says "link".
+- What is read is bounded, because whoever replaces a file keeps what it was.
 - A write is a temporary file in the same directory, mode and owner before the content, fsync, rename, fsync of the directory: at
   every moment the path has the old state or the new one.
 
@@ -25,6 +26,7 @@ from fastness.drivers.errors import DriverError, FileFailure, UnsafePath
 from fastness.drivers.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Link, Other, State
 
 MAX_LINKS = 40
+MAX_FILE = 128 * 1024 * 1024
 TEMPORARY = ".fastness-new"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -219,13 +221,18 @@ def _look(parent: int, name: str) -> State:
     except FileNotFoundError:
         return ABSENT
     if stat.S_ISLNK(found.st_mode):
-        return Link(os.readlink(name, dir_fd=parent))
+        target = os.readlink(name, dir_fd=parent)
+        return Link(target) if target.isprintable() else Other("a link whose target is no text")
     if not stat.S_ISREG(found.st_mode):
         return Other("a directory" if stat.S_ISDIR(found.st_mode) else "no regular file")
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     with os.fdopen(descriptor, "rb") as handle:
         # Asked of the open file, so that content and mode belong together.
         found = os.fstat(descriptor)
+        if found.st_size > MAX_FILE:
+            raise FileFailure(
+                f"{name} has {found.st_size} bytes", "What is replaced is kept; move so large a file away."
+            )
         return File(handle.read(), stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)
 
 

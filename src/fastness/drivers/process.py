@@ -31,5 +31,9 @@ def run(command: Sequence[str], *, seconds: float = SECONDS) -> str:
         raise CommandFailed(f"`{shown}`: {error.strerror or error}", f"Install {command[0]}.") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-MAX_SHOWN:]
-        raise CommandFailed(f"`{shown}` ended with {done.returncode}: {said}")
+        raise CommandFailed(
+            f"`{shown}` ended with {done.returncode}: {said}",
+            status=done.returncode,
+            output=done.stdout.decode(errors="replace"),
+        )
     return done.stdout.decode(errors="replace")

@@ -15,6 +15,7 @@ from fastness.drivers.process import Run, run
 
 _CA_TRUST: Final = "coreos-update-ca-trust.service"
 _HOST: Final = Path("/")
+NOT_FOUND: Final = "not-found"
 
 
 class Systemctl:
@@ -27,16 +28,14 @@ class Systemctl:
 
     def is_enabled(self, unit: str) -> str:
         """The word of `systemctl is-enabled`: enabled, disabled, masked, static, not-found, …"""
-        command = [*self._base, "list-unit-files", "--no-legend", "--no-pager", "--full", unit]
         try:
-            for line in self._run(command).splitlines():
-                name, state, *_ = [*line.split(), "", ""]
-                if name == unit:
-                    return state
-        except CommandFailed:
-            # Newer systemctl ends with 1 when nothing matches.
-            return "not-found"
-        return "not-found"
+            said = self._run([*self._base, "is-enabled", unit])
+        except CommandFailed as error:
+            if error.status is None:
+                raise UnitFailure(error.message, error.hint) from error
+            said = error.output  # every word but `enabled` and its like comes with a status of its own
+        words = said.split()
+        return words[-1] if words else NOT_FOUND  # older ones print nothing for a unit that is not there
 
     def enable(self, units: Sequence[str]) -> None:
         """Start units at boot; raises UnitFailure."""

@@ -290,3 +290,19 @@ async def test_kernel_arguments_are_there_after_the_reboot(play: Play) -> None:
         await play.done("rendered-worker-old")
     assert play.machine.system.booted().arguments == ()
     assert play.machine.units.is_enabled("x.service") == "not-found"
+
+
+async def test_a_unit_that_somebody_disabled_is_found_by_the_look_at_everything_and_repaired(play: Play) -> None:
+    units = rendered("rendered-worker-unit", files=[file("/etc/base.conf", "base\n")], units=[unit("x.service")])
+    await play.admin.create(MACHINE_CONFIG.resource, units)
+    apply(play.machine, NOTHING, units)
+    play.machine.units.disable(["x.service"])
+    await play.annotate(**{
+        names.CURRENT_CONFIG: "rendered-worker-unit", names.DESIRED_CONFIG: "rendered-worker-unit",
+    })  # fmt: skip
+    async with play.alive():
+        notes = await play.state("Degraded")
+        assert "x.service: unit is disabled, expected enabled" in notes[names.REASON]
+        await play.annotate(**{"fastness.dev/drift-policy": "repair"})
+        await play.done("rendered-worker-unit")
+    assert play.machine.units.is_enabled("x.service") == "enabled"

@@ -291,3 +291,23 @@ def test_a_directory_in_the_place_of_a_file_is_refused_before_anything_changes(t
     (tmp_path / "root/etc/dir").mkdir()
     with pytest.raises(BadConfig, match="/etc/dir is a directory"):
         apply(machine, NOTHING, rendered("x", files=[file("/etc/dir", "x")]))
+
+
+def test_a_large_file_comes_back_after_a_kill(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path)
+    large = bytes(range(256)) * 20_000
+    machine.host.root.put("/etc/large", File(large))
+    old = apply(machine, NOTHING, EMPTY)
+
+    def reached(point: str) -> None:
+        if point == "commit":
+            raise Killed(point)
+
+    applier = Applier(machine.host, reached)
+    steps = plan(machine, old, rendered("x", files=[file("/etc/large", "small")]))
+    with pytest.raises(Killed):
+        applier.apply(Begin("", "x"), steps)
+    again = Applier(make_again(tmp_path).host)
+    assert again.recover().phase is Phase.COMMITTED
+    again.revert()
+    assert (tmp_path / "root/etc/large").read_bytes() == large

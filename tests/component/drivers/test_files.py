@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.drivers.errors import FileFailure, UnsafePath
-from fastness.drivers.files import RootedFiles
+from fastness.drivers.files import MAX_FILE, RootedFiles
 from fastness.drivers.states import ABSENT, File, Link, Other
 
 
@@ -140,6 +140,15 @@ def test_missing_directories_are_named_outermost_first_and_removed_when_empty(fi
     for directory in ("/a/b/c", "/a/b", "/nowhere/x"):
         files.remove_empty(directory)
     assert not (files.root / "a/b").exists()
+
+
+def test_what_could_not_be_kept_is_not_read(files: RootedFiles) -> None:
+    with (files.root / "huge").open("wb") as handle:
+        handle.truncate(MAX_FILE + 1)
+    with pytest.raises(FileFailure, match="huge has"):
+        files.look("/huge")
+    os.symlink(b"bad-\xff", files.root / "odd")
+    assert files.look("/odd") == Other("a link whose target is no text")
 
 
 def test_appending_keeps_what_was_there(files: RootedFiles) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from fastness.agent.ports import Units
-from fastness.drivers.errors import UnitFailure
+from fastness.drivers.errors import CommandFailed, UnitFailure
 from fastness.drivers.files import RootedFiles
 from fastness.drivers.systemd import Systemctl
 from fastness.drivers.unitlinks import UnitLinks
@@ -130,7 +130,9 @@ def test_presets_decide_by_the_first_line_that_matches(make: Make, root: Path) -
 
 
 def test_an_instance_of_a_template_is_enabled_by_its_own_name(make: Make, root: Path) -> None:
-    make(root).enable(["t@x.service"])
+    units = make(root)
+    units.enable(["t@x.service"])
+    assert units.is_enabled("t@x.service") == "enabled"
     assert links(root)["multi-user.target.wants/t@x.service"] == "t@.service"
 
 
@@ -155,3 +157,11 @@ def test_the_running_machine_is_asked_in_plain_commands() -> None:
         ["systemctl", "daemon-reload"], ["systemctl", "reload", "crio.service"],
         ["systemctl", "restart", "kubelet.service"],
     ]  # fmt: skip
+
+
+def test_a_machine_without_systemctl_says_so_instead_of_guessing(tmp_path: Path) -> None:
+    def run(command: object) -> str:
+        raise CommandFailed("`systemctl`: No such file or directory", "Install systemctl.")
+
+    with pytest.raises(UnitFailure, match="No such file"):
+        Systemctl(tmp_path, run=run).is_enabled("a.service")
