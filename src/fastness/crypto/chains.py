@@ -50,13 +50,15 @@ class MissingIssuer(UntrustedCertificate):
 def load_certificates(data: bytes) -> list[Certificate]:
     """All certificates of a PEM text, or the one of DER bytes; raises BadCertificate."""
     with warnings.catch_warnings():
+        # The library only warns of names that break the rules of X.520; no vendor's certificate has one.
+        warnings.simplefilter("error", UserWarning)
         # AMD numbers every VCEK 0. The number plays no part in any decision about them.
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         try:
             if _PEM in data:
-                return [Certificate(handle) for handle in x509.load_pem_x509_certificates(data)]
-            return [Certificate(x509.load_der_x509_certificate(data))]
-        except _UNREADABLE as error:
+                return [_sound(handle) for handle in x509.load_pem_x509_certificates(data)]
+            return [_sound(x509.load_der_x509_certificate(data))]
+        except (UserWarning, *_UNREADABLE) as error:
             raise BadCertificate("the certificate cannot be read, neither as PEM nor as DER") from error
 
 
@@ -131,6 +133,21 @@ def outside_validity(chain: Sequence[Certificate], at: datetime) -> list[str]:
         elif at < certificate.not_before:
             said.append(f"{subject_name(certificate)} is valid from {certificate.not_before:%Y-%m-%dT%H:%M:%SZ}")
     return said
+
+
+def _sound(handle: x509.Certificate) -> Certificate:
+    """The library reads lazily: ask for every part that is used later, so that damage shows here and nowhere else."""
+    _common_name(handle.subject)
+    _common_name(handle.issuer)
+    if handle.not_valid_before_utc > handle.not_valid_after_utc:
+        raise ValueError("the certificate ends before it begins")
+    len(handle.extensions)
+    certificate, signed = Certificate(handle), handle.tbs_certificate_bytes
+    # The algorithm stands inside and outside the signed part; one that differs outside would give a second spelling.
+    outside = certificate.der[certificate.der.index(signed) + len(signed) :]
+    if outside[1] >= 0x80 or outside[: 2 + outside[1]] not in signed:
+        raise ValueError("the certificate names two signature algorithms")
+    return certificate
 
 
 def _issuer(certificate: Certificate, pool: Sequence[Certificate]) -> Certificate:
