@@ -113,7 +113,7 @@ ALLOWED = (
         ("body.serverAddressByClientCIDRs.0.serverAddress",), "clients know the address that they called",
     ),
     Allowed(("rights.version-allowed",), ("body.*",), "the version is ours, and there is no emulated one"),
-    Allowed(("descriptions.core",), ("body.resources",), "kinds that need a kubelet or a network are not served"),
+    Allowed(("descriptions.core",), ("body.resources.componentstatuses",), "deprecated since 1.19 and not served"),
     Allowed(
         (
             "rights.impersonate-extra", "rights.ssar-*", "rights.ssrr", "rights.sar", "rights.sar-group", "rights.lsar",

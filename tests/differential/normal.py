@@ -4,7 +4,8 @@
 * Other identities, versions and continue tokens become one word each; times of today become `<now>`, other times stay.
   A version captured as `….start` belongs to a list and is not looked for in objects.
 * Sentences (a Status message, the message of a cause, of a condition) become `<text>`: presence is compared, wording is not.
-* Causes of a refusal (field and reason), lines of managedFields and rules of a review are sets.
+* Causes of a refusal (field and reason), lines of managedFields and rules of a review are sets;
+  resources of a discovery document are compared by name.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def _value(value: Any, field: str, names: Mapping[str, str], run: str, now: date
         return {_text(key, run): _member(value, key, names, run, now) for key in value}
     if isinstance(value, list):
         items = [_value(entry, field, names, run, now) for entry in value]
+        if field == "resources" and all(isinstance(entry, dict) and "name" in entry for entry in items):
+            return {entry["name"]: entry for entry in items}
         if field in _SETS:
             return [json.loads(entry) for entry in sorted({json.dumps(each, sort_keys=True) for each in items})]
         return items
