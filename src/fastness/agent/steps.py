@@ -5,7 +5,8 @@ staged. Rules:
 
 - A path that already has its state needs no step.
 - Before a path of ours first replaces something, that something is kept: a copy below `/orig`, or a stamp below `/noorig` that
-  says "there was nothing" and which directories were made. Whatever stood there is kept, also if no package owns it.
+  says "there was nothing". Whatever stood there is kept, also if no package owns it. Directories that had to be made have stamps
+  too, and go with the last path below them.
 - A path that the new config no longer has goes back to what was kept; without a record (first boot wrote it) to the copy in
   `/usr/etc`, or away. Certificates that others renew stay.
 - A unit whose file changes is disabled before and enabled after, so that its links follow its `[Install]` section. A unit that
@@ -74,6 +75,7 @@ class Stage:
 
 
 Step = Put | Enable | Stage
+_STAMP: Final = File(b"", 0o600)
 
 _BUNDLES: Final = frozenset({
     names.KUBELET_CA,
@@ -119,15 +121,29 @@ def stamp_path(path: str) -> str:
     return f"/noorig{path}.mcdnoorig"
 
 
+def directory_stamp(directory: str) -> str:
+    """Where it is noted that we made a directory."""
+    return f"/noorig{directory}.mcdmade"
+
+
 def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step]:
     """The steps from the old config to the new one, `config` being the object to remember; raises BadConfig."""
     written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
+    made = dict.fromkeys(
+        directory
+        for step in written
+        if step.tree is Tree.ROOT
+        for directory in disk.root.missing_directories(step.path)
+    )
     stale = [path for path in reversed(list(old.paths)) if path not in new.paths]
-    removed = [step for path in stale for step in _remove(path, old.paths[path], disk)]
+    unneeded = _unneeded(stale, new, disk)
+    removed = [step for path in stale for step in _remove(path, old.paths[path], unneeded, disk)]
     return [
         *_units_before(old, new, disk, written),
+        *(Put(directory_stamp(directory), _STAMP, Tree.ORIGINALS, 0o700) for directory in made),
         *written,
         *removed,
+        *(_forget(directory_stamp(directory)) for directory in unneeded),
         *_units_after(old, new, disk, written),
         *_password(old, new, disk),
         *([Stage(new.deployment)] if new.deployment != old.deployment else []),
@@ -162,21 +178,33 @@ def _keep(path: str, present: State, disk: Disk) -> Iterator[Put]:
     if not isinstance(disk.originals.look(kept_path(path)), Absent):
         return
     if isinstance(present, Absent):
-        made = "".join(f"{directory}\n" for directory in disk.root.missing_directories(path))
-        yield Put(stamp_path(path), File(made.encode(), 0o600), Tree.ORIGINALS, 0o700)
+        yield Put(stamp_path(path), _STAMP, Tree.ORIGINALS, 0o700)
     else:
         yield Put(kept_path(path), present, Tree.ORIGINALS, 0o700)
 
 
-def _remove(path: str, target: Target, disk: Disk) -> Iterator[Put]:
+def _unneeded(stale: list[str], new: Desired, disk: Disk) -> list[str]:
+    """The directories that we made and that hold no path of ours any more, outermost first."""
+    needed = {ancestor for path in new.paths for ancestor in _ancestors(path)}
+    candidates = sorted({ancestor for path in stale for ancestor in _ancestors(path)} - needed)
+    return [one for one in candidates if isinstance(disk.originals.look(directory_stamp(one)), File)]
+
+
+def _ancestors(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(2, len(parts))]
+
+
+def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Iterator[Put]:
     """Bring back what was there before us."""
     if isinstance(target.state, Absent) or path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
         return
     stamp = disk.originals.look(stamp_path(path))
     kept = disk.originals.look(kept_path(path))
     if isinstance(stamp, File):
-        made = tuple(stamp.content.decode(errors="surrogateescape").split())
-        yield Put(path, ABSENT, prune=made)
+        above = set(_ancestors(path))
+        made = tuple(directory for directory in unneeded if directory in above)
+        yield Put(path, ABSENT, Tree.ROOT, target.directory_mode, target.own_directories, made)
         yield _forget(stamp_path(path))
     elif isinstance(kept, File | Link):
         yield Put(path, kept)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from fastness.cli.output import tell
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.local import LocalCluster
@@ -28,6 +29,8 @@ async def virtual_machines(
 ) -> AsyncIterator[None]:
     """So many machines below the state directory, for the time of the block."""
     if not count or profile != CONTAINERS:
+        if count:
+            tell(f"machines of profile {profile} need attestation and are not started; see --profile containers")
         yield
         return
     directory = state / "machines"
