@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,8 +40,6 @@ def test_up_says_where_things_are(live: Live) -> None:
 
 
 def test_up_prints_json_for_programs(tmp_path: Path) -> None:
-    import subprocess
-
     process = subprocess.Popen(
         [str(FASTNESS), "up", "--port", "0", "-o", "json"], cwd=tmp_path, env=environment(tmp_path), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
