@@ -106,7 +106,10 @@ def test_every_explained_disagreement_has_an_example() -> None:
 
 @pytest.mark.parametrize(("name", "config"), BY_HAND, ids=[name for name, _ in BY_HAND])
 def test_an_explained_disagreement_is_one(name: str, config: bytes) -> None:
-    assert accepts(validator(), config)[0] is not (ignition.inspect(config).config is not None), EXPLAINED[name]
+    theirs, _ = accepts(validator(), config)
+    if name == "path-of-unit" and not theirs:
+        return  # a later release, which refuses it as we do
+    assert theirs is not (ignition.inspect(config).config is not None), EXPLAINED[name]
 
 
 def test_what_ignition_warns_about_is_a_warning_here_and_not_an_error() -> None:

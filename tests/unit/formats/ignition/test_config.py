@@ -266,3 +266,15 @@ def test_inline_contents_can_be_opened_and_compared_before_boot() -> None:
         ("storage.files[0].contents", "not-gzip"),
         ("storage.files[1].contents", "hash-mismatch"),
     ]
+
+
+def test_sha256_exists_since_3_1() -> None:
+    entry = {"path": "/a", "contents": {"source": "data:,x", "verification": {"hash": "sha256-" + "a" * 64}}}
+    where = "storage.files[0].contents.verification.hash"
+    assert found(files(entry, version="3.0.0")) == {(where, "hash-unrecognised")}
+    assert found(files(entry, version="3.1.0")) == set()
+
+
+def test_a_hard_link_must_not_point_to_a_directory_however_it_is_written() -> None:
+    links = [{"path": "/l", "target": "/x/../dir", "hard": True}]
+    assert found(files(links=links, directories=[{"path": "/dir"}])) == {("storage.links[0]", "hard-link-to-directory")}

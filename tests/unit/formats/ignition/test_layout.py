@@ -60,3 +60,9 @@ def test_contents_that_would_have_to_be_fetched_or_are_too_large_cannot_be_predi
     bomb = {"source": dataurl.encode(dataurl.gzip(b"\0" * 1_000_000)), "compression": "gzip"}
     with pytest.raises(DataUrlError, match="more than 1000 bytes"):
         ignition.predict(config(storage={"files": [{"path": "/a", "contents": bomb}]}), limit=1000)
+
+
+def test_a_masked_unit_is_a_link_to_nothing() -> None:
+    units = [{"name": "a.service", "mask": True, "contents": "[Unit]\n"}]
+    entry = ignition.predict(config(systemd={"units": units}))["/etc/systemd/system/a.service"]
+    assert (entry.kind, entry.target) == (EntryKind.LINK, "/dev/null")

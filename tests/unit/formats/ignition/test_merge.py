@@ -65,6 +65,17 @@ def test_a_kernel_argument_moves_between_the_lists() -> None:
     assert ignition.merge(parent, child)["kernelArguments"] == {"shouldExist": ["b", "c", "d"], "shouldNotExist": ["a"]}
 
 
+def test_a_header_without_a_value_takes_one_away_and_fragments_are_concatenated() -> None:
+    headers = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    parent = files(
+        {"path": "/a", "contents": {"source": "https://x", "httpHeaders": headers}, "append": [contents("1")]}
+    )
+    child = files({"path": "/a", "contents": {"httpHeaders": [{"name": "A"}]}, "append": [contents("1")]})
+    (file,) = ignition.merge(parent, child)["storage"]["files"]
+    assert file["contents"]["httpHeaders"] == headers[1:]
+    assert file["append"] == [contents("1"), contents("1")]
+
+
 def test_nothing_that_was_merged_is_changed_or_copied() -> None:
     children = [good(random.Random(seed), 5) for seed in range(12)]
     before = copy.deepcopy(children)

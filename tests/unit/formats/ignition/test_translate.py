@@ -123,6 +123,14 @@ def test_what_says_nothing_is_left_out_without_a_loss() -> None:
     assert body["passwd"]["users"] == [{"name": "core"}]
 
 
+def test_a_reference_that_cannot_come_along_goes_as_a_whole() -> None:
+    pointer = config()
+    pointer["ignition"]["config"] = {"merge": [{"source": "gs://b/k"}, {"source": "https://x/"}]}
+    body, lost = moved(pointer, "3.1.0")
+    assert lost == {"ignition.config.merge[0].source"}
+    assert body["ignition"]["config"] == {"merge": [{"source": "https://x/"}]}
+
+
 def test_a_user_that_should_not_exist_does_not_come_back_as_one_that_should() -> None:
     body, _ = moved(config(passwd={"users": [{"name": "x", "shouldExist": False}]}), "3.1.0")
     assert body.get("passwd", {}).get("users", []) == []
