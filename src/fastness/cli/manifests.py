@@ -83,7 +83,37 @@ def _objects(name: str) -> Iterator[Manifest]:
                 "not-a-manifest", "not a Kubernetes object: it has no kind", hint="wrap Ignition in a MachineConfig",
                 line=document.line,
             )  # fmt: skip
-        yield from _unpacked(Manifest(shown, document.line, document.value))
+        for manifest in _unpacked(Manifest(shown, document.line, document.value)):
+            _check_metadata(manifest)
+            yield manifest
+
+
+def _check_metadata(manifest: Manifest) -> None:
+    """An API server would not take it otherwise, and everything behind here relies on it; raises YamlError."""
+    meta: Any = manifest.object.setdefault("metadata", {})
+    right = {
+        "metadata": isinstance(meta, dict),
+        "metadata.name": isinstance(_member(meta, "name", ""), str),
+        "metadata.namespace": isinstance(_member(meta, "namespace", ""), str),
+        "metadata.labels": _holds(_member(meta, "labels", {}), dict, str),
+        "metadata.annotations": _holds(_member(meta, "annotations", {}), dict, str),
+        "metadata.ownerReferences": _holds(_member(meta, "ownerReferences", []), list, dict),
+    }
+    wrong = next((place for place, good in right.items() if not good), "")
+    if wrong:
+        raise YamlError("bad-metadata", f"{wrong} has the wrong type", hint="correct it", line=manifest.line)
+
+
+def _holds(value: Any, container: type, member: type) -> bool:
+    items: list[Any] = (
+        list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
+    )
+    return isinstance(value, container) and all(isinstance(item, member) for item in items)
+
+
+def _member(meta: Any, name: str, default: Any) -> Any:
+    found = meta.get(name) if isinstance(meta, dict) else None
+    return default if found is None else found
 
 
 def _unpacked(manifest: Manifest) -> Iterator[Manifest]:

@@ -71,6 +71,26 @@ def test_an_unreadable_file_exits_2_and_is_named_while_the_others_are_judged(
     assert "99-bad" in result.stdout
 
 
+@pytest.mark.parametrize(
+    "meta",
+    [
+        [],
+        {"name": ["x"]},
+        {"name": "x", "labels": ["a"]},
+        {"labels": {"a": 1}},
+        {"ownerReferences": [1]},
+        {"annotations": 3},
+    ],
+)
+@pytest.mark.parametrize(
+    "verb", [["validate"], ["render", "--pool", "worker"], ["plan", "-f"], ["blame", "worker", "x", "--offline"]]
+)
+def test_metadata_of_the_wrong_type_is_unreadable_for_every_verb(write: Write, meta: Any, verb: list[str]) -> None:
+    result = run(*verb, write("a.yaml", {"kind": "MachineConfig", "metadata": meta, "spec": {}}))
+    assert result.exit_code == 2, result.output
+    assert "has the wrong type" in result.output
+
+
 def test_missing_huge_and_foreign_files_exit_2(write: Write, tmp_path: Path) -> None:
     huge = tmp_path / "huge.yaml"
     with huge.open("wb") as stream:
