@@ -11,9 +11,10 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -95,16 +96,18 @@ async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_por
         await listener.stop()
 
 
-async def _until(stop: asyncio.Event, work: object) -> None:
-    """Work until asked to stop; what the work raises is raised."""
-    working = asyncio.ensure_future(work)  # type: ignore[call-overload]
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not working.done():
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Work until asked to stop; what the work raises is raised, and being cancelled ends the work too."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
         working.cancel()
-    with suppress(asyncio.CancelledError):
-        await working
+        stopping.cancel()
+        # `wait` passes a cancellation of this task on; awaiting the work itself would have to tell the two apart.
+        await asyncio.wait((working, stopping))
+    if not working.cancelled():
+        working.result()
 
 
 async def _require_definitions(cluster: KubeCluster) -> None:
