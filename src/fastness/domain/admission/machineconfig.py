@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
+from fastness.domain.machineconfig.validate import examine, host_fields, side_doors
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
@@ -22,7 +23,6 @@ from fastness.model.objects import labels_of, object_name
 OPERATOR_GROUP: Final = "operator.openshift.io"
 ROLE_LABEL: Final = "machineconfiguration.openshift.io/role"
 BUILT_IN_ROLES: Final = ("master", "worker", "arbiter")
-HOST_FIELDS: Final = ("kernelArguments", "kernelType", "fips", "extensions")
 
 Object = Mapping[str, Any]
 
@@ -49,28 +49,29 @@ def configuration_is_singleton(request: AdmissionRequest, lookups: AdmissionLook
 
 
 def warn_about_trust_model(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:
-    """Warn about fields that a selected pool's trust model refuses or cannot vouch for."""
-    fields = [name for name in HOST_FIELDS if _is_set(name, _spec(request.new).get(name))]
-    if not fields:
+    """Warn about what a selected pool's trust model refuses or cannot vouch for, the side doors included."""
+    cluster, labels = lookups.confidential_cluster(), labels_of(request.new)
+    names = [object_name(pool).name for pool in lookups.pools() if _selects(pool, labels)]
+    models = {name: model for name in names if (model := trust_model(cluster, name)) is not TrustModel.NONE}
+    # Reading the document costs milliseconds, so it waits until a pool wants to know.
+    touched = _touched(request.new) if models else []
+    if not touched:
         return None
-    warnings = tuple(_warnings(fields, labels_of(request.new), lookups))
-    return Allowed(warnings) if warnings else None
+    warnings = tuple(_warning(name, model, ", ".join(touched)) for name, model in models.items())
+    return Allowed(warnings)
 
 
-def _warnings(fields: list[str], labels: Mapping[str, str], lookups: AdmissionLookups) -> Iterator[str]:
-    cluster = lookups.confidential_cluster()
-    named = ", ".join(fields)
-    for pool in lookups.pools():
-        name = object_name(pool).name
-        if not _selects(pool, labels):
-            continue
-        match trust_model(cluster, name):
-            case TrustModel.CONFIDENTIAL_CLUSTER:
-                yield f"pool {name} is confidential: {named} are refused there; nothing will be rendered until they are gone"
-            case TrustModel.CONTAINERS_HOST:
-                yield f"pool {name} hosts pod VMs and is not attested: nobody vouches for {named} on its machines"
-            case TrustModel.NONE:
-                pass
+def _touched(config: Object) -> list[str]:
+    """The fields of a config that change what a machine boots."""
+    examined = examine(config)
+    found = [*host_fields(examined.spec), *side_doors(examined.document or {})]
+    return [place.removeprefix("spec.") for place, _ in found]
+
+
+def _warning(pool: str, model: TrustModel, named: str) -> str:
+    if model is TrustModel.CONFIDENTIAL_CLUSTER:
+        return f"pool {pool} is confidential: {named} are refused there; nothing will be rendered until they are gone"
+    return f"pool {pool} hosts pod VMs and is not attested: nobody vouches for {named} on its machines"
 
 
 def _selects(pool: Object, labels: Mapping[str, str]) -> bool:
@@ -96,10 +97,6 @@ def _admits_worker(expression: Any) -> bool:
     values = expression.get("values")
     contains = "worker" in values if isinstance(values, list) else False
     return contains if expression.get("operator") == "In" else expression.get("operator") == "NotIn" and not contains
-
-
-def _is_set(field: str, value: Any) -> bool:
-    return value not in ("", "default") if field == "kernelType" and value is not None else bool(value)
 
 
 def _spec(obj: Object) -> Object:

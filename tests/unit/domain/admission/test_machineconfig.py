@@ -96,6 +96,23 @@ def test_host_fields_in_a_confidential_pool_are_accepted_with_a_warning(field: O
 
 
 @pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"kernelArguments": {"shouldExist": ["quiet"]}}, "config.kernelArguments.shouldExist"),
+        ({"storage": {"files": [{"path": "/etc/pivot/kernel-args"}]}}, "config.storage.files[0]"),
+        ({"storage": {"files": [{"path": "/usr/lib/bootc/kargs.d/a.toml"}]}}, "config.storage.files[0]"),
+    ],
+)
+def test_side_doors_give_the_same_warning(document: Object, place: str) -> None:
+    found = warnings(config("worker", config={"ignition": {"version": "3.5.0"}, **document}))
+    assert place in found[0]
+
+
+def test_a_document_that_cannot_be_read_gives_no_warning_here() -> None:
+    assert warnings(config("worker", config={"ignition": {"version": "9.9.9"}})) == ()
+
+
+@pytest.mark.parametrize(
     "field",
     [{}, {"kernelArguments": []}, {"kernelType": "default"}, {"kernelType": ""}, {"fips": False}, {"config": {}}],
 )
