@@ -115,6 +115,11 @@ class Gate:
         kept = self.value.median >= self.bound if self.at_least else self.value.median <= self.bound
         return "pass" if kept else "fail"
 
+    @property
+    def disputed(self) -> bool:
+        """Whether some rounds say otherwise than the median: then the verdict is weak, and a quieter machine must settle it."""
+        return self.value is not None and self.value.low < self.bound < self.value.high
+
 
 def gates(rows: Sequence[Row]) -> list[Gate]:
     """The two gates: create at least as fast as the peer, list of 5,000 for at most half of its CPU."""

@@ -152,7 +152,9 @@ def gate_table(found: Sequence[Gate]) -> list[list[str]]:
     table = [["gate", "bound", "measured", "verdict"]]
     for gate in found:
         bound = f"{'at least' if gate.at_least else 'at most'} {gate.bound:.1f}× the peer's"
-        table.append([gate.name, bound, times(gate.value), gate.verdict])
+        table.append(
+            [gate.name, bound, times(gate.value), gate.verdict + (", rounds disagree" if gate.disputed else "")]
+        )
     return table
 
 
@@ -226,4 +228,5 @@ _METHOD = """## What is compared with what
   shared machine say who got the cores; CPU says who needs them.
 - Ours runs on one core whatever it is given; the peer uses all of them. On a machine with many idle cores and many clients
   the peer's rate grows and ours does not.
+- Creating in process is measured after the rows and not in turns with them: its ratio compares two different minutes.
 - A watch row counts one event at one watcher as one operation; its latency is from sending the create to reading the event."""

@@ -21,8 +21,8 @@ from bench.cases import OBJECT, PATH
 from bench.figures import Progress, Single, Spread
 from bench.targets import Target, ours
 
-STARTS = 5
-IDLE_SECONDS = 5.0
+STARTS = 3
+IDLE_SECONDS = 4.0
 RUNS = 10
 TASKS = 64
 MIB = 1024 * 1024
@@ -33,16 +33,19 @@ def starting(directory: Path, say: Progress, peer: Target | None) -> list[Single
     ready: list[float] = []
     memory: list[float] = []
     idle: list[float] = []
+    spent: list[float] = []
     for number in range(STARTS):
         say(f"start {number + 1} of {STARTS}")
         with ours(directory / f"start-{number}") as target:
             ready.append(target.ready_seconds)
             before = target.cpu()
+            spent.append(before)
             time.sleep(IDLE_SECONDS)
             idle.append(1000 * (target.cpu() - before) / IDLE_SECONDS)
             memory.append(target.memory() / MIB)
     return [
         Single("time to ready", Spread.of(ready), "s", 2.0, peer=peer.ready_seconds if peer else None),
+        Single("CPU until ready, with the account of the load", Spread.of(spent), "s"),
         Single("memory, idle", Spread.of(memory), "MiB", 150.0, peer=peer.memory() / MIB if peer else None),
         Single("CPU, idle", Spread.of(idle), "ms per s"),
     ]

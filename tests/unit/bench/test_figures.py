@@ -61,3 +61,9 @@ def test_a_figure_meets_its_target_from_the_right_side(at_most: bool, value: flo
 
 def test_a_job_becomes_rate_quantiles_and_cpu_per_operation() -> None:
     assert per_operation(2.0, 100, (10.0, 20.0, 30.0, 40.0), 0.05) == Sample(50.0, 10.0, 30.0, 500.0)
+
+
+def test_a_gate_says_when_its_rounds_disagree() -> None:
+    assert Gate("g", 1.0, True, Spread(1.5, 0.6, 1.6)).disputed
+    assert not Gate("g", 1.0, True, Spread(1.5, 1.1, 1.6)).disputed
+    assert not Gate("g", 1.0, True, None).disputed

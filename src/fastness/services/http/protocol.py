@@ -3,8 +3,8 @@
 uvicorn gives neither the certificate of a peer nor limits before the application is asked. Added here, and nothing else:
 
 * the certificate that the peer showed is in the scope under `fastness.peer` (DER);
-* a body that is complete when it is first asked for is under `fastness.arrived`, without a timer (10 µs of each write);
-* head and body of an answer leave in one write (50 µs of each request: see `Whole`);
+* a body that is complete when it is first asked for is under `fastness.arrived`, without a timer;
+* head and body of an answer leave in one write (see `Whole`);
 * a head above the bound is 431; a connection without a complete head in time is cut; connections above the bound are cut at once;
 * a body that the application did not wait for (it has answered already) is thrown away up to a bound, then the connection ends: a
   client that sends 100 MB after a 413 does not get to send them, and a small one keeps its connection;
