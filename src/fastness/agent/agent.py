@@ -25,7 +25,7 @@ from fastness.agent.errors import AgentError, BadConfig, DrainTimeout, DriftFoun
 from fastness.agent.journal import Begin, Phase
 from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
-from fastness.agent.report import NODES, Reporter
+from fastness.agent.report import NODES, Persistent, Reporter
 from fastness.agent.settings import Settings
 from fastness.agent.steps import Disk, repair_steps
 from fastness.agent.update import Context, Goal, Update, run_actions
@@ -72,6 +72,7 @@ class Agent:
         self._settings = settings
         self._applier = Applier(host)
         self._reporter = Reporter(cluster, node, clock, entropy)
+        self._persistent = Persistent(clock)
         self._changed = asyncio.Event()
         scope = Scope(fields=f"metadata.name={node}")
         self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
@@ -170,7 +171,7 @@ class Agent:
 
     async def _fetch(self, name: str) -> JsonObject:
         try:
-            return await self._cluster.get(MACHINE_CONFIG.resource, name)
+            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIG.resource, name))
         except NotFound as error:
             raise BadConfig(
                 f"machineconfig {name} not found", "The render controller makes it; see the pool."
@@ -259,7 +260,7 @@ class Agent:
 
     async def _configuration(self) -> JsonObject | None:
         try:
-            return await self._cluster.get(MACHINE_CONFIGURATION.resource, "cluster")
+            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIGURATION.resource, "cluster"))
         except NotFound:
             return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from fastness.agent.desired import Desired
 from fastness.agent.journal import Begin, Doing
 from fastness.agent.report import EVENTS
 from fastness.agent.update import Goal
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.errors import Unavailable
 from fastness.drivers.errors import UnitFailure
 from fastness.drivers.states import Absent, File
 from fastness.model.kubernetes.core import NODE
@@ -306,3 +309,35 @@ async def test_a_unit_that_somebody_disabled_is_found_by_the_look_at_everything_
         await play.annotate(**{"fastness.dev/drift-policy": "repair"})
         await play.done("rendered-worker-unit")
     assert play.machine.units.is_enabled("x.service") == "enabled"
+
+
+class Flaky:
+    """A cluster that cannot answer every third time, as during a rolling restart of its API servers."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._cluster, name)
+        if name not in ("get", "create", "patch"):
+            return method
+
+        async def sometimes(*arguments: Any, **options: Any) -> Any:
+            self._count += 1
+            if self._count % 3 == 0:
+                raise Unavailable("the server is restarting")
+            return await method(*arguments, **options)
+
+        return sometimes
+
+
+async def test_an_api_that_comes_and_goes_delays_an_update_and_nothing_else(play: Play) -> None:
+    play.as_node = Flaky(play.as_node)  # type: ignore[assignment]
+    async with play.alive():
+        await play.want("rendered-worker-new")
+        await play.done("rendered-worker-new")
+        await play.want("rendered-worker-old")
+        await play.done("rendered-worker-old")
+    assert motd(play) == b"of the distribution\n"
+    assert play.machine.power.reasons == ["update to rendered-worker-new", "update to rendered-worker-old"]
