@@ -56,40 +56,48 @@ def worst(standings: Sequence[Standing]) -> Standing:
     return Standing(low.status, min(dates) if dates else None, tuple(advisories))
 
 
-def platform_standing(info: TcbInfo, pck: Pck, report: TdReport) -> Standing:
-    """The first level that the platform reaches."""
+def platform_standing(info: TcbInfo, pck: Pck, svn: bytes) -> Standing:
+    """The first level that the platform reaches with these versions of TDX."""
     for level in _newest_first(info.levels):
-        if not missing(level, pck, report):
+        if not missing(level, pck, svn):
             return Standing(level.status, level.date, level.advisories)
     return NO_LEVEL
 
 
-def missing(level: PlatformLevel, pck: Pck, report: TdReport) -> list[str]:
+def missing(level: PlatformLevel, pck: Pck, svn: bytes) -> list[str]:
     """What the platform lacks for a level, component by component."""
     lacks = _lacks("SGX", level.tcb.sgx, pck.components)
     if pck.pce_svn < level.tcb.pce_svn:
         lacks.append(f"PCE: {pck.pce_svn}, needs {level.tcb.pce_svn}")
-    return lacks + _lacks("TDX", level.tcb.tdx, tuple(report.tee_tcb_svn))
+    return lacks + _lacks("TDX", level.tcb.tdx, tuple(svn))
 
 
-def behind(info: TcbInfo, pck: Pck, report: TdReport) -> list[str]:
+def behind(info: TcbInfo, pck: Pck, svn: bytes) -> list[str]:
     """What the platform lacks for the newest level that Intel calls up to date."""
     newest = next((level for level in _newest_first(info.levels) if level.status == UP_TO_DATE), None)
-    return missing(newest, pck, report) if newest else []
+    return missing(newest, pck, svn) if newest else []
 
 
-def module_of(info: TcbInfo, report: TdReport) -> Module | None:
+def versions(report: TdReport) -> tuple[bytes, ...]:
+    """The versions of TDX that count: those at launch and, from TDX 1.5 on, those of the module that runs now."""
+    return (report.tee_tcb_svn,) if report.tee_tcb_svn2 is None else (report.tee_tcb_svn, report.tee_tcb_svn2)
+
+
+def module_of(info: TcbInfo, svn: bytes) -> Module | None:
     """The identity that the TDX module must have; None when Intel names none for this version."""
-    major = report.tee_tcb_svn[1]
+    major = svn[1]
     if major == 0:
         return info.module
     return next((entry for entry in info.modules if entry.id.upper() == f"TDX_{major:02X}"), None)
 
 
-def module_standing(module: Module, report: TdReport) -> Standing | None:
+def module_standing(info: TcbInfo, svn: bytes) -> Standing | None:
     """Where the TDX module stands; None when it has no levels of its own."""
+    module = module_of(info, svn)
+    if module is None:
+        return NO_LEVEL
     levels: Sequence[EnclaveLevel] | None = getattr(module, "levels", None)
-    return None if levels is None else _enclave(levels, report.tee_tcb_svn[0])
+    return None if levels is None else _enclave(levels, svn[0])
 
 
 def module_matches(module: Module, report: TdReport) -> bool:

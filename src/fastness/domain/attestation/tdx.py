@@ -223,7 +223,7 @@ def _standing(
         expected="the published identity",
         source=_INTEL,
     )
-    module = tcb.module_of(info, report)
+    module = tcb.module_of(info, report.tee_tcb_svn)
     findings.expect(
         "seam-identity",
         module is not None and tcb.module_matches(module, report),
@@ -233,10 +233,13 @@ def _standing(
         source=_INTEL,
         hint="Update the host's TDX module.",
     )
-    of_module = tcb.module_standing(module, report) if module else tcb.NO_LEVEL
-    parts = [tcb.platform_standing(info, pck, report), tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
-    standing = tcb.worst([*parts, of_module] if of_module is not None else parts)
-    lacks = tcb.behind(info, pck, report)
+    parts = [tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
+    lacks: dict[str, None] = {}
+    for svn in tcb.versions(report):
+        of_module = tcb.module_standing(info, svn)
+        parts += [tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
+        lacks |= dict.fromkeys(tcb.behind(info, pck, svn))
+    standing = tcb.worst(parts)
     told = [standing.status or "no level matches", *lacks, *standing.advisories]
     findings.expect(
         "tcb-status",
