@@ -197,7 +197,7 @@ def _ancestors(path: str) -> list[str]:
 
 def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Iterator[Put]:
     """Bring back what was there before us."""
-    if isinstance(target.state, Absent) or path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
+    if path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
         return
     stamp = disk.originals.look(stamp_path(path))
     kept = disk.originals.look(kept_path(path))
@@ -209,7 +209,7 @@ def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Itera
     elif isinstance(kept, File | Link):
         yield Put(path, kept)
         yield _forget(kept_path(path))
-    else:
+    elif not isinstance(target.state, Absent):
         yield Put(path, _shipped(path, disk))
 
 

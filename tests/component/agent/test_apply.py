@@ -311,3 +311,16 @@ def test_a_large_file_comes_back_after_a_kill(tmp_path: Path) -> None:
     assert again.recover().phase is Phase.COMMITTED
     again.revert()
     assert (tmp_path / "root/etc/large").read_bytes() == large
+
+
+def test_a_unit_that_was_masked_and_unmasked_is_as_it_was_when_nobody_speaks_of_it_any_more(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path)
+    machine.host.root.put("/etc/systemd/system/own.service", File(UNIT.encode()))
+    old = apply(machine, NOTHING, EMPTY)
+    before = snapshot(tmp_path / "root")
+    names_of = ("own.service", "new.service")
+    masked = apply(machine, old, rendered("masked", units=[unit(name, None, None, mask=True) for name in names_of]))
+    plain = apply(machine, masked, rendered("plain", units=[unit(name, None, None, mask=False) for name in names_of]))
+    apply(machine, plain, EMPTY)
+    assert relevant(snapshot(tmp_path / "root")) == relevant(before)
+    assert not list(tmp_path.glob("*orig/**/*.mcd*"))
