@@ -78,13 +78,18 @@ class Agent:
         self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._changed.set)
         self._current = _EMPTY
+        self._recovered = False
         self._checked = ""
         self._told: list[Drift] = []
         self._notes: tuple[str | None, ...] = ()
 
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
-        await uninterrupted(self._applier.recover)
+        try:
+            await uninterrupted(self._recover_if_needed)
+        except (AgentError, DriverError) as error:
+            # The first sync meets it again, and by then there is somebody to tell.
+            _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
         self._informer.subscribe(self._node_changed)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._informer.run()), group.create_task(self._drift.run())]
@@ -134,8 +139,9 @@ class Agent:
         return await self._update(current, wanted or current.name, node, forced=forced)
 
     def _recover_if_needed(self) -> None:
-        if self._applier.journal.must_revert:
+        if not self._recovered or self._applier.journal.must_revert:
             self._applier.recover()
+            self._recovered = True
 
     async def _resume(self) -> bool:
         """Complete what was committed before the agent or the machine went down; True when it goes down (again)."""
