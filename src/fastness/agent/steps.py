@@ -242,7 +242,7 @@ def _changed_units(old: Desired, new: Desired, written: list[Put]) -> list[str]:
 
 
 def _units_before(old: Desired, new: Desired, disk: Disk, written: list[Put]) -> Iterator[Enable]:
-    rewritten = {step.path for step in written}
+    rewritten = {step.path for step in written} | (old.paths.keys() - new.paths.keys())
     for name in _changed_units(old, new, written):
         if f"{UNITS}/{name}" in rewritten and disk.units.is_enabled(name) == Word.ENABLED:
             yield Enable(name, Word.DISABLED)

@@ -324,3 +324,14 @@ def test_a_unit_that_was_masked_and_unmasked_is_as_it_was_when_nobody_speaks_of_
     apply(machine, plain, EMPTY)
     assert relevant(snapshot(tmp_path / "root")) == relevant(before)
     assert not list(tmp_path.glob("*orig/**/*.mcd*"))
+
+
+def test_a_unit_that_loses_its_contents_leaves_no_link_behind(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path)
+    old = apply(machine, NOTHING, EMPTY)
+    before = snapshot(tmp_path / "root")
+    full = apply(machine, old, rendered("full", units=[unit("v.service")]))
+    bare = apply(machine, full, rendered("bare", units=[unit("v.service", None)]))
+    assert not list((tmp_path / "root/etc/systemd").rglob("v.service"))
+    apply(machine, bare, EMPTY)
+    assert relevant(snapshot(tmp_path / "root")) == relevant(before)
