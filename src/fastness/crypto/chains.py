@@ -147,6 +147,8 @@ def _sound(handle: x509.Certificate) -> Certificate:
     outside = certificate.der[certificate.der.index(signed) + len(signed) :]
     if outside[1] >= 0x80 or outside[: 2 + outside[1]] not in signed:
         raise ValueError("the certificate names two signature algorithms")
+    if not certificate.der.endswith(b"\x00" + handle.signature):
+        raise ValueError("the signature of the certificate has loose bits")
     return certificate
 
 
