@@ -185,7 +185,8 @@ def _keep(path: str, present: State, disk: Disk) -> Iterator[Put]:
 
 def _unneeded(stale: list[str], new: Desired, disk: Disk) -> list[str]:
     """The directories that we made and that hold no path of ours any more, outermost first."""
-    needed = {ancestor for path in new.paths for ancestor in _ancestors(path)}
+    there = [path for path, target in new.paths.items() if not isinstance(target.state, Absent)]
+    needed = {ancestor for path in there for ancestor in _ancestors(path)}
     candidates = sorted({ancestor for path in stale for ancestor in _ancestors(path)} - needed)
     return [one for one in candidates if isinstance(disk.originals.look(directory_stamp(one)), File)]
 
