@@ -12,8 +12,8 @@ STATE  ?= state
 help:  ## Show this list.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-up: $(STAMP)  ## Run a whole control plane on this machine (Ctrl-C ends it).
-	@exec $(BIN)/fastness up --state $(STATE)
+up: $(STAMP)  ## Run a control plane with three virtual machines (Ctrl-C ends it).
+	@exec $(BIN)/fastness up --state $(STATE) --profile containers --machines 3
 
 test: $(STAMP) components realkube  ## Run all tests.
 	$(BIN)/python -m pytest -q

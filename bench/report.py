@@ -219,7 +219,7 @@ turns; figures are medians, ratios are medians of the ratios of single rounds wi
 
 _METHOD = """## What is compared with what
 
-- Ours is `fastness up` as a user starts it: one Python process with SQLite (WAL, synchronous=FULL), its controllers running.
+- Ours is `fastness up` as a user starts it: one Python process with SQLite (WAL, `synchronous=FULL`), its controllers running.
 - The peer is a real kube-apiserver with etcd, fsync on, with the same definitions of all kinds. Its controller manager runs
   beside it and is not counted.
 - Both are asked over HTTPS in HTTP/1.1 on keep-alive connections, by the same Go client, with a service account token that the

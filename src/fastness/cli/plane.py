@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastness.cli.machines import virtual_machines
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
@@ -72,10 +71,13 @@ class Endpoints:
 class ControlPlane:
     """A running embedded control plane."""
 
-    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path, config_server: str) -> None:
+    def __init__(
+        self, server: EmbeddedServer, runner: Runner, state: Path, config_server: str, machines: int = 0
+    ) -> None:
         self.server = server
         self.runner = runner
         self.state = state
+        self.machines = machines
         self._config_server = config_server
 
     @property
@@ -117,16 +119,26 @@ async def running(
                 controllers = [*loops.controllers, *product_loops(server.cluster, informers, around)]
                 runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
                 server.health.add("controllers", runner.waiting_for)
-                plane = ControlPlane(server, runner, options.state, doors.config_server)
-                fleet = virtual_machines(
-                    server.api, options.state, options.machines, options.profile, clock, entropy
-                )
+                count = options.machines if options.profile == "containers" else 0
+                plane = ControlPlane(server, runner, options.state, doors.config_server, count)
+                fleet = _machines(server, options, clock, entropy)
                 async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                     _publish(plane)
                     yield plane
     finally:
         _log.info("server.stopping")
         await server.close()
+
+
+def _machines(
+    server: EmbeddedServer, options: PlaneOptions, clock: Clock, entropy: Entropy
+) -> AbstractAsyncContextManager[None]:
+    """Virtual machines beside the control plane; without any, the agent is not even loaded."""
+    if not options.machines:
+        return nullcontext()
+    from fastness.cli.machines import virtual_machines
+
+    return virtual_machines(server.api, options.state, options.machines, options.profile, clock, entropy)
 
 
 def _url(host: str, port: int) -> str:

@@ -11,12 +11,16 @@ import gc
 import signal
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
+
+if TYPE_CHECKING:
+    from fastness.cli.plane import ControlPlane
 
 DEFAULT_STATE = Path("state")
 API_PORT = 6443
@@ -102,7 +106,7 @@ async def _run(state: Path, host: str, port: int, machines: int, profile: str, o
         await _ready_or_stopped(plane.wait_ready(READY_SECONDS), stop)
         _settle_memory()
         if not stop.is_set():
-            _announce(plane.endpoints.to_json(), plane.kubeconfig, output)
+            _announce(plane, output)
         await stop.wait()
         tell("stopping")
 
@@ -127,11 +131,15 @@ async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
         task.result()
 
 
-def _announce(endpoints: dict[str, str], kubeconfig: Path, output: str) -> None:
+def _announce(plane: ControlPlane, output: str) -> None:
+    endpoints, kubeconfig = plane.endpoints.to_json(), plane.kubeconfig
     if output == "json":
-        show_json({"endpoints": endpoints, "kubeconfig": str(kubeconfig)})
+        show_json({"endpoints": endpoints, "kubeconfig": str(kubeconfig), "machines": plane.machines})
         return
     click.echo("Fastness is up.")
     click.echo(f"  API         {endpoints['api']}")
     click.echo(f"  kubeconfig  {kubeconfig}")
-    click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get namespaces\n\nCtrl-C ends it.")
+    click.echo(f"  configs     {endpoints['configServer']}")
+    if plane.machines:
+        click.echo(f"  machines    {plane.machines}, simulated, in {plane.state / 'machines'}")
+    click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get nodes\n\nCtrl-C ends it.")
