@@ -22,7 +22,7 @@ from fastness.formats.errors import JsonError
 
 MAX_EVIDENCE: Final = 2 * 1024 * 1024
 _HEX_TEXT: Final = re.compile(rb"[0-9a-fA-F\s]+\Z")
-_BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/\s]+={0,2}\s*\Z")
+_BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/\r\n]+={0,2}\s*\Z")
 
 
 def bounded(data: bytes) -> bytes:
