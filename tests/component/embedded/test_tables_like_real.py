@@ -63,7 +63,10 @@ def masked(cells: list[Any]) -> list[Any]:
 
 
 def headers(table: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return [tuple(found[key] for key in ("name", "type", "format", "priority")) for found in table["columnDefinitions"] or ()]
+    return [
+        tuple(found[key] for key in ("name", "type", "format", "priority"))
+        for found in table["columnDefinitions"] or ()
+    ]
 
 
 def ours(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
