@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from cryptography import x509
@@ -86,7 +87,13 @@ def extension_values(certificate: Certificate) -> dict[str, bytes]:
 
 
 def signed_by(certificate: Certificate, issuer: Certificate) -> bool:
-    """Whether the link holds: names, permission to issue, and the signature."""
+    """Whether the link holds: names, permission to issue, and the signature. Remembered: it cannot change."""
+    return _holds(certificate.der, issuer.der)
+
+
+@lru_cache(maxsize=1024)
+def _holds(certificate_der: bytes, issuer_der: bytes) -> bool:
+    (certificate,), (issuer,) = load_certificates(certificate_der), load_certificates(issuer_der)
     if certificate.handle.issuer != issuer.handle.subject or not _may_issue(issuer):
         return False
     return verified(issuer, certificate.handle.signature, certificate.handle.tbs_certificate_bytes)

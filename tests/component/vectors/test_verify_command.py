@@ -12,6 +12,9 @@ from click.testing import CliRunner, Result
 
 from fastness.cli.attest import UNSUPPORTED
 from fastness.cli.main import cli
+from fastness.crypto.chains import chain_to_pin, extension_values, issuer_name, load_certificates
+from fastness.crypto.pins import AMD_ROOTS
+from fastness.formats.snp.vek import read_vek
 from tests.evidence.vectors import vectors
 
 JUNE = "2025-06-25T00:00:00Z"
@@ -157,6 +160,39 @@ def test_another_chips_or_another_kind_of_certificate_is_refused(snp: Path, root
         "--tee", "snp", snp / "v2-milan.report", "--cert", snp / cert, "--roots", roots, "--at", JUNE
     )
     assert (code, said["authentic"]) == (1, False)
+
+
+def test_the_right_certificate_is_found_among_others(snp: Path, roots: Path) -> None:
+    others: list[str | Path] = [
+        "--cert",
+        snp / "v2-milan.vcek-corrupt.der",
+        "--cert",
+        snp / "turin.vcek.der",
+        "--cert",
+        snp / "v3-milan.vlek.der",
+    ]
+    code, said, _ = verdict(
+        "--tee",
+        "snp",
+        snp / "v2-milan.report",
+        *others,
+        "--cert",
+        snp / "v2-milan.vcek.der",
+        "--roots",
+        roots,
+        "--at",
+        JUNE,
+    )
+    assert (code, said["acceptable"]) == (0, True)
+
+
+def test_a_turin_certificate_has_a_short_chip_id_and_a_good_chain(snp: Path, roots: Path) -> None:
+    (leaf,) = load_certificates((snp / "turin.vcek.der").read_bytes())
+    vek = read_vek(issuer_name(leaf), extension_values(leaf))
+    assert vek is not None
+    assert (vek.generation, len(vek.hardware_id), vek.tcb.fmc) == ("Turin", 8, 0)
+    pool = load_certificates((roots / "amd-turin-ask-ark-asvk.pem").read_bytes())
+    assert len(chain_to_pin(leaf, pool, [AMD_ROOTS["Turin"]])) == 3
 
 
 def test_a_vlek_report_is_authentic_and_refused_for_its_privilege_level(snp: Path, roots: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.chains import (
@@ -19,6 +20,7 @@ from fastness.crypto.chains import (
     chain_to_pin,
     extension_values,
     issuer_name,
+    load_certificates,
     outside_validity,
 )
 from fastness.crypto.errors import BadCertificate, UntrustedCertificate
@@ -78,7 +80,7 @@ def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]
     candidates: list[_Endorsement] = []
     for certificate in pool:
         try:
-            vek = read_vek(issuer_name(certificate), extension_values(certificate))
+            vek = _vek(certificate.der)
         except (EvidenceError, BadCertificate) as error:
             findings.fail(name, "endorsement-unusable", str(error), hint="Fetch the certificate again.", proof=True)
             return None
@@ -93,11 +95,20 @@ def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]
             proof=True,
         )
         return None
-    signer = next((entry for entry in candidates if _signs(entry.certificate, report)), candidates[0])
+    signer = candidates[0]
+    if len(candidates) > 1:
+        signer = next((entry for entry in candidates if _signs(entry.certificate, report)), signer)
     findings.expect(
         name, True, "", seen=f"{kind} of {signer.vek.product}", expected=kind, source="KEY_INFO", proof=True
     )
     return signer
+
+
+@lru_cache(maxsize=1024)
+def _vek(certificate_der: bytes) -> Vek | None:
+    """What a certificate says about its key; remembered, because every report of a machine brings the same one."""
+    (certificate,) = load_certificates(certificate_der)
+    return read_vek(issuer_name(certificate), extension_values(certificate))
 
 
 def _signs(certificate: Certificate, report: Report) -> bool:
