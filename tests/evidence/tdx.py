@@ -58,7 +58,7 @@ class Platform:
         self.root = issue(ROOT, self.root_key, ROOT, self.root_key, ca=True, serial=1)
         self.authority = issue(PLATFORM, self.ca_key, ROOT, self.root_key, ca=True, serial=2)
         self.leaf = issue(
-            self.leaf_name, self.pck_key, PLATFORM, self.ca_key, serial=3, extensions={SGX: self._extension()}
+            self.leaf_name, self.pck_key, PLATFORM, self.ca_key, serial=3, extensions={SGX: self.extension()}
         )
         self.signer = issue(SIGNER, self.signer_key, ROOT, self.root_key, serial=4)
 
@@ -67,7 +67,8 @@ class Platform:
         """The fingerprint of this vendor's root."""
         return load_certificates(der(self.root))[0].fingerprint.hex
 
-    def _extension(self) -> bytes:
+    def extension(self) -> bytes:
+        """What the certificate says about the platform."""
         tcb = {str(index): integer(svn) for index, svn in enumerate(self.components, start=1)}
         tcb |= {"17": integer(self.pce_svn), "18": tlv(4, bytes(self.components))}
         flags = {"1": tlv(1, b"\xff"), "2": tlv(1, b"\x00"), "3": tlv(1, b"\xff")}
@@ -85,11 +86,12 @@ class Platform:
         )
 
     def quote(self, version: int = 4, *, nonce: bytes = b"", attributes: int = 1 << 28, **changed: Any) -> bytes:
-        """A signed quote. `changed` may give svn, svn2, rtmrs, chain, vendor, qe_debug, auth, bind, body_type, tail."""
+        """A signed quote; `changed` gives svn, svn2, seam_signer, rtmrs, chain, vendor, qe_debug, auth, bind, body_type, tail."""
         td = bytearray(584 if version == 4 else 648)
         td[0:16] = changed.get("svn", bytes([5, 1, 3]) + bytes(13))
         if version == 5:
             td[584:600] = changed.get("svn2", td[0:16])
+        td[64:112] = changed.get("seam_signer", bytes(48))
         struct.pack_into("<Q", td, 120, attributes)
         for index, value in enumerate(changed.get("rtmrs", ())):
             td[328 + 48 * index : 376 + 48 * index] = value

@@ -114,6 +114,14 @@ def test_minimums_hold_for_committed_and_launch_versions_too(place: str, name: s
     assert "Behind: snp." in failed.hint
 
 
+def test_a_minimum_holds_for_the_reported_version() -> None:
+    chip = Chip(versions={"bootloader": 3, "tee": 0, "snp": 7, "microcode": 200})
+    newer = chip.tcb(snp=8)
+    floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=8, microcode=200)}
+    found = judged(chip, chip.report(x1E0=newer, x1F0=newer, x038=newer), expected=SnpExpectations(minimum=floor))
+    assert [check.name for check in found.checks if check.refuses] == ["tcb-reported"]
+
+
 def test_a_generation_can_be_switched_off() -> None:
     chip = Chip()
     found = judged(chip, chip.report(), expected=SnpExpectations(generations=frozenset({Generation.TURIN})))

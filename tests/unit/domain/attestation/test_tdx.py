@@ -14,7 +14,7 @@ from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.formats.tdx.collateral import parse_collateral
 from fastness.formats.tdx.quote import parse_quote
 from tests.evidence.authority import issue, pem
-from tests.evidence.tdx import LEAF, NOW, PLATFORM, Platform, new_key
+from tests.evidence.tdx import LEAF, NOW, PLATFORM, SGX, Platform, new_key
 from tests.evidence.tpm import event_log
 
 
@@ -89,6 +89,34 @@ def test_another_platforms_chain_is_refused() -> None:
     key = new_key()
     twin = issue(LEAF, key, PLATFORM, platform.ca_key, extensions={})
     assert not judged(platform, platform.quote(chain=pem(twin, platform.authority, platform.root))).authentic
+
+
+def test_a_certificate_that_did_not_sign_the_enclaves_report_is_refused() -> None:
+    platform = Platform()
+    twin = issue(LEAF, new_key(), PLATFORM, platform.ca_key, extensions={SGX: platform.extension()})
+    found = judged(platform, platform.quote(chain=pem(twin, platform.authority, platform.root)))
+    assert not found.authentic
+    assert codes(found) == ["qe-signature-invalid"]
+
+
+def test_a_module_that_intel_did_not_sign_is_refused_with_and_without_collateral() -> None:
+    platform = Platform()
+    quote = platform.quote(seam_signer=b"\x01" * 48)
+    found = judged(platform, quote)
+    assert [check.name for check in found.checks if check.refuses] == ["seam-module", "seam-identity"]
+    alone = appraise_tdx(parse_quote(quote), [], TdxExpectations(root=platform.pin), NOW)
+    assert "seam-module-unknown" in codes(alone)
+
+
+def test_each_document_has_dates_of_its_own() -> None:
+    platform = Platform()
+    late, early = {"nextUpdate": "2025-12-31T00:00:00Z"}, {"issueDate": "2026-01-02T00:00:00Z"}
+    for change, code in ((late, "collateral-expired"), (early, "collateral-from-the-future")):
+        for collateral in (
+            platform.collateral(platform.tcb_info(**change)),
+            platform.collateral(identity=platform.qe_identity(**change)),
+        ):
+            assert codes(judged(platform, platform.quote(), collateral)) == [code]
 
 
 def test_a_chain_without_its_root_is_not_assessed() -> None:
