@@ -32,13 +32,17 @@ class Register:
     offset: int
     dynamic: bool
 
+    count: int
+
     def name(self, index: int) -> str:
-        """What people call the register."""
-        return f"{self.prefix} {index - self.offset}"
+        """What people call the register; a number that none has stays a number."""
+        number = index - self.offset
+        return f"{self.prefix} {number}" if 0 <= number < self.count else f"register {index}"
 
 
-PCR: Final = Register("PCR", 0, dynamic=True)
-RTMR: Final = Register("RTMR", 1, dynamic=False)
+PCR: Final = Register("PCR", 0, dynamic=True, count=24)
+# Number 0 of a CC log is the launch measurement, which no event extends.
+RTMR: Final = Register("RTMR", 1, dynamic=False, count=4)
 
 
 def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
