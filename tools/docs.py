@@ -83,14 +83,22 @@ def _verb(parent: click.Context, name: str) -> str:
     command = cli.get_command(parent, name)
     if command is None:
         raise LookupError(name)
-    context = click.Context(command, info_name=name, parent=parent)
+    return _described(command, click.Context(command, info_name=name, parent=parent), name)
+
+
+def _described(command: click.Command, context: click.Context, name: str) -> str:
+    """One verb, and after it those that it groups."""
     told = inspect.cleandoc(command.help or "")
     first, _, rest = told.partition("\n\n")
     rest = "\n".join(f"    {line}" for line in rest.splitlines()) if rest.startswith("fastness ") else rest
     usage = f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
     rows = [row for one in command.params if (row := one.get_help_record(context)) is not None]
     options = table(("Option", "Meaning"), ((_code(option), text) for option, text in rows)) if rows else ""
-    return "\n\n".join(part for part in (f"## {name}", first, usage, rest, options.rstrip()) if part)
+    below = [
+        _described(one, click.Context(one, info_name=each, parent=context), f"{name} {each}")
+        for each, one in sorted(command.commands.items() if isinstance(command, click.Group) else ())
+    ]
+    return "\n\n".join(part for part in (f"## {name}", first, usage, rest, options.rstrip(), *below) if part)
 
 
 def exit_codes() -> str:
