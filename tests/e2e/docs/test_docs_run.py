@@ -59,7 +59,9 @@ def told(page: Path, step: Step, said: list[str]) -> str:
 
 
 def test_make_up_is_what_the_transcripts_start_in_its_place() -> None:
-    said = subprocess.run(["make", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
+    said = subprocess.run(
+        ["make", "--no-print-directory", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    ).stdout
     assert said.splitlines()[-1].endswith(MAKE_UP.replace("fastness up", "/fastness up --state state"))
 
 

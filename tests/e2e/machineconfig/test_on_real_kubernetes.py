@@ -76,13 +76,13 @@ def laid_down(directory: Path) -> list[str]:
 
 
 async def test_a_config_reaches_virtual_machines_over_a_real_api_and_leaves_again(
-    real_kube: RealKube, tmp_path: Path
+    bare_kube: RealKube, tmp_path: Path
 ) -> None:
-    await asyncio.to_thread(install_definitions, real_kube)
+    await asyncio.to_thread(install_definitions, bare_kube)
     clock, entropy = SystemClock(), SystemEntropy()
     around = Surroundings({}, tmp_path)
     async with (
-        connect(find(around, kubeconfig=real_kube.kubeconfig)) as cluster,
+        connect(find(around, kubeconfig=bare_kube.kubeconfig)) as cluster,
         Informers(cluster, clock=clock, entropy=entropy) as informers,
         asyncio.TaskGroup() as tasks,
     ):
