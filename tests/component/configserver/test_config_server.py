@@ -32,6 +32,7 @@ CONFIG = find(MCO, "v1", "machineconfigs").resource
 POOL = find(MCO, "v1", "machineconfigpools").resource
 TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+BASE = 3
 ACCEPT = {"accept": "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1"}
 IGNITION = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
 
@@ -72,9 +73,10 @@ class World:
             while True:
                 pools = (await self.cluster.list(POOL)).items
                 for pool in pools:
-                    name = (pool["spec"].get("configuration") or {}).get("name")
-                    if pool["metadata"]["name"] == "worker" and name:
-                        return str(name)
+                    wanted = pool["spec"].get("configuration") or {}
+                    # Three base configs come one after the other, and each may be rendered.
+                    if pool["metadata"]["name"] == "worker" and len(wanted.get("source") or ()) >= BASE:
+                        return str(wanted["name"])
                 await asyncio.sleep(0.02)
 
 

@@ -36,6 +36,7 @@ QUICK = Timing(
     render_delay=0.01, rollout_delay=0.01, drain_delay=0.01, drain_retry=0.05, evict_retry=0.05, prune_every=0.2
 )
 PATIENCE = 15.0
+BASE = {"00-worker", "01-worker-container-runtime", "01-worker-kubelet"}
 
 
 def config(name: str, path: str = "/etc/motd", content: str = "hello", role: str = "worker", **spec: Any) -> JsonObject:
@@ -134,6 +135,9 @@ class World:
             unavailable = int(status.get("unavailableMachineCount") or 0)
             self.most_unavailable = max(self.most_unavailable, unavailable)
             goal = (pool["spec"].get("configuration") or {}).get("name")
+            sources = {one["name"] for one in (pool["spec"].get("configuration") or {}).get("source") or ()}
+            if not sources.issuperset(BASE):
+                return None  # the first configs of a role come one after the other, and each may be rendered
             updated = condition(pool, "Updated")
             at_goal = goal and goal != goal_is_not and (status.get("configuration") or {}).get("name") == goal
             return pool if at_goal and updated and updated["status"] == "True" else None
