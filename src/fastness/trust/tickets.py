@@ -4,6 +4,7 @@ A ticket is random text that is shown once; the cluster keeps its SHA-256 in a J
 machine: it only limits who may ask. Rules:
 
 * Checking is constant in time over all tickets that are known, and says only yes or why not.
+* Uses are counted by enrolment, once per key of a machine; the config server sees no key and counts nothing.
 * An expired ticket, one for another pool, one that is used up: each is refused for its own reason, and the door decides how
   much of it to tell.
 """
