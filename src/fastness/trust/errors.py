@@ -4,7 +4,9 @@
     ├── UnsafeKeyFile        others may read a private file, or it is none
     ├── MissingVaultKey      sealed data without its key
     ├── DamagedKeyFile       a key file that cannot be understood
-    └── KmsFailed            the command that wraps the vault key failed
+    ├── KmsFailed            the command that wraps the vault key failed
+    ├── ReplayedChallenge    a challenge that was answered before
+    └── RecordError          the record could not be written, so nothing may leave
 
 Errors of certificates and envelopes themselves are `fastness.crypto.errors`.
 """
@@ -47,3 +49,15 @@ class KmsFailed(TrustError):
     """The command that wraps and unwraps the vault key failed."""
 
     code = "kms-failed"
+
+
+class ReplayedChallenge(TrustError):
+    """A challenge that was answered before."""
+
+    code = "challenge-replayed"
+
+
+class RecordError(TrustError):
+    """The record could not be written, so what it would describe must not happen."""
+
+    code = "record-failed"

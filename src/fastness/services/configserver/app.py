@@ -17,15 +17,12 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.domain.trustmodel import TrustModel, trust_model
-from fastness.formats import json, urlpath
+from fastness.formats import urlpath
 from fastness.observe import metrics
 from fastness.services.configserver.replies import NoConfig, Replies
 from fastness.services.http import Answer, Request, send_answer
+from fastness.services.refusals import Refusal
 from fastness.trust.tickets import TicketProblem, bearer, check
-
-RETRY_SECONDS = b"5"
-MAX_DETAIL = 160
-ERRORS = "https://fastness.dev/errors/"
 
 
 class Auth(StrEnum):
@@ -48,20 +45,6 @@ ROUTES = (
     Route("/healthz", ("GET", "HEAD"), Auth.OPEN),
     Route("/config/<pool>", ("GET", "HEAD"), Auth.TICKET),
 )
-
-
-class Refusal(Exception):
-    """An answer that is not a config."""
-
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.code, self.detail = status, code, detail
-
-    def answer(self) -> Answer:
-        """The refusal as it goes out."""
-        body = {"type": f"{ERRORS}{self.code}", "code": self.code, "detail": self.detail[:MAX_DETAIL]}
-        headers = ((b"retry-after", RETRY_SECONDS),) if self.status == 503 else ()
-        return Answer(self.status, json.encode(body), headers=headers)
 
 
 class ConfigServer:

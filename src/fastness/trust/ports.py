@@ -1,0 +1,83 @@
+"""What a door asks of those behind it: somebody who judges evidence, and somebody who writes down what was decided.
+
+The broker, the gate and enrolment know these two ports. `trust.verifier` and `trust.record` stand behind them in a cluster; tests
+and the simulator may put others there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from fastness.domain.attestation.subject import Subject
+from fastness.model.kind import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Evidence as it came, with what it must be bound to.
+
+    `runtime` is the canonical runtime data whose digest the evidence must carry; `nonce` and `tee_pubkey` are what it was
+    made of. `init_data` is format and text, where the caller sent them.
+    """
+
+    tee: str
+    evidence: JsonObject
+    runtime: bytes
+    nonce: str
+    tee_pubkey: JsonObject
+    challenge_expires: datetime
+    init_data: tuple[str, str] | None = None
+    additional: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What came of an attempt. `subject` is None when nobody who enrolled could be recognised.
+
+    `retry` says that the refusal may pass by itself: values not published yet, collateral stale, the machine not approved.
+    """
+
+    accepted: bool
+    code: str
+    detail: str
+    subject: Subject | None = None
+    verdict: JsonObject | None = None
+    vector: Mapping[str, int] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    expires: datetime | None = None
+    retry: bool = False
+
+    @property
+    def verdict_name(self) -> str:
+        """Name of the Verdict object; empty when none was written."""
+        return str(self.verdict["metadata"]["name"]) if self.verdict else ""
+
+
+class Verifier(Protocol):
+    """Judges evidence. Writes the Verdict and spends the challenge before it accepts."""
+
+    async def appraise(self, attempt: Attempt) -> Judgement:
+        """Judge an attempt; raises ApiError when the cluster cannot be asked, ReplayedChallenge when it was answered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the record: what happened, to whom, and why it was allowed. Never a secret."""
+
+    what: str
+    who: str
+    resource: str = ""
+    verdict: str = ""
+    grant: str = ""
+    evidence: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+class Record(Protocol):
+    """The append-only record."""
+
+    async def append(self, entry: Entry) -> None:
+        """Write an entry; returns when it is durable, so that what it describes may leave; raises RecordError."""
