@@ -28,6 +28,10 @@ COMPONENTS = (
     Component("ostree", "ostree", "operating systems are deployed into a directory"),
     Component("systemctl", "systemd", "units of a directory are compared with the real systemctl"),
     Component("mount", "mount", "tests with a full disk"),
+    Component("swtpm", "swtpm", "a second TPM beside the software one"),
+    Component("swtpm_setup", "swtpm-tools", "that TPM gets an endorsement key with a certificate"),
+    Component("tpm2", "tpm2-tools", "quotes are made and checked by somebody else's code"),
+    Component("nginx", "nginx-light", "the peer of the config server in benchmarks"),
 )
 
 

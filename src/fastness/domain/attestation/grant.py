@@ -1,0 +1,85 @@
+"""The one place where a Grant is made.
+
+    grant = granted(standing, "machine/…/key", recipient, now)
+
+`Standing` is what a door knows of a caller who proved itself: the subject, the verdict, the key of this boot and until when. A
+verdict gives a standing; a token carries one from door to door. Whatever is not live, not of this cluster's kind (simulated or
+real) or not allowed by the path is refused here, before anybody looks for the bytes.
+
+* Deny is the default, and each refusal has a stable code.
+* A Grant is for one resource and one key; it cannot be widened, only asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fastness.crypto.digests import sha256
+from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A caller who proved itself, until `expires`."""
+
+    subject: Subject
+    verdict: str
+    recipient: JsonObject
+    expires: datetime
+    basis: Basis = Basis.VERDICT
+    issued: datetime | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Denied(Exception):
+    """No grant. `code` is stable; `detail` may be told to the caller."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code, self.detail = code, detail
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What the cluster demands of every grant."""
+
+    simulated: bool = False
+    enforcing: bool = True
+
+
+def granted(standing: Standing, resource: str, house: House, now: datetime) -> Grant:
+    """A Grant for a resource whose path was already found to be the subject's; raises Denied."""
+    if now >= standing.expires:
+        raise Denied("verdict-expired", "the proof of this machine has expired: attest again")
+    if standing.subject.simulated and not house.simulated:
+        raise Denied("simulated", "evidence of a simulated TEE counts only in a simulated cluster")
+    if standing.basis is Basis.AUDIT and house.enforcing:
+        raise Denied("audit-basis", "a grant of audit mode counts for nothing while the cluster enforces")
+    if standing.basis is Basis.VERDICT and not standing.verdict:
+        raise Denied("no-verdict", "there is no verdict that this release could rest on")
+    return Grant(
+        id=_id(standing, resource),
+        subject=standing.subject,
+        resource=resource,
+        recipient=standing.recipient,
+        verdict=standing.verdict,
+        basis=standing.basis,
+        expires=standing.expires,
+    )
+
+
+def _id(standing: Standing, resource: str) -> str:
+    """The same release has the same id at every door, so a record shows repetitions as such."""
+    named = {
+        "resource": resource,
+        "machine": standing.subject.machine,
+        "verdict": standing.verdict,
+        "recipient": standing.recipient,
+        "expires": standing.expires.isoformat(),
+    }
+    return f"grant-{sha256(json.canonical(named)).hex[:32]}"
