@@ -316,7 +316,7 @@ OTHERS: dict[str, JsonObject] = {
         spec={"publicTrusteeAddr": "kbs.example.com", "trusteeKbsPort": 8080, "trusteeSecret": "kbs-tls"},
     ),
     "machines.trusted-execution-clusters.io": _object(
-        "trusted-execution-clusters.io/v1alpha1", "Machine", "machine-1", spec={"id": UID}
+        "trusted-execution-clusters.io/v1alpha1", "Machine", "machine-1", spec={"id": UID, "approval": "Approved"}
     ),
     "approvedimages.trusted-execution-clusters.io": _object(
         "trusted-execution-clusters.io/v1alpha1", "ApprovedImage", "rhcos", spec={"image": IMAGE}

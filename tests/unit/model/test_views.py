@@ -99,7 +99,14 @@ OURS: dict[type[View], JsonObject] = {
     Verdict: EXAMPLES["verdicts.fastness.dev"],
     Machine: {
         **EXAMPLES["machines.trusted-execution-clusters.io"],
-        "status": {"pool": "worker", "nodeName": "worker-0", "keyThumbprint": THUMBPRINT, "conditions": [READY]},
+        "status": {
+            "pool": "worker",
+            "nodeName": "worker-0",
+            "keyThumbprint": THUMBPRINT,
+            "conditions": [READY],
+            "tee": "tpm",
+            "endorsement": {"key": f"sha256:{'a' * 64}", "trustOnFirstUse": True},
+        },
     },
 }
 
@@ -181,6 +188,9 @@ def test_ticket_verdict_and_machine_show_their_identities() -> None:
     assert view(RAW[Verdict], Verdict).spec.checks[0].code == "tdx.mrtd.mismatch"
     machine = view(RAW[Machine], Machine)
     assert (machine.spec.id, machine.status.node_name, machine.status.key_thumbprint) == (UID, "worker-0", THUMBPRINT)
+    assert machine.spec.approval == "Approved"
+    assert machine.status.endorsement is not None
+    assert machine.status.endorsement.trust_on_first_use
     assert holds(machine.status.conditions, "Ready")
     assert not holds(machine.status.conditions, "Attested")
 

@@ -25,8 +25,8 @@ def evidence_type(description: str, **rules: Any) -> s.Fragment:
 
 
 def thumbprint(description: str, **rules: Any) -> s.Fragment:
-    """The thumbprint of a key (RFC 7638, base64url or hex)."""
-    return s.string(description, **{"pattern": r"^[A-Za-z0-9_-]{43,128}$", "maxLength": 128, **rules})
+    """The thumbprint of a key: `sha256:<hex>` over its SubjectPublicKeyInfo, or RFC 7638 in base64url or hex."""
+    return s.string(description, **{"pattern": r"^(sha256:)?[A-Za-z0-9_-]{43,128}$", "maxLength": 135, **rules})
 
 
 def uid(description: str, **rules: Any) -> s.Fragment:

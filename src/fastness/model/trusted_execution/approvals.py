@@ -50,15 +50,20 @@ ATTESTATION_KEY = Kind(
     description="An attestation key that a machine registered.",
     schema=s.obj(
         {
-            "spec": s.obj(
-                {
-                    "publicKey": s.immutable(
-                        s.string("The public key, PEM.", minLength=1, maxLength=8192), "publicKey is immutable"
-                    ),
-                    "uuid": s.string("The id of the Machine that the key belongs to.", pattern=s.UUID, maxLength=36),
-                },
-                "The key and its owner.",
-                required=("publicKey",),
+            "spec": s.immutable_once_set(
+                s.obj(
+                    {
+                        "publicKey": s.immutable(
+                            s.string("The public key, PEM.", minLength=1, maxLength=8192), "publicKey is immutable"
+                        ),
+                        "uuid": s.string(
+                            "The id of the Machine that the key belongs to.", pattern=s.UUID, maxLength=36
+                        ),
+                    },
+                    "The key and its owner.",
+                    required=("publicKey",),
+                ),
+                "uuid",
             ),
             "status": _status("Approved: whether the key belongs to a known machine."),
         },

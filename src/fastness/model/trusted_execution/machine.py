@@ -1,8 +1,12 @@
 """Machine: one machine that enrolled, and what it has proved since.
 
-The spec is the identity that enrolment gave it. The status belongs to the doors and controllers: which pool its ticket was for,
-which key it enrolled with, which node it may become, how the last appraisal went. Pool, key and node name are written once: a
-machine that lost its key enrols anew as another Machine, which names the old one in `supersedes`.
+The spec is the identity that enrolment gave it, and what an administrator decided about it: `approval`. The status belongs to
+the doors and controllers: which pool its ticket was for, which key it enrolled with and who vouched for that key, which node it
+may become, how the last appraisal went. Pool, key and node name are written once: a machine that lost its key enrols anew as
+another Machine, which names the old one in `supersedes`.
+
+An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
+record. A quarantine counts at once. `domain.attestation.membership` reads them.
 """
 
 from __future__ import annotations
@@ -12,15 +16,48 @@ from fastness.model.kind import AGE, Column, Kind, Scope
 from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
-CONDITIONS = ("Enrolled", "Attested", "Configured", "Joined", "Revoked")
+CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked")
+APPROVALS = ("Pending", "Approved", "Quarantined")
+
+_SPEC = s.obj(
+    {
+        "id": s.immutable(
+            s.string("Identity of the machine, a UUID.", pattern=s.UUID, maxLength=36),
+            "id is immutable",
+        ),
+        "approval": s.enum(
+            *APPROVALS,
+            description="What an administrator decided: nothing yet, that it may attest, or that it gets nothing any more. "
+            "Left out means Pending.",
+        ),
+        "approvalReason": s.string("Why, in the administrator's words.", maxLength=1024),
+    },
+    "Who the machine is, and whether it may take part.",
+    required=("id",),
+)
+
+_ENDORSEMENT = s.obj(
+    {
+        "key": s.sha256("SHA-256 of the endorsement key, SubjectPublicKeyInfo."),
+        "root": s.sha256("SHA-256 of the certificate that its chain ends in; left out without a chain."),
+        "trustOnFirstUse": s.boolean(
+            "Whether the endorsement key came without a certificate and was accepted because the cluster allows that."
+        ),
+    },
+    "Who vouched for the TPM; left out for machines without one.",
+    required=("key",),
+)
 
 _STATUS = s.immutable_once_set(
     s.obj(
         {
-            "conditions": s.conditions("Enrolled, Attested, Configured, Joined and Revoked."),
+            "conditions": s.conditions("Enrolled, Approved, Attested, Configured, Joined and Revoked."),
             "pool": s.object_name("Pool that the machine's join ticket was for."),
             "nodeName": s.object_name("Name of the node that this machine, and no other, may become."),
             "keyThumbprint": s.string("Thumbprint of the key that is the machine's identity.", maxLength=128),
+            "tee": s.string("Kind of evidence that the machine brings, as tpm, snp or tdx.", maxLength=32),
+            "ticket": s.object_name("JoinTicket that the machine enrolled with."),
+            "endorsement": _ENDORSEMENT,
             "supersedes": s.string("UID of the Machine that this one replaces.", maxLength=36),
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
             "lastAttested": s.timestamp("When the machine last passed an appraisal."),
@@ -31,6 +68,8 @@ _STATUS = s.immutable_once_set(
     "pool",
     "nodeName",
     "keyThumbprint",
+    "tee",
+    "endorsement",
 )
 
 MACHINE = Kind(
@@ -43,16 +82,7 @@ MACHINE = Kind(
     schema=s.status_stays(
         s.obj(
             {
-                "spec": s.obj(
-                    {
-                        "id": s.immutable(
-                            s.string("Identity of the machine, a UUID.", pattern=s.UUID, maxLength=36),
-                            "id is immutable",
-                        )
-                    },
-                    "Who the machine is.",
-                    required=("id",),
-                ),
+                "spec": _SPEC,
                 "status": _STATUS,
             },
             required=("spec",),
@@ -71,9 +101,19 @@ MACHINE = Kind(
 
 
 class MachineSpec(View):
-    """Who the machine is."""
+    """Who the machine is, and what was decided about it."""
 
     id: str
+    approval: str = "Pending"
+    approval_reason: str = ""
+
+
+class Endorsement(View):
+    """Who vouched for the machine's TPM."""
+
+    key: str = ""
+    root: str = ""
+    trust_on_first_use: bool = False
 
 
 class MachineStatus(View):
@@ -83,6 +123,9 @@ class MachineStatus(View):
     pool: str = ""
     node_name: str = ""
     key_thumbprint: str = ""
+    tee: str = ""
+    ticket: str = ""
+    endorsement: Endorsement | None = None
     supersedes: str = ""
     last_verdict: str = ""
     last_attested: str | None = None
