@@ -1,0 +1,153 @@
+"""The Merkle tree of the record: hashing and proofs of RFC 6962.
+
+    leaf = leaf_hash(entry)            # 0x00 in front of a leaf, 0x01 in front of a node: neither passes for the other
+    root == fold(hashes of complete_subtrees(0, size))
+
+A proof is a list of hashes of ranges of leaves. `inclusion_ranges` and `consistency_ranges` say which ranges;
+`complete_subtrees` says of which stored hashes a range consists. So whoever holds the tiles computes proofs without holding the
+tree, and this module neither reads nor writes.
+
+* Verification takes nothing on trust: sizes, index and the length of a proof are checked, and every hash of it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from fastness.crypto.digests import same
+
+HASH_SIZE: Final = 32
+EMPTY_ROOT: Final = hashlib.sha256(b"").digest()
+MAX_SIZE: Final = 1 << 62
+
+Range = tuple[int, int]
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """The hash of an entry."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """The hash of two neighbours."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def complete_subtrees(start: int, end: int) -> list[tuple[int, int]]:
+    """The complete subtrees, as (level, index), that leaves `start` to `end` consist of, left to right."""
+    found: list[tuple[int, int]] = []
+    while start < end:
+        level = (end - start).bit_length() - 1
+        if start:
+            level = min(level, (start & -start).bit_length() - 1)
+        found.append((level, start >> level))
+        start += 1 << level
+    return found
+
+
+def fold(hashes: Sequence[bytes]) -> bytes:
+    """The hash of a range out of the hashes of its complete subtrees."""
+    if not hashes:
+        return EMPTY_ROOT
+    result = hashes[-1]
+    for one in reversed(hashes[:-1]):
+        result = node_hash(one, result)
+    return result
+
+
+def perfect_root(hashes: Sequence[bytes]) -> bytes:
+    """The hash of a complete subtree out of the hashes of its 2^n parts."""
+    row = list(hashes)
+    while len(row) > 1:
+        row = [node_hash(row[at], row[at + 1]) for at in range(0, len(row), 2)]
+    return row[0]
+
+
+def tree_root(leaves: Sequence[bytes]) -> bytes:
+    """The root over leaf hashes that are all at hand."""
+    parts = complete_subtrees(0, len(leaves))
+    return fold([perfect_root(leaves[index << level : (index + 1) << level]) for level, index in parts])
+
+
+def inclusion_ranges(index: int, size: int) -> list[Range]:
+    """The ranges whose hashes prove that leaf `index` is in a tree of `size`, from the leaf upwards."""
+    if not 0 <= index < size <= MAX_SIZE:
+        raise ValueError(f"there is no entry {index} in a log of {size}")
+    start, end, found = 0, size, []
+    while end - start > 1:
+        middle = start + _split(end - start)
+        if index < middle:
+            found.append((middle, end))
+            end = middle
+        else:
+            found.append((start, middle))
+            start = middle
+    return found[::-1]
+
+
+def consistency_ranges(old: int, new: int) -> list[Range]:
+    """The ranges whose hashes prove that a tree of `old` is the beginning of one of `new`."""
+    if not 0 < old <= new <= MAX_SIZE:
+        raise ValueError(f"a log of {old} cannot be the beginning of one of {new}")
+    start, end, found = 0, new, []
+    whole = True
+    while old != end:
+        middle = start + _split(end - start)
+        if old <= middle:
+            found.append((middle, end))
+            end = middle
+        else:
+            found.append((start, middle))
+            start, whole = middle, False
+    if not whole:
+        found.append((start, end))
+    return found[::-1]
+
+
+def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
+    """Whether the proof shows that the entry with this leaf hash is number `index` of the log with this root."""
+    try:
+        ranges = inclusion_ranges(index, size)
+    except ValueError:
+        return False
+    if len(ranges) != len(proof) or not _hashes(proof):
+        return False
+    result = leaf
+    for (start, _), one in zip(ranges, proof, strict=True):
+        result = node_hash(one, result) if start < index else node_hash(result, one)
+    return same(result, root)
+
+
+def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: bytes, new_root: bytes) -> bool:
+    """Whether the proof shows that the log with the old root is the beginning of the one with the new root."""
+    if old == 0:
+        return not proof and same(old_root, EMPTY_ROOT) and 0 <= new <= MAX_SIZE
+    try:
+        ranges = consistency_ranges(old, new)
+    except ValueError:
+        return False
+    if len(ranges) != len(proof) or not _hashes(proof):
+        return False
+    hashes = list(proof)
+    begins_whole = not ranges or ranges[0][0] >= old
+    seed = old_root if begins_whole else hashes.pop(0)
+    if not begins_whole:
+        ranges = ranges[1:]
+    before, after = seed, seed
+    for (start, _), one in zip(ranges, hashes, strict=True):
+        if start < old:
+            before, after = node_hash(one, before), node_hash(one, after)
+        else:
+            after = node_hash(after, one)
+    return same(before, old_root) and same(after, new_root)
+
+
+def _split(size: int) -> int:
+    """The largest power of two below `size`."""
+    return 1 << ((size - 1).bit_length() - 1)
+
+
+def _hashes(proof: Sequence[bytes]) -> bool:
+    return all(len(one) == HASH_SIZE for one in proof)

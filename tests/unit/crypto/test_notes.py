@@ -1,0 +1,51 @@
+"""A note counts only when a key that was named has signed exactly this text."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastness.crypto.errors import BadKey
+from fastness.crypto.notes import NoteRefused, NoteSigner, NoteVerifier, open_note
+from tests.virtual import SeededEntropy
+
+TEXT = "fastness.dev/record\n3\nAAAA\n"
+SIGNER, _ = NoteSigner.generate("fastness.dev/record", SeededEntropy(1))
+OTHER, _ = NoteSigner.generate("fastness.dev/record", SeededEntropy(2))
+
+
+def test_a_note_opens_with_its_key_and_with_no_other() -> None:
+    assert open_note(SIGNER.sign(TEXT), [OTHER.verifier, SIGNER.verifier]) == TEXT
+    with pytest.raises(NoteRefused):
+        open_note(SIGNER.sign(TEXT), [OTHER.verifier])
+    with pytest.raises(NoteRefused):
+        open_note(SIGNER.sign(TEXT), [])
+
+
+def test_lines_of_other_keys_stand_beside_ours() -> None:
+    line = OTHER.sign(TEXT).splitlines()[-1]
+    assert open_note(f"{SIGNER.sign(TEXT)}{line}\n", [SIGNER.verifier]) == TEXT
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda note: note.replace("\n3\n", "\n4\n"),
+        lambda note: note.replace("\n\n", "\n"),
+        lambda note: note[:-8] + "AAAAAAA\n",
+        lambda note: note.replace("\N{EM DASH}", "-"),
+        lambda note: note + "no signature\n",
+        lambda _: "",
+    ],
+)
+def test_whatever_is_changed_is_refused(changed: object) -> None:
+    with pytest.raises(NoteRefused):
+        open_note(changed(SIGNER.sign(TEXT)), [SIGNER.verifier])  # type: ignore[operator]
+
+
+def test_a_key_is_read_as_it_is_written_and_a_changed_one_is_refused() -> None:
+    written = str(SIGNER.verifier)
+    assert str(NoteVerifier.parse(written)) == written
+    name, number, key = written.split("+", 2)
+    for bad in (f"{name}+00000000+{key}", f"other+{number}+{key}", f"{name}+{number}", f"{name}+{number}+!!", ""):
+        with pytest.raises(BadKey):
+            NoteVerifier.parse(bad)
