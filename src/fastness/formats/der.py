@@ -1,7 +1,7 @@
 """Just enough DER to read the vendors' certificate extensions: definite lengths, single-byte tags, no recursion.
 
 X.509 itself is read by the cryptography library; what vendors put inside their own extensions is not, and is small:
-sequences of object identifiers with integers, octet strings and booleans.
+sequences of object identifiers with integers, octet strings and booleans. The two writers make keys out of what TPMs say.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from fastness.formats.cursor import Cursor, EvidenceError
 
 BOOLEAN: Final = 0x01
 INTEGER: Final = 0x02
+BIT_STRING: Final = 0x03
 OCTETS: Final = 0x04
+NULL: Final = 0x05
 OID: Final = 0x06
 ENUMERATED: Final = 0x0A
 IA5: Final = 0x16
@@ -65,3 +67,18 @@ def _length(cursor: Cursor) -> int:
     if not 1 <= count <= _MAX_LENGTH_BYTES:
         raise EvidenceError("bad-extension", "a certificate extension has an element of indefinite or absurd length")
     return int.from_bytes(cursor.take(count, "length"), "big")
+
+
+def encoded(tag: int, content: bytes) -> bytes:
+    """One element."""
+    size = len(content)
+    if size < 0x80:
+        return bytes((tag, size)) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes((tag, 0x80 | len(length))) + length + content
+
+
+def unsigned(magnitude: bytes) -> bytes:
+    """An INTEGER that is not negative, from its big-endian bytes."""
+    digits = magnitude.lstrip(b"\0") or b"\0"
+    return encoded(INTEGER, b"\0" + digits if digits[0] & 0x80 else digits)
