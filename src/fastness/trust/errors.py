@@ -4,6 +4,7 @@
     ├── UnsafeKeyFile        others may read a private file, or it is none
     ├── MissingVaultKey      sealed data without its key
     ├── DamagedKeyFile       a key file that cannot be understood
+    ├── DamagedAuthority     a Secret that should hold an authority and does not
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
     └── RecordError          the record could not be written, so nothing may leave
@@ -43,6 +44,12 @@ class DamagedKeyFile(TrustError):
     """A key file that cannot be understood."""
 
     code = "damaged-key-file"
+
+
+class DamagedAuthority(TrustError):
+    """A Secret that should hold an authority and does not."""
+
+    code = "damaged-authority"
 
 
 class KmsFailed(TrustError):

@@ -1,0 +1,70 @@
+"""The authority between our own parts: who may ask the config server for the config of a confidential pool.
+
+Gate and broker attest a machine and fetch its config for it. They show a certificate of this authority, good for a day, which
+names their role; nobody else has one. The config server shows one of the same authority on that port, so neither side trusts
+anything but this Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, Literal
+
+from fastness.cluster.clock import Entropy
+from fastness.cluster.port import Cluster
+from fastness.crypto.x509 import Certificate, Credential, verify_client
+from fastness.trust.authorities import AuthoritySecret, Lineage
+
+INTERNAL: Final = AuthoritySecret("internal-ca", "fastness internal", overlap=timedelta(days=2))
+LEAF_LIFETIME: Final = timedelta(hours=24)
+GROUP: Final = "fastness:internal"
+
+RoleName = Literal["gate", "broker"]
+
+
+class Role(StrEnum):
+    """Parts that fetch configs for machines which they have attested."""
+
+    GATE = "gate"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class InternalAuthority:
+    """The authority that gate, broker and config server share."""
+
+    lineage: Lineage
+
+    @property
+    def bundle(self) -> str:
+        """What the parts trust, as PEM."""
+        return self.lineage.bundle
+
+    def client(self, role: RoleName, now: datetime) -> Credential:
+        """What a part shows when it asks; good for a day, so take a new one in time (`is_due`)."""
+        return self.lineage.issuing.issue_client(f"fastness:{Role(role)}", [GROUP], LEAF_LIFETIME, now)
+
+    def serving(self, hosts: Sequence[str], now: datetime) -> Credential:
+        """What the config server shows on its internal port."""
+        return self.lineage.issuing.issue_server(list(hosts), LEAF_LIFETIME, now)
+
+    def role_of(self, certificate: Certificate, now: datetime) -> Role | None:
+        """The role that a certificate names; None for another name. Raises UntrustedCertificate, BadCertificate."""
+        subject = verify_client(certificate, self.lineage.trusted, at=now)
+        if subject.organizations != (GROUP,):
+            return None
+        return next((role for role in Role if subject.common_name == f"fastness:{role}"), None)
+
+
+def is_due(credential: Credential, now: datetime) -> bool:
+    """Whether a credential has less than a third of its life left."""
+    certificate = credential.certificate
+    return certificate.not_after - now < (certificate.not_after - certificate.not_before) / 3
+
+
+async def internal_authority(cluster: Cluster, entropy: Entropy, now: datetime) -> InternalAuthority:
+    """The authority out of the cluster, made if there is none; raises DamagedAuthority, ApiError."""
+    return InternalAuthority(await INTERNAL.open(cluster, entropy, now))
