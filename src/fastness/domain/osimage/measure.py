@@ -1,0 +1,201 @@
+"""What a machine will measure when it boots a unified kernel image from a boot option.
+
+Computed from the file and the firmware's variables alone, SHA-256 bank. The formulas hold for EDK2 firmware, systemd-stub and
+the EFI stub of Linux as named in `STUBS` and `OLDEST_KERNEL`; each was compared with the registers of a real boot.
+
+| PCR | from |
+| --- | --- |
+| 2, 3, 6 | a separator: no option ROM, nothing else |
+| 4 | that a boot option is called, a separator, the image; without Secure Boot also the kernel in it, which firmware loads |
+| 5 | a separator, leaving boot services; no disk with a GPT was measured before |
+| 7 | Secure Boot and its keys, a separator, with Secure Boot the key that let the image start |
+| 9 | the EFI stub of the kernel: its command line and the initial file system |
+| 11 | the boot stub: name and content of each section |
+| 12, 14 | nothing: no load options beside the image, no credentials, no shim |
+
+PCR 0 and 1 depend on firmware build and machine type and are taken from a boot. What cannot be known from the file is
+refused (`Unpredictable`) or left out with a note, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.crypto.registers import hashed
+from fastness.domain.osimage.authority import Authority, authority_of
+from fastness.domain.osimage.errors import NotBootable, Unpredictable
+from fastness.domain.osimage.firmware import FirmwareVars
+from fastness.domain.osimage.measurement import BANK, MeasuredEvent, Measurement
+from fastness.formats.efi.guid import GLOBAL
+from fastness.formats.efi.variables import variable_data
+from fastness.formats.pe.authenticode import covered
+from fastness.formats.pe.image import PeImage
+from fastness.formats.pe.uki import Uki, parse_uki
+
+REGISTERS: Final = (2, 3, 4, 5, 6, 7, 9, 11, 12, 14)
+OLDEST_KERNEL: Final = (6, 1)
+_SEPARATOR: Final = bytes(4)
+
+
+@dataclass(frozen=True, slots=True)
+class StubRules:
+    """What a version of systemd-stub measures: sections in order, and whether the kernel passes through firmware."""
+
+    sections: tuple[str, ...]
+    kernel_through_firmware: bool
+
+
+STUBS: Final[Mapping[int, StubRules]] = {
+    252: StubRules((".linux", ".osrel", ".cmdline", ".initrd", ".splash", ".dtb", ".pcrpkey"), True),
+}
+
+
+def measure_uki(uki: bytes, firmware: FirmwareVars, *, secure_boot: bool) -> Measurement:
+    """Predict the registers of a boot; raises ImageError, Unpredictable or NotBootable."""
+    parsed = parse_uki(uki)
+    rules = STUBS.get(parsed.stub)
+    if rules is None:
+        raise Unpredictable(
+            "unknown-stub",
+            f"the boot stub is systemd-stub {parsed.stub_name}; what that version measures has not been compared with a boot",
+            f"Build the image with a stub of version {', '.join(map(str, STUBS))}, or approve what a trusted machine measured.",
+        )
+    digest = authenticode(parsed.image)
+    authority = _authority(parsed, firmware, digest) if secure_boot else None
+    line = _command_line(parsed)
+    initrd, notes = _kernel_side(parsed)
+    events = [
+        *(_separator(pcr) for pcr in (2, 3, 6)),
+        *_firmware_policy(firmware, secure_boot=secure_boot),
+        *_boot_path(parsed, digest, rules, secure_boot=secure_boot),
+        *_left_boot_services(),
+        *_authorities(authority),
+        *_stub_sections(parsed, rules),
+        *(_kernel_events(line, initrd) if not notes else ()),
+    ]
+    return Measurement.of([pcr for pcr in REGISTERS if not (notes and pcr == 9)], events, notes)
+
+
+def authenticode(image: PeImage) -> bytes:
+    """The hash of an image as firmware computes it."""
+    return hashed(BANK, b"".join(covered(image)))
+
+
+def _authority(uki: Uki, firmware: FirmwareVars, digest: bytes) -> Authority:
+    if not firmware.owned:
+        raise NotBootable(
+            "setup-mode",
+            "the variables hold no platform key (PK): this firmware cannot have Secure Boot on",
+            "Give the variables of a machine with enrolled keys, or measure without Secure Boot.",
+        )
+    return authority_of(uki.image, digest, firmware)
+
+
+def _command_line(uki: Uki) -> str:
+    content = uki.sections.get(".cmdline", b"")
+    try:
+        line = content.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise Unpredictable("odd-command-line", "the command line in the image is not ASCII") from error
+    if not line:
+        raise Unpredictable(
+            "no-command-line",
+            "the image has no command line of its own, so it takes one from the boot entry",
+            "Build the image with a command line: what a boot entry says can be changed by whoever owns the disk.",
+        )
+    if any(not " " <= sign < "\x7f" for sign in line) or line != line.strip():
+        raise Unpredictable(
+            "odd-command-line",
+            "the command line in the image begins or ends with a blank or holds control characters",
+            "Build the image with a plain command line, without a line end.",
+        )
+    return line
+
+
+def _kernel_side(uki: Uki) -> tuple[bytes | None, list[str]]:
+    if uki.kernel_version < OLDEST_KERNEL:
+        return None, [f"PCR 9 is not predicted: kernel {uki.release} is older than 6.1"]
+    packed = [name for name in (".pcrsig", ".pcrpkey", ".ucode") if name in uki.sections]
+    if packed:
+        return None, [f"PCR 9 is not predicted: the boot stub adds {', '.join(packed)} to the initial file system"]
+    return uki.sections.get(".initrd"), []
+
+
+def _separator(pcr: int) -> MeasuredEvent:
+    return _event(pcr, "EV_SEPARATOR", _SEPARATOR, "firmware is done with this register", "Separator")
+
+
+def _firmware_policy(firmware: FirmwareVars, *, secure_boot: bool) -> list[MeasuredEvent]:
+    switch = (GLOBAL, "SecureBoot", b"\1" if secure_boot else b"\0")
+    return [
+        *(
+            _event(
+                7,
+                "EV_EFI_VARIABLE_DRIVER_CONFIG",
+                variable_data(vendor, name, data),
+                f"variable {name}, {len(data)} bytes" if name != "SecureBoot" else f"Secure Boot is {_on(secure_boot)}",
+                name if name == "SecureBoot" else name.capitalize(),
+            )
+            for vendor, name, data in (switch, *firmware.measured_keys())
+        ),
+        _separator(7),
+    ]
+
+
+def _boot_path(uki: Uki, digest: bytes, rules: StubRules, *, secure_boot: bool) -> list[MeasuredEvent]:
+    application = "EV_EFI_BOOT_SERVICES_APPLICATION"
+    events = [
+        _event(4, "EV_EFI_ACTION", b"Calling EFI Application from Boot Option", "a boot option is called", "EfiCall"),
+        _separator(4),
+        MeasuredEvent(4, application, digest, "the unified kernel image", "Pcr4Uki"),
+    ]
+    # With Secure Boot on, the stub answers for the kernel itself, and firmware does not measure it a second time.
+    if rules.kernel_through_firmware and not secure_boot:
+        inner = authenticode(uki.kernel)
+        events.append(MeasuredEvent(4, application, inner, f"kernel {uki.release} in the image", "Pcr4UkiKernel"))
+    return events
+
+
+def _left_boot_services() -> list[MeasuredEvent]:
+    return [
+        _separator(5),
+        _event(5, "EV_EFI_ACTION", b"Exit Boot Services Invocation", "boot services are left", "ExitInvocation"),
+        _event(5, "EV_EFI_ACTION", b"Exit Boot Services Returned with Success", "they were left", "ExitSuccess"),
+    ]
+
+
+def _authorities(authority: Authority | None) -> list[MeasuredEvent]:
+    if authority is None:
+        return []
+    data = variable_data(authority.vendor, authority.variable, authority.entry)
+    return [_event(7, "EV_EFI_VARIABLE_AUTHORITY", data, authority.description, "UkiAuthority")]
+
+
+def _stub_sections(uki: Uki, rules: StubRules) -> list[MeasuredEvent]:
+    events = []
+    for name in rules.sections:
+        content = uki.sections.get(name)
+        if content:
+            title = name[1:].capitalize()
+            events.append(_event(11, "EV_IPL", name.encode() + b"\0", f"name of section {name}", f"{title}Name"))
+            events.append(_event(11, "EV_IPL", content, f"section {name}, {len(content)} bytes", f"{title}Content"))
+    return events
+
+
+def _kernel_events(line: str, initrd: bytes | None) -> list[MeasuredEvent]:
+    options = line.encode("utf-16-le") + b"\0\0"
+    events = [_event(9, "EV_EVENT_TAG", options, f"command line: {line[:200]}", "LoadOptions")]
+    if initrd:
+        description = f"initial file system, {len(initrd)} bytes"
+        events.append(_event(9, "EV_EVENT_TAG", initrd, description, "Initrd"))
+    return events
+
+
+def _event(pcr: int, name: str, data: bytes, description: str, ident: str) -> MeasuredEvent:
+    return MeasuredEvent(pcr, name, hashed(BANK, data), description, f"Pcr{pcr}{ident}")
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"
