@@ -18,6 +18,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
@@ -53,11 +56,10 @@ class SigningKey:
         """A key that was saved; raises BadKey."""
         return cls(PrivateKey.from_pem(pem))
 
-    def sign(self, claims: Mapping[str, Any]) -> SecretText:
-        """A compact token that carries these claims."""
-        return SecretText(
-            jws.serialize_compact({"alg": ALGORITHM, "kid": self.id}, orjson.dumps(claims), self._jwk, [ALGORITHM])
-        )
+    def sign(self, claims: Mapping[str, Any], kind: str = "") -> SecretText:
+        """A compact token that carries these claims; `kind` is its `typ`."""
+        header = {"alg": ALGORITHM, "kid": self.id, **({"typ": kind} if kind else {})}
+        return SecretText(jws.serialize_compact(header, orjson.dumps(claims), self._jwk, [ALGORITHM]))
 
     def check(self, token: str) -> bytes:
         """The payload, when this key signed it; raises BadSignature."""
@@ -87,9 +89,9 @@ class TokenKeys:
         self._keys = {key.id: key for key in keys}
         self.signer = keys[0]
 
-    def verify(self, token: str) -> dict[str, Any]:
-        """The claims of a token that one of the keys signed; raises BadSignature."""
-        key = self._keys.get(_key_id(token))
+    def verify(self, token: str, kind: str = "") -> dict[str, Any]:
+        """The claims of a token that one of the keys signed, of that `typ` if one is named; raises BadSignature."""
+        key = self._keys.get(_key_id(token, kind))
         if key is None:
             raise BadSignature("the token names a key that is not known here")
         try:
@@ -105,7 +107,18 @@ class TokenKeys:
         return {"keys": [key.public_jwk() for key in self._keys.values()]}
 
 
-def _key_id(token: str) -> str:
+def signed_by(key: PrivateKey, header: Mapping[str, Any], payload: bytes) -> str:
+    """A compact ES256 JWS with a header of the caller's, for formats that say what the header is."""
+    signing = f"{_encoded(orjson.dumps(header))}.{_encoded(payload)}"
+    r, s = decode_dss_signature(key.handle.sign(signing.encode(), ec.ECDSA(hashes.SHA256())))
+    return f"{signing}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _key_id(token: str, kind: str = "") -> str:
     """The `kid` of an acceptable header; raises BadSignature for every other header."""
     if len(token) > MAX_TOKEN_CHARS or token.count(".") != 2 or not token.isascii():
         raise BadSignature("not a compact token")
@@ -116,5 +129,7 @@ def _key_id(token: str) -> str:
         raise BadSignature("the header of the token cannot be read") from error
     if not isinstance(header, dict) or header.get("alg") != ALGORITHM or not header.keys() <= _HEADER_FIELDS:
         raise BadSignature(f"only {ALGORITHM} tokens with a plain header are accepted")
+    if kind and header.get("typ") != kind:
+        raise BadSignature(f"the token is not of type {kind}")
     key_id = header.get("kid")
     return key_id if isinstance(key_id, str) else ""

@@ -1,0 +1,121 @@
+"""Public keys as machines name them: JWK of the types that the key broker seals to.
+
+`public_key(jwk)` reads EC keys on P-256 and P-521 and RSA keys, with exact lengths: a coordinate has the length of its curve, a
+modulus no leading zero. The point must lie on its curve. Reading costs a check of the curve equation, so keys that were read are
+remembered, up to a bound; nothing secret is in them.
+
+The thumbprint is that of RFC 7638. Sealing is in `jwe.py`; `signed` checks ES256 signatures of proofs of possession.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from fastness.crypto.errors import BadKey
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.verify import p256_raw
+
+MIN_RSA_BITS: Final = 2048
+MAX_RSA_BITS: Final = 8192
+RSA_EXPONENT: Final = 65537
+REMEMBERED: Final = 8192
+CURVES: Final[dict[str, tuple[ec.EllipticCurve, int]]] = {
+    "P-256": (ec.SECP256R1(), 32),
+    "P-521": (ec.SECP521R1(), 66),
+}
+
+Handle = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
+
+
+class PublicJwk:
+    """A public key that was read, with its thumbprint."""
+
+    __slots__ = ("_raw", "curve", "handle", "thumbprint")
+
+    def __init__(self, handle: Handle, curve: str, thumbprint: str, raw: bytes) -> None:
+        self.handle = handle
+        self.curve = curve
+        self.thumbprint = thumbprint
+        self._raw = raw
+
+    def signed(self, signature: bytes, message: bytes) -> bool:
+        """Whether this key made an ES256 signature (r‖s); no for keys that are not on P-256."""
+        return self.curve == "P-256" and p256_raw(self._raw, signature, message)
+
+
+def public_key(jwk: Mapping[str, Any]) -> PublicJwk:
+    """Read a public key; raises BadKey. Members that do not make the key are not looked at."""
+    kind = jwk.get("kty")
+    names = ("crv", "kty", "x", "y") if kind == "EC" else ("e", "kty", "n")
+    values = tuple(jwk.get(name) for name in names)
+    if kind not in ("EC", "RSA") or not all(isinstance(value, str) for value in values):
+        raise BadKey("the key is neither an EC nor an RSA key in JWK form")
+    return _read(names, values)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
+    jwk = dict(zip(names, values, strict=True))
+    digest = hashlib.sha256(orjson.dumps(jwk, option=orjson.OPT_SORT_KEYS)).digest()
+    thumbprint = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    if jwk["kty"] == "RSA":
+        return PublicJwk(_rsa(jwk), "", thumbprint, b"")
+    curve = CURVES.get(jwk["crv"])
+    if curve is None:
+        raise BadKey(f"the curve of the key is none of {', '.join(CURVES)}")
+    x, y = (_decoded(jwk[name]) for name in ("x", "y"))
+    if len(x) != curve[1] or len(y) != curve[1]:
+        raise BadKey(f"a coordinate on {jwk['crv']} has {curve[1]} bytes")
+    try:
+        handle = ec.EllipticCurvePublicKey.from_encoded_point(curve[0], b"\x04" + x + y)
+    except ValueError as error:
+        raise BadKey(f"the key is no point on {jwk['crv']}") from error
+    return PublicJwk(handle, jwk["crv"], thumbprint, x + y)
+
+
+def _rsa(jwk: Mapping[str, str]) -> rsa.RSAPublicKey:
+    modulus, exponent = _decoded(jwk["n"]), int.from_bytes(_decoded(jwk["e"]), "big")
+    number = int.from_bytes(modulus, "big")
+    if modulus[:1] == b"\0" or not MIN_RSA_BITS <= number.bit_length() <= MAX_RSA_BITS or not number & 1:
+        raise BadKey(f"an RSA key has {MIN_RSA_BITS} to {MAX_RSA_BITS} bits")
+    if exponent != RSA_EXPONENT:
+        raise BadKey(f"the exponent of an RSA key is {RSA_EXPONENT}")
+    try:
+        return rsa.RSAPublicNumbers(exponent, number).public_key()
+    except ValueError as error:
+        raise BadKey("the RSA key cannot be used") from error
+
+
+def public_jwk(key: PrivateKey, algorithm: str = "ECDH-ES+A256KW") -> dict[str, str]:
+    """The public half of a P-256 key, as a machine sends it to the key broker."""
+    numbers = key.handle.public_key().public_numbers()
+    x, y = (encoded(value.to_bytes(32, "big")) for value in (numbers.x, numbers.y))
+    return {"alg": algorithm, "crv": "P-256", "kty": "EC", "x": x, "y": y}
+
+
+def encoded(data: bytes) -> str:
+    """Base64url without padding."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def decoded(text: str) -> bytes:
+    """Bytes of base64url without padding, in its one spelling; raises BadKey."""
+    return _decoded(text)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise BadKey("not base64url without padding") from error
+    if encoded(data) != text:
+        raise BadKey("not the one spelling of its base64url")
+    return data

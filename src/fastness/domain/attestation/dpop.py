@@ -1,0 +1,157 @@
+"""Proof of possession on every request: DPoP (RFC 9449), with nonces of the server.
+
+A token says which key it belongs to (`cnf`); a proof is a small JWS by that key over this request. A door accepts a token only
+together with a proof:
+
+* signed with ES256 by the key in the token. The key in the proof's header must be that key; it is compared, never used.
+* for this method and this URL (`htm`, `htu`, without query and fragment) and this token (`ath`).
+* with a nonce that a door of this cluster made at most a minute ago. Replicas keep nothing: a nonce is text of ours that expires.
+  Requests that change nothing are all that proofs are accepted for, so a proof seen twice within its minute does no harm.
+
+`check_proof` is pure. When it asks for a nonce, the door answers 401 with a fresh one in `DPoP-Nonce`, and the client repeats.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from fastness.crypto.digests import same
+from fastness.crypto.entropy import RandomBytes
+from fastness.crypto.errors import BadKey
+from fastness.crypto.jwk import PublicJwk, decoded, encoded, public_key
+from fastness.crypto.jws import signed_by
+from fastness.crypto.keys import PrivateKey
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+
+HEADER: Final = b"dpop"
+TYPE: Final = "dpop+jwt"
+ALGORITHM: Final = "ES256"
+NONCE_LIFETIME: Final = timedelta(seconds=60)
+SKEW: Final = timedelta(seconds=60)
+MAX_PROOF: Final = 4096
+METHODS: Final = ("GET", "HEAD")
+_PURPOSE: Final = "dpop-nonce"
+_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
+_LIMITS: Final = json.JsonLimits(max_bytes=MAX_PROOF, max_depth=4)
+
+
+class Macs(Protocol):
+    """Writes and reads texts of ours; `crypto.mac.MacRing` is one."""
+
+    def write(self, purpose: str, payload: bytes) -> str:
+        """A text of ours."""
+
+    def read(self, purpose: str, text: str) -> bytes | None:
+        """Its payload, or None when we did not write it for that purpose."""
+
+
+class BadProof(Exception):
+    """A proof that does not count; `needs_nonce` says that the same with a fresh nonce may."""
+
+    def __init__(self, code: str, detail: str, *, needs_nonce: bool = False) -> None:
+        super().__init__(detail)
+        self.code, self.detail, self.needs_nonce = code, detail, needs_nonce
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a proof must be about."""
+
+    method: str
+    url: str
+    token: str
+
+
+def new_nonce(macs: Macs, now: datetime, entropy: RandomBytes) -> str:
+    """A nonce that is good for a minute, at every replica."""
+    expires = int((now + NONCE_LIFETIME).timestamp())
+    return macs.write(_PURPOSE, expires.to_bytes(8, "big") + entropy.token(8))
+
+
+def check_proof(proof: str, demand: Demand, confirmation: Mapping[str, Any], macs: Macs, now: datetime) -> None:
+    """Check that the holder of the key in `confirmation` (a JWK) made this proof for this request; raises BadProof."""
+    if demand.method not in METHODS:
+        raise BadProof("proof-method", f"proofs are accepted for {' and '.join(METHODS)} only")
+    header, claims, signature = _parts(proof)
+    try:
+        key, shown = public_key(confirmation), public_key(header.get("jwk") or {})
+    except BadKey as error:
+        raise BadProof("proof-key", "the key of the proof cannot be used") from error
+    _check_signature(proof, header, signature, key, shown)
+    _check_request(claims, demand)
+    _check_time(claims, macs, now)
+
+
+def make_proof(key: PrivateKey, jwk: Mapping[str, Any], demand: Demand, nonce: str, now: datetime, jti: str) -> str:
+    """The proof that a machine sends with a request."""
+    header = {"typ": TYPE, "alg": ALGORITHM, "jwk": {name: jwk[name] for name in ("crv", "kty", "x", "y")}}
+    claims = {
+        "jti": jti, "htm": demand.method, "htu": demand.url, "iat": int(now.timestamp()), "nonce": nonce,
+        "ath": token_hash(demand.token),
+    }  # fmt: skip
+    return signed_by(key, header, json.encode(claims))
+
+
+def token_hash(token: str) -> str:
+    """What `ath` says of a token."""
+    return encoded(hashlib.sha256(token.encode()).digest())
+
+
+def _parts(proof: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    if not proof or len(proof) > MAX_PROOF or _COMPACT.match(proof) is None:
+        raise BadProof("no-proof", "send one DPoP proof with the token", needs_nonce=not proof)
+    head, body, tail = proof.split(".")
+    try:
+        header, claims = (json.decode(decoded(part), _LIMITS) for part in (head, body))
+        signature = decoded(tail)
+    except (JsonError, BadKey) as error:
+        raise BadProof("bad-proof", "the DPoP proof cannot be read") from error
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise BadProof("bad-proof", "the DPoP proof cannot be read")
+    return header, claims, signature
+
+
+def _check_signature(proof: str, header: Mapping[str, Any], signature: bytes, key: PublicJwk, shown: PublicJwk) -> None:
+    if header.get("typ") != TYPE or header.get("alg") != ALGORITHM or header.keys() != {"typ", "alg", "jwk"}:
+        raise BadProof("bad-proof", f"the header of a proof says typ {TYPE}, alg {ALGORITHM} and jwk, and nothing else")
+    if "d" in header["jwk"] or not same(shown.thumbprint, key.thumbprint):
+        raise BadProof("proof-key", "the proof is of another key than the token")
+    if not key.signed(signature, proof.rpartition(".")[0].encode()):
+        raise BadProof("proof-signature", "the signature of the proof does not verify")
+
+
+def _check_request(claims: Mapping[str, Any], demand: Demand) -> None:
+    if claims.get("htm") != demand.method or _address(claims.get("htu")) != _address(demand.url):
+        raise BadProof("proof-request", "the proof is for another request")
+    if not same(str(claims.get("ath") or ""), token_hash(demand.token)):
+        raise BadProof("proof-token", "the proof is for another token")
+    if not isinstance(claims.get("jti"), str) or not claims["jti"]:
+        raise BadProof("bad-proof", "the proof has no jti")
+
+
+def _check_time(claims: Mapping[str, Any], macs: Macs, now: datetime) -> None:
+    issued, nonce = claims.get("iat"), claims.get("nonce")
+    if type(issued) is not int or abs(now.timestamp() - issued) > (NONCE_LIFETIME + SKEW).total_seconds():
+        raise BadProof("proof-time", "the proof was not made now: check the clock", needs_nonce=True)
+    payload = macs.read(_PURPOSE, nonce) if isinstance(nonce, str) else None
+    if payload is None or now >= datetime.fromtimestamp(int.from_bytes(payload[:8], "big"), UTC):
+        raise BadProof("use-dpop-nonce", "use the nonce of this answer", needs_nonce=True)
+
+
+def _address(url: Any) -> tuple[str, str, str]:
+    """Scheme, authority and path of a URL, in lower case where case does not count; empty parts for what is none."""
+    if not isinstance(url, str):
+        return "", "", ""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "", "", ""
+    host = parts.netloc.lower()
+    return parts.scheme.lower(), host.removesuffix(":443") if parts.scheme.lower() == "https" else host, parts.path

@@ -1,0 +1,111 @@
+"""Who may read which resource of the key broker: code, asked before any policy.
+
+    machine/<uid>/<tag>                     that machine
+    pool/<name>/<tag>                       attested members of the pool
+    tenant/<name>/<tag>                     attested members of the tenant
+    default/attestation-status/status       whoever attested
+    anything else                           whom a ResourceBinding names
+
+* A path is three segments of `[a-z0-9._-]{1,128}`, none of dots alone. It is parsed once, from text that was decoded once, and
+  nothing downstream sees another spelling.
+* A reserved word at the front belongs to the rule above for good: no binding opens another machine's, pool's or tenant's place.
+* The answer is a `Denial` or None; policy can only take away from what is allowed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from fastness.domain.attestation.subject import Subject
+
+SEGMENTS: Final = 3
+_SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
+_RESERVED: Final = ("machine", "pool", "tenant")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePath:
+    """A path that follows the grammar; only `parse_path` and `split_path` make one."""
+
+    repository: str
+    type: str
+    tag: str
+
+    @property
+    def segments(self) -> tuple[str, str, str]:
+        """The three parts."""
+        return self.repository, self.type, self.tag
+
+    def __str__(self) -> str:
+        return f"{self.repository}/{self.type}/{self.tag}"
+
+
+STATUS: Final = ResourcePath("default", "attestation-status", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Why a path is not the caller's; the code is stable."""
+
+    code: str
+    detail: str
+
+
+def split_path(segments: Sequence[str]) -> ResourcePath | None:
+    """The path that decoded segments make, or None when they do not follow the grammar."""
+    if len(segments) != SEGMENTS or not all(map(_good, segments)):
+        return None
+    return ResourcePath(*segments)
+
+
+def parse_path(text: str) -> ResourcePath | None:
+    """The path that a text spells, or None."""
+    return split_path(text.split("/")) if len(text) <= SEGMENTS * 129 else None
+
+
+def may_read(path: ResourcePath, subject: Subject, bindings: Iterable[Mapping[str, Any]] = ()) -> Denial | None:
+    """Why the subject may not read a path, or None when it may; `bindings` are ResourceBinding objects."""
+    if path.repository in _RESERVED:
+        own = {"machine": subject.machine, "pool": subject.pool, "tenant": subject.tenant}[path.repository]
+        # An empty name is nobody's: a machine without a tenant is not a member of the tenant "".
+        if own and path.type == own:
+            return None
+        return Denial(f"other-{path.repository}", f"this belongs to another {path.repository}")
+    if path == STATUS:
+        return None
+    if any(_binds(binding, path, subject) for binding in bindings):
+        return None
+    return Denial("not-bound", "no ResourceBinding lets this machine read the resource")
+
+
+def _good(segment: str) -> bool:
+    return _SEGMENT.match(segment) is not None and segment.strip(".") != ""
+
+
+def _binds(binding: Mapping[str, Any], path: ResourcePath, subject: Subject) -> bool:
+    spec = binding.get("spec") or {}
+    subjects = spec.get("subjects") or {}
+    named = (
+        (subject.machine, subjects.get("machines")),
+        (subject.pool, subjects.get("pools")),
+        (subject.tenant, subjects.get("tenants")),
+    )
+    if not any(own and own in (listed or ()) for own, listed in named):
+        return False
+    return matches(str(spec.get("resource") or ""), path)
+
+
+def matches(pattern: str, path: ResourcePath) -> bool:
+    """Whether a pattern as repository/type/tag, in which * stands for anything within a segment, covers a path."""
+    return _compiled(pattern).match(str(path)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # `*` runs over each other backtrack without end; one star says the same.
+    parts = re.split(r"\*+", pattern)
+    return re.compile("[^/]*".join(map(re.escape, parts)) + r"\Z", re.ASCII)
