@@ -17,6 +17,7 @@ from fastness.controllers.machineconfig.nodes import ConfigNodes
 from fastness.controllers.machineconfig.prune import Pruning
 from fastness.controllers.machineconfig.render import Rendering
 from fastness.controllers.machineconfig.rollout import Rollout
+from fastness.controllers.machineconfig.stubs import InstallerStubs
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.machineconfig.userdata import UserData
 from fastness.domain.machineconfig.pointer import Doors
@@ -52,4 +53,9 @@ def machine_config_loops(cluster: Cluster, informers: Informers, around: Around)
         one(fenced(one.name, one.writes), informers, around.clock, around.timing) for one in LOOPS
     ]
     user_data = fenced(UserData.name, UserData.writes)
-    return [*loops, UserData(user_data, informers, around.clock, around.entropy, around.doors)]
+    stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
+    return [
+        *loops,
+        UserData(user_data, informers, around.clock, around.entropy, around.doors),
+        InstallerStubs(stubs, informers, around.clock, around.doors),
+    ]

@@ -5,11 +5,15 @@ For every pool there is a Secret `<pool>-user-data-managed` with a pointer confi
 * The ticket is minted here, good for a month, and replaced while the old one is still good, so that machines which were
   created with the old Secret can still join.
 * A hand edit is put back, and an event says so; a Secret that somebody made before us is adopted, and an event says that.
-* Pointers that an installer made are left alone, but for the CA in them.
+* A new CA of the doors, another trust model or pointer version rewrite the pointer; the ticket in it stays.
+* With a pool go its Secret, which it owns, and its tickets.
+
+Pointers that an installer made are the business of `stubs.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,7 +22,7 @@ from typing import Any
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.render import CONFIDENTIAL
@@ -32,7 +36,9 @@ from fastness.formats.errors import FormatError
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, is_being_deleted, labels_of, object_name
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
+from fastness.trust.doors import NAME as DOORS_NAME
+from fastness.trust.doors import NAMESPACE as DOORS_NAMESPACE
 from fastness.trust.tickets import check, join_ticket, mint, ticket_hash
 
 SECRETS = Resource("", "v1", "secrets", "Secret", True)
@@ -41,6 +47,7 @@ TICKETS = JOIN_TICKET.resource
 POOL_LABEL = "fastness.dev/user-data"
 LIFETIME = timedelta(days=30)
 OVERLAP = timedelta(days=10)
+CA_DELAY = 1.0  # seconds: whoever tells where the doors are reads the same Secret, and may see it a moment later
 _AS = WriteOptions(manager="user-data")
 
 
@@ -52,6 +59,15 @@ def _pool_of_secret(secret: Object) -> Iterable[ObjectName]:
     name = object_name(secret).name
     managed = name.endswith(names.USER_DATA_SUFFIX)
     return (ObjectName("", name.removesuffix(names.USER_DATA_SUFFIX)),) if managed else ()
+
+
+def is_doors_authority(secret: Object) -> bool:
+    """Whether a Secret is the one that holds the authority of the doors."""
+    return object_name(secret) == ObjectName(DOORS_NAMESPACE, DOORS_NAME)
+
+
+def _if_doors(secret: Object) -> Iterable[ObjectName]:
+    return (EVERY,) if is_doors_authority(secret) else ()
 
 
 class UserData:
@@ -72,16 +88,18 @@ class UserData:
         self.sources: Sequence[Source] = (
             Source(POOLS), Source(CONFIDENTIAL, keys=_every_pool), Source(SECRETS, keys=_pool_of_secret, scope=here),
             Source(TICKETS, keys=_every_pool),
+            Source(SECRETS, keys=_if_doors, scope=Scope(DOORS_NAMESPACE), delay=CA_DELAY),
         )  # fmt: skip
         self._cluster = cluster
         self._clock = clock
         self._entropy = entropy
         self._doors = doors
+        # A pool comes up under its own key and under that of all: two at once would mint two tickets.
+        self._turn = asyncio.Lock()
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(POOLS)
         self._confidential = informers.of(CONFIDENTIAL)
         self._tickets = informers.of(TICKETS)
-        self._secrets = informers.of(SECRETS, here)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring the user-data of one pool, or of all, in step."""
@@ -91,25 +109,29 @@ class UserData:
             return Done()
         pool = self._pools.get("", key.name)
         if pool is None:
+            await self._drop_tickets(lambda ticket: labels_of(ticket).get(POOL_LABEL) == key.name)
             return GONE
         await self._sync(pool)
         return Done(again_after=OVERLAP.total_seconds() / 2)
 
     async def _sync(self, pool: JsonObject) -> None:
+        async with self._turn:
+            await self._sync_alone(pool)
+
+    async def _sync_alone(self, pool: JsonObject) -> None:
         doors = self._doors()
         if doors is None or is_being_deleted(pool):
             return
         name = object_name(pool).name
         trust = trust_model(self._confidential.get("", "cluster"), name)
         known = await self._known(name)
-        ticket, fresh = await self._ticket(name, known)
+        ticket = await self._ticket(name, known)
         try:
             wanted = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, ticket.reveal()))
         except BadPointer as error:
-            await self._recorder.warning(pool, "BadPointer", f"{error.message}: {error.hint}")
+            await self._recorder.warning(pool, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
             return
-        await self._write(pool, known, wanted, fresh=fresh)
-        await self._refresh_unmanaged(doors)
+        await self._write(pool, known, wanted)
 
     async def _known(self, pool: str) -> JsonObject | None:
         try:
@@ -117,46 +139,73 @@ class UserData:
         except NotFound:
             return None
 
-    async def _ticket(self, pool: str, secret: JsonObject | None) -> tuple[SecretText, bool]:
-        """The ticket in the Secret if it will be good for a while, else a new one; whether it is new."""
+    async def _ticket(self, pool: str, secret: JsonObject | None) -> SecretText:
+        """The ticket in the Secret if it will be good for a while, else a new one."""
         now = self._clock.now()
-        shown = _ticket_in(secret)
-        if shown and check(shown, pool, self._tickets.list(), now + OVERLAP).good:
-            return SecretText(shown), False
+        shown = SecretText(_ticket_in(secret))
+        if shown.reveal() and await self._is_good(shown, pool, now + OVERLAP):
+            return shown
         ticket = mint(self._entropy)
-        made = join_ticket(f"user-data-{pool}-{ticket_hash(ticket)[-12:]}", ticket, pool, now + LIFETIME)
+        made = join_ticket(_ticket_name(pool, ticket), ticket, pool, now + LIFETIME)
         made["metadata"]["labels"] = {POOL_LABEL: pool}
         await self._cluster.create(TICKETS, made, _AS)
-        await self._drop_expired(now)
-        return ticket, True
+        await self._drop_tickets(
+            lambda one: POOL_LABEL in labels_of(one) and datetime.fromisoformat(one["spec"]["expires"]) <= now
+        )
+        return ticket
 
-    async def _drop_expired(self, now: datetime) -> None:
-        for ticket in self._tickets.list():
-            ours = POOL_LABEL in labels_of(ticket)
-            if ours and datetime.fromisoformat(ticket["spec"]["expires"]) <= now:
-                try:
-                    await self._cluster.delete(TICKETS, object_name(ticket).name)
-                except NotFound:
-                    continue
+    async def _is_good(self, shown: SecretText, pool: str, until: datetime) -> bool:
+        """Whether a ticket may be used until then; one that was made a moment ago is not in the cache yet."""
+        if check(shown.reveal(), pool, self._tickets.list(), until).good:
+            return True
+        try:
+            made = await self._cluster.get(TICKETS, _ticket_name(pool, shown))
+        except NotFound:
+            return False
+        return check(shown.reveal(), pool, [made], until).good
 
-    async def _write(self, pool: JsonObject, known: JsonObject | None, wanted: JsonObject, *, fresh: bool) -> None:
+    async def _drop_tickets(self, chosen: Callable[[JsonObject], bool]) -> None:
+        for ticket in [one for one in self._tickets.list() if chosen(one)]:
+            try:
+                await self._cluster.delete(TICKETS, object_name(ticket).name)
+            except NotFound:
+                continue
+
+    async def _write(self, pool: JsonObject, known: JsonObject | None, wanted: JsonObject) -> None:
         place = object_name(wanted)
         if known is None:
             await self._create(wanted)
             return
-        same = all(known.get(part) == wanted[part] for part in ("data", "type"))
         ours = names.MANAGED_CA_LABEL in labels_of(known)
-        if same and ours:
+        same = all(known.get(part) == wanted[part] for part in ("data", "type"))
+        if same and ours and _owned(known, pool) and pointer.untouched(known):
             return
-        meta = {"labels": wanted["metadata"]["labels"], "ownerReferences": wanted["metadata"]["ownerReferences"]}
-        patch = {"metadata": meta, "data": {**dict.fromkeys(known.get("data") or {}), **wanted["data"]}}
-        await self._cluster.patch(SECRETS, place.name, patch, PatchType.MERGE, place.namespace, _AS)
-        if not ours:
-            await self._recorder.normal(pool, names.Event.USER_DATA_ADOPTED, f"{place} is kept by Fastness from now on")
-        elif not fresh:
-            await self._recorder.warning(
-                pool, names.Event.USER_DATA_RESTORED, f"{place} was changed by hand and is put back"
+        touched = not pointer.untouched(known) or not ours
+        if known.get("type") != wanted["type"] or known.get("immutable"):
+            # Neither a type nor an immutable content can be changed in place.
+            await self._cluster.delete(
+                SECRETS, place.name, place.namespace, DeleteOptions(uid=known["metadata"]["uid"])
             )
+            await self._create(wanted)
+        else:
+            patch = {
+                "metadata": {part: wanted["metadata"][part] for part in ("labels", "annotations", "ownerReferences")},
+                "data": {**dict.fromkeys(known.get("data") or {}), **wanted["data"]},
+            }
+            await self._cluster.patch(SECRETS, place.name, patch, PatchType.MERGE, place.namespace, _AS)
+        await self._say(pool, place, known, touched=touched)
+
+    async def _say(self, pool: JsonObject, place: ObjectName, known: JsonObject, *, touched: bool) -> None:
+        """Adopted from somebody, put back after a hand, or rewritten by ourselves."""
+        marked = names.MANAGED_CA_LABEL in labels_of(known) or names.USER_DATA_DIGEST in annotations_of(known)
+        if not marked:
+            await self._recorder.normal(pool, names.Event.USER_DATA_ADOPTED, f"{place} is kept by Fastness from now on")
+        elif touched:
+            text = f"{place} was changed by hand and is put back"
+            await self._recorder.warning(pool, names.Event.USER_DATA_RESTORED, text)
+        else:
+            text = f"{place} follows the doors, the trust model and the annotations of its pool"
+            await self._recorder.normal(pool, names.Event.USER_DATA_UPDATED, text)
 
     async def _create(self, wanted: JsonObject) -> None:
         try:
@@ -168,19 +217,15 @@ class UserData:
             await self._cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, _AS)
             await self._cluster.create(SECRETS, wanted, _AS)
 
-    async def _refresh_unmanaged(self, doors: pointer.Doors) -> None:
-        """Put a new CA into pointers that an installer made."""
-        for secret in self._secrets.list():
-            if not doors.ca or not pointer.is_unmanaged_pointer(secret):
-                continue
-            try:
-                data = pointer.with_ca(secret, doors.ca)
-            except BadPointer as error:
-                await self._recorder.warning(secret, "BadPointer", f"{error.message}: {error.hint}")
-                continue
-            if data is not None:
-                place = object_name(secret)
-                await self._cluster.patch(SECRETS, place.name, {"data": data}, PatchType.MERGE, place.namespace, _AS)
+
+def _ticket_name(pool: str, ticket: SecretText) -> str:
+    return f"user-data-{pool}-{ticket_hash(ticket)[-12:]}"
+
+
+def _owned(secret: JsonObject, pool: JsonObject) -> bool:
+    """Whether the Secret goes with this very pool, not with one of the same name that is no more."""
+    owners = metadata(secret).get("ownerReferences") or ()
+    return any(owner.get("uid") == metadata(pool).get("uid") for owner in owners)
 
 
 def _ticket_in(secret: Mapping[str, Any] | None) -> str:

@@ -6,17 +6,20 @@
 * Both show a join ticket in a header, so the version is at least 3.1, the first with headers; the default is 3.2, which every
   boot image of the last years reads.
 
-The Secret is ours entirely: it belongs to its pool and is rewritten when it differs. Pointers that an installer made are left
-alone except for two things: `with_ca` puts a new CA into one, `upgraded` brings a spec 2 stub to spec 3.
+The Secret is ours entirely: it belongs to its pool and is rewritten when it differs; `sealed` and `untouched` tell a hand edit
+from a rewrite of our own. Pointers that an installer made are left alone except for two things: `with_ca` puts a new CA into one,
+`upgraded` brings a spec 2 stub to spec 3. The second waits for the machine sets that use the stub: each says by annotation which
+version its boot image reads (`readable_by`), because an old boot image reads spec 2 only.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastness.crypto.digests import sha256
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl, json
@@ -31,7 +34,9 @@ FORWARDER: Final = "http://127.0.0.1:22625"
 DEFAULT_VERSION: Final = "3.2.0"
 LOWEST: Final = "3.1.0"
 SERVER_HEADER: Final = "X-Fastness-Server"
+SECRET_TYPE: Final = "Opaque"
 _DISABLE_TEMPLATING: Final = "true\n"
+_CONTROL_PLANE: Final = "machines_v1beta1_machine_openshift_io"
 _VIP_PLATFORMS: Final = ("BareMetal", "OpenStack", "oVirt", "VSphere")
 
 
@@ -81,6 +86,10 @@ def user_data_secret(pool: Object, found: Object) -> JsonObject:
         "name": name,
         "uid": metadata(pool).get("uid") or "",
     }
+    data = {
+        "userData": _base64(json.encode(dict(found))),
+        "disableTemplating": _base64(_DISABLE_TEMPLATING.encode()),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -88,14 +97,22 @@ def user_data_secret(pool: Object, found: Object) -> JsonObject:
             "name": f"{name}{names.USER_DATA_SUFFIX}",
             "namespace": names.USER_DATA_NAMESPACE,
             "labels": {names.MANAGED_CA_LABEL: ""},
+            "annotations": {names.USER_DATA_DIGEST: sealed(data)},
             "ownerReferences": [owner],
         },
-        "type": "Opaque",
-        "data": {
-            "userData": _base64(json.encode(dict(found))),
-            "disableTemplating": _base64(_DISABLE_TEMPLATING.encode()),
-        },
+        "type": SECRET_TYPE,
+        "data": data,
     }
+
+
+def sealed(data: Object) -> str:
+    """A mark of the data that we wrote; the ticket in it has too much entropy to be guessed from a digest."""
+    return str(sha256(json.canonical(dict(data))))
+
+
+def untouched(secret: Object) -> bool:
+    """Whether the data is still what we wrote last, so that a difference comes from us and not from a hand."""
+    return annotations_of(secret).get(names.USER_DATA_DIGEST) == sealed(secret.get("data") or {})
 
 
 def is_unmanaged_pointer(secret: Object) -> bool:
@@ -120,8 +137,40 @@ def with_ca(secret: Object, ca: str) -> JsonObject | None:
     return {"userData": _base64(json.encode({**stub, "ignition": {**stub["ignition"], **security}}))}
 
 
-def upgraded(secret: Object) -> tuple[JsonObject, str] | None:
-    """The data of a spec 2 stub brought to spec 3, and the version; None when it is of spec 3; raises BadPointer."""
+def readable_by(secret: str, makers: Iterable[Object]) -> str:
+    """The Ignition version that the boot images of all machine sets which use a Secret read; empty when one does not say.
+
+    Raises BadPointer for a machine set that names a version which does not exist.
+    """
+    versions: set[str] = set()
+    for maker in makers:
+        if _user_data_of(maker) != secret:
+            continue
+        said = annotations_of(maker).get(names.POINTER_VERSION, "")
+        version = said if said.count(".") == 2 else f"{said}.0"
+        if said and version not in SPEC3:
+            place = object_name(maker)
+            raise BadPointer(
+                f"{place} says that its boot image reads Ignition {said}", f"use one of {', '.join(SPEC3)}"
+            )
+        versions.add(version if said else "")
+    return min(versions) if versions else ""
+
+
+def _user_data_of(maker: Object) -> str:
+    """The Secret that a MachineSet or a ControlPlaneMachineSet creates machines with; empty when it cannot be seen."""
+    found: Any = maker
+    template = ((maker.get("spec") or {}).get("template")) or {}
+    path = ["spec", "template", "spec", "providerSpec", "value", "userDataSecret", "name"]
+    if isinstance(template, Mapping) and _CONTROL_PLANE in template:
+        path.insert(2, _CONTROL_PLANE)
+    for part in path:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def upgraded(secret: Object, version: str = DEFAULT_VERSION) -> JsonObject | None:
+    """The data of a spec 2 stub brought to a version of spec 3; None when it is of spec 3 already; raises BadPointer."""
     stub = _stub(secret)
     if stub is None or str(stub["ignition"].get("version", "")).startswith("3"):
         return None
@@ -131,7 +180,7 @@ def upgraded(secret: Object) -> tuple[JsonObject, str] | None:
     if not str(old.get("version", "")).startswith("2.") or extra or config.keys() - {"append", "replace"}:
         what = f"section {extra[0]}" if extra else "version or config"
         raise BadPointer(f"{object_name(secret)} is not a plain spec 2 stub: {what}", "convert it by hand")
-    new: JsonObject = {"version": DEFAULT_VERSION, "config": {}}
+    new: JsonObject = {"version": version, "config": {}}
     if config.get("append"):
         new["config"]["merge"] = config["append"]
     if config.get("replace"):
@@ -140,7 +189,7 @@ def upgraded(secret: Object) -> tuple[JsonObject, str] | None:
         new["security"] = old["security"]
     if old.get("timeouts"):
         new["timeouts"] = old["timeouts"]
-    return {"userData": _base64(json.encode({"ignition": new}))}, DEFAULT_VERSION
+    return {"userData": _base64(json.encode({"ignition": new}))}
 
 
 def api_host(infrastructure: Object) -> str:

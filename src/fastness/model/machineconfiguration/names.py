@@ -31,6 +31,7 @@ BUILT_IN_LABEL: Final = f"{GROUP}/mco-built-in"
 REQUIRED_FOR_UPGRADE_LABEL: Final = f"operator.{GROUP}/required-for-upgrade"
 POOL_LABEL_PREFIX: Final = f"pools.operator.{GROUP}/"
 POINTER_VERSION: Final = "fastness.dev/pointer-version"
+USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 
 # What a node carries.
@@ -124,6 +125,10 @@ class Event(StrEnum):
     PRUNED = "RenderedConfigsPruned"
     USER_DATA_ADOPTED = "UserDataAdopted"
     USER_DATA_RESTORED = "UserDataRestored"
+    USER_DATA_UPDATED = "UserDataUpdated"
+    STUB_UPGRADED = "StubIgnitionUpgraded"
+    CA_REFRESHED = "CertificateAuthorityRefreshed"
+    BAD_POINTER = "BadPointer"
     CORDON = "Cordon"
     DRAIN = "Drain"
     UNCORDON = "Uncordon"

@@ -1,0 +1,325 @@
+"""Managed user-data as its two stories tell it, step by step with machine sets: a fresh install, and an upgrade from spec 2."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import PatchType
+from fastness.domain.machineconfig.pointer import Doors
+from fastness.formats import dataurl, ignition, json
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.registry import find
+from fastness.trust.doors import NAME, NAMESPACE, doors_authority
+from tests.component.machineconfig.world import POOL, World, held, until
+from tests.embedded.fixtures import Embedded
+
+SECRET = find("", "v1", "secrets").resource
+SPACE = find("", "v1", "namespaces").resource
+EVENT = find("", "v1", "events").resource
+TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
+CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+MACHINE_SET = find("machine.openshift.io", "v1beta1", "machinesets").resource
+CONTROL_PLANE_SET = find("machine.openshift.io", "v1", "controlplanemachinesets").resource
+HERE = names.USER_DATA_NAMESPACE
+OLD_CA, NEW_CA = "-----BEGIN CERTIFICATE----- old", "-----BEGIN CERTIFICATE----- new"
+
+
+class Story:
+    """The world, and the doors as the test moves them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.cluster = world.cluster
+        self.doors = Doors("https://gate.example:22623", "https://config.example:22624", OLD_CA)
+
+    async def secret(self, name: str) -> JsonObject | None:
+        try:
+            return await self.cluster.get(SECRET, name, HERE)
+        except NotFound:
+            return None
+
+    async def managed(self, pool: str = "worker") -> JsonObject:
+        async def found() -> JsonObject | None:
+            return await self.secret(f"{pool}-user-data-managed")
+
+        return await until(found, f"{pool} has no user-data")  # type: ignore[no-any-return]
+
+    async def event(self, reason: str, count: int = 1) -> JsonObject:
+        async def found() -> JsonObject | None:
+            said = [one for one in (await self.cluster.list(EVENT)).items if one["reason"] == reason]
+            return said[0] if sum(int(one.get("count") or 1) for one in said) >= count else None
+
+        return await until(found, f"nobody says {reason}")  # type: ignore[no-any-return]
+
+    async def events(self, reason: str) -> int:
+        return sum(one["reason"] == reason for one in (await self.cluster.list(EVENT)).items)
+
+    async def rotate(self, ca: str) -> None:
+        """The doors show another authority; its Secret changes, as every rotation does."""
+        self.doors = replace(self.doors, ca=ca)
+        await doors_authority(self.cluster, SystemEntropy(), SystemClock().now())
+        await self.cluster.patch(
+            SECRET, NAME, {"metadata": {"annotations": {"rotated": ca}}}, PatchType.MERGE, NAMESPACE
+        )
+
+    async def edit(self, name: str, patch: JsonObject) -> None:
+        await self.cluster.patch(SECRET, name, patch, PatchType.MERGE, HERE)
+
+
+@pytest.fixture
+async def story(embedded_server: Embedded) -> AsyncIterator[Story]:
+    box: list[Story] = []
+    async with held(embedded_server, lambda: box[0].doors if box else None) as world:
+        with suppress(AlreadyExists):
+            await world.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
+        box.append(Story(world))
+        # Pools that came before the doors are looked at again, as in a cluster whose doors open later.
+        for pool in ("master", "worker"):
+            await until(lambda pool=pool: exists(world, pool), pool)  # type: ignore[misc]
+            await world.cluster.patch(POOL, pool, {"metadata": {"annotations": {"doors": "open"}}}, PatchType.MERGE)
+        yield box[0]
+
+
+async def exists(world: World, pool: str) -> bool:
+    return any(one["metadata"]["name"] == pool for one in (await world.cluster.list(POOL)).items)
+
+
+def pointer(secret: JsonObject | None) -> Any:
+    assert secret is not None
+    return json.decode(base64.b64decode(secret["data"]["userData"]))
+
+
+def ca_of(secret: JsonObject | None) -> str:
+    [entry] = pointer(secret)["ignition"]["security"]["tls"]["certificateAuthorities"]
+    return dataurl.decode(entry["source"]).decode()
+
+
+def ticket_of(secret: JsonObject) -> str:
+    return str(pointer(secret)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"])
+
+
+def stub(name: str = "worker-user-data", version: str = "2.2.0", **more: Any) -> JsonObject:
+    """What an old installer left behind."""
+    tls = {"certificateAuthorities": [{"source": dataurl.encode(b"of the installer"), "verification": {}}]}
+    append = [{"source": "https://api-int.example:22623/config/worker", "verification": {}}]
+    body = {"ignition": {"version": version, "config": {"append": append}, "security": {"tls": tls}}, **more}
+    data = {"userData": base64.b64encode(json.encode(body)).decode(), "disableTemplating": "dHJ1ZQo="}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HERE}, "data": data}
+
+
+def machine_set(name: str, user_data: str, version: str = "") -> JsonObject:
+    value = {"userDataSecret": {"name": user_data}, "ami": {"id": "ami-1"}}
+    notes = {names.POINTER_VERSION: version} if version else {}
+    return {
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+        "metadata": {"name": name, "namespace": HERE, "annotations": notes},
+        "spec": {"replicas": 1, "selector": {}, "template": {"spec": {"providerSpec": {"value": value}}}},
+    }  # fmt: skip
+
+
+async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story: Story) -> None:
+    # 1. The pools of an installation are there, and so is the user-data of each, of spec 3 from the start.
+    for pool in ("master", "worker"):
+        secret = await story.managed(pool)
+        found = pointer(secret)
+        assert ignition.parse(found).version == "3.2.0"
+        assert found["ignition"]["config"]["merge"][0]["source"] == f"https://config.example:22624/config/{pool}"
+        assert ca_of(secret) == OLD_CA
+        assert secret["type"] == "Opaque"
+        assert base64.b64decode(secret["data"]["disableTemplating"]) == b"true\n"
+        assert names.MANAGED_CA_LABEL in secret["metadata"]["labels"]
+    # 2. A machine set is made with it, and nothing that happens to the Secret touches the machine set.
+    made = await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data-managed"))
+    # 3. A custom pool gets its own, and loses it together with its tickets.
+    selector = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}]}
+    custom = {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"}}
+    await story.cluster.create(POOL, {**custom, "spec": {"machineConfigSelector": selector}})
+    assert pointer(await story.managed("infra"))["ignition"]["config"]["merge"][0]["source"].endswith("/config/infra")
+    await story.cluster.delete(POOL, "infra")
+
+    async def gone() -> bool:
+        tickets = [one["spec"]["pool"] for one in (await story.cluster.list(TICKET)).items]
+        return "infra" not in tickets and await story.secret("infra-user-data-managed") is None
+
+    assert await until(gone, "user-data outlives its pool")
+    # 4. One ticket for each pool, and the machine set is as its owner wrote it.
+    assert sorted(one["spec"]["pool"] for one in (await story.cluster.list(TICKET)).items) == ["master", "worker"]
+    after = await story.cluster.get(MACHINE_SET, "workers-a", HERE)
+    assert after["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_images_read_spec_3(story: Story) -> None:
+    # 1. Everything is of spec 2: the stub, the machine sets that use it, and their boot images.
+    old = await story.cluster.create(SECRET, stub())
+    await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data"))
+    await story.cluster.create(MACHINE_SET, machine_set("workers-b", "worker-user-data"))
+    # 2. The new control plane makes the managed Secret and leaves the old one where it is, with the CA of today.
+    assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
+    await story.event("CertificateAuthorityRefreshed")
+    kept = await story.secret("worker-user-data")
+    assert ca_of(kept) == OLD_CA
+    assert pointer(kept)["ignition"]["version"] == "2.2.0"
+    assert pointer(kept)["ignition"]["config"] == pointer(old)["ignition"]["config"]
+    # 3. One of two machine sets gets a newer boot image: the other would not survive another version, so the stub stays.
+    said = {"metadata": {"annotations": {names.POINTER_VERSION: "3.4"}}}
+    await story.cluster.patch(MACHINE_SET, "workers-a", said, PatchType.MERGE, HERE)
+    await story.rotate(NEW_CA)
+
+    async def refreshed() -> bool:
+        return ca_of(await story.secret("worker-user-data")) == NEW_CA
+
+    assert await until(refreshed, "the CA does not reach the stub")
+    assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
+    # 4. The second follows with an older one: the stub becomes what both read, and says so.
+    said = {"metadata": {"annotations": {names.POINTER_VERSION: "3.1.0"}}}
+    await story.cluster.patch(MACHINE_SET, "workers-b", said, PatchType.MERGE, HERE)
+    await story.event("StubIgnitionUpgraded")
+    new = await story.secret("worker-user-data")
+    assert new is not None
+    assert new["metadata"]["annotations"][names.STUB_UPGRADED_TO] == "3.1.0"
+    assert new["metadata"]["annotations"][names.STUB_UPGRADED_AT].endswith("Z")
+    body = pointer(new)
+    assert [one for one in ignition.validate(body) if one.severity == "error"] == []
+    assert body["ignition"]["config"] == {"merge": pointer(old)["ignition"]["config"]["append"]}
+    assert ca_of(new) == NEW_CA
+    assert new["data"]["disableTemplating"] == old["data"]["disableTemplating"]
+    # 5. A machine set moves to the managed Secret: that is its owner's decision, nothing here makes or undoes it.
+    moved = machine_set("workers-a", "worker-user-data-managed", "3.4")["spec"]
+    await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": moved}, PatchType.MERGE, HERE)
+    assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
+
+
+async def test_a_managed_secret_that_an_installer_made_is_adopted_and_an_event_says_so(story: Story) -> None:
+    made = stub("infra-user-data-managed", version="2.2.0")
+    made["data"]["left-over"] = "eA=="
+    await story.cluster.create(SECRET, made)
+    selector = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}]}
+    custom = {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"}}
+    pool = await story.cluster.create(POOL, {**custom, "spec": {"machineConfigSelector": selector}})
+    said = await story.event("UserDataAdopted")
+    assert (said["type"], said["involvedObject"]["name"]) == ("Normal", "infra")
+    secret = await story.managed("infra")
+    assert pointer(secret)["ignition"]["version"] == "3.2.0"
+    assert secret["metadata"]["ownerReferences"][0]["uid"] == pool["metadata"]["uid"]
+    assert set(secret["data"]) == {"userData", "disableTemplating"}
+    assert await story.events("UserDataRestored") == 0
+
+
+async def test_one_that_cannot_be_changed_in_place_is_replaced(story: Story) -> None:
+    await story.cluster.create(SECRET, {**stub("infra-user-data-managed"), "immutable": True})
+    selector = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}]}
+    custom = {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"}}
+    await story.cluster.create(POOL, {**custom, "spec": {"machineConfigSelector": selector}})
+    await story.event("UserDataAdopted")
+    secret = await story.managed("infra")
+    assert not secret.get("immutable")
+    assert pointer(secret)["ignition"]["version"] == "3.2.0"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"data": {"userData": base64.b64encode(b"mine").decode()}},
+        {"data": {"extra": "eA=="}},
+        {"data": {"disableTemplating": None}},
+        {"metadata": {"labels": {names.MANAGED_CA_LABEL: None}}},
+    ],
+    ids=["content", "extra key", "missing key", "label"],
+)
+async def test_a_hand_edit_is_put_back_and_an_event_says_so(story: Story, edit: JsonObject) -> None:
+    before = await story.managed()
+    await story.edit("worker-user-data-managed", edit)
+    said = await story.event("UserDataRestored")
+    assert said["type"] == "Warning"
+    assert "worker-user-data-managed" in said["message"]
+    after = await story.managed()
+    assert set(after["data"]) == set(before["data"])
+    assert names.MANAGED_CA_LABEL in after["metadata"]["labels"]
+    assert pointer(after)["ignition"]["config"]["merge"][0]["source"].endswith("/config/worker")
+
+
+async def test_a_deleted_secret_comes_back_with_a_new_ticket(story: Story) -> None:
+    before = await story.managed()
+    await story.cluster.delete(SECRET, "worker-user-data-managed", HERE)
+
+    async def back() -> JsonObject | None:
+        found = await story.secret("worker-user-data-managed")
+        return found if found and found["metadata"]["uid"] != before["metadata"]["uid"] else None
+
+    after = await until(back, "it stays away")
+    assert ticket_of(after) != ticket_of(before), "the old one is kept as a hash only"
+
+
+async def test_a_new_authority_rewrites_every_pointer_and_keeps_the_tickets(story: Story) -> None:
+    before = {pool: ticket_of(await story.managed(pool)) for pool in ("master", "worker")}
+    await story.rotate(NEW_CA)
+
+    async def rewritten() -> bool:
+        return all([ca_of(await story.managed(pool)) == NEW_CA for pool in ("master", "worker")])
+
+    assert await until(rewritten, "the pointers keep the old CA")
+    assert {pool: ticket_of(await story.managed(pool)) for pool in ("master", "worker")} == before
+    await story.event("UserDataUpdated")
+    assert await story.events("UserDataRestored") == 0, "nobody edited anything"
+
+
+async def test_a_pool_that_becomes_confidential_points_to_the_forwarder_and_back(story: Story) -> None:
+    await story.managed()
+    meta = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"}}
+    await story.cluster.create(CONFIDENTIAL, {**meta, "spec": {"mode": "Enforce", "simulated": True}})
+
+    async def forwarded() -> bool:
+        merge = pointer(await story.managed())["ignition"]["config"]["merge"][0]
+        return bool(merge["source"] == "http://127.0.0.1:22625/config/worker")
+
+    assert await until(forwarded, "machines would go around the gate")
+    found = pointer(await story.managed())
+    assert "security" not in found["ignition"], "the CA comes from the measured image"
+    assert {one["name"] for one in found["ignition"]["config"]["merge"][0]["httpHeaders"]} == {
+        "Authorization", "X-Fastness-Server",
+    }  # fmt: skip
+    assert await story.events("UserDataRestored") == 0
+
+
+@pytest.mark.parametrize(
+    ("secret", "version", "message"),
+    [
+        (stub(storage={"files": [{"path": "/a"}]}), "3.2", "not a plain spec 2 stub: section storage"),
+        (stub(), "4.0", "boot image reads Ignition 4.0"),
+    ],
+    ids=["more than a stub", "no such version"],
+)
+async def test_what_cannot_be_upgraded_is_left_and_an_event_says_why(
+    story: Story, secret: JsonObject, version: str, message: str
+) -> None:
+    await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data", version))
+    await story.cluster.create(SECRET, secret)
+    said = await story.event("BadPointer")
+    assert message in said["message"]
+    assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
+
+
+async def test_the_set_of_the_control_plane_counts_as_a_user_of_its_stub(story: Story) -> None:
+    value = {"providerSpec": {"value": {"userDataSecret": {"name": "master-user-data"}}}}
+    template = {
+        "machineType": "machines_v1beta1_machine_openshift_io",
+        "machines_v1beta1_machine_openshift_io": {"spec": value},
+    }
+    made = {
+        "apiVersion": "machine.openshift.io/v1", "kind": "ControlPlaneMachineSet",
+        "metadata": {"name": "cluster", "namespace": HERE, "annotations": {names.POINTER_VERSION: "3.2"}},
+        "spec": {"replicas": 3, "selector": {}, "template": template},
+    }  # fmt: skip
+    await story.cluster.create(CONTROL_PLANE_SET, made)
+    await story.cluster.create(SECRET, stub("master-user-data"))
+    await story.event("StubIgnitionUpgraded")
+    assert pointer(await story.secret("master-user-data"))["ignition"]["version"] == "3.2.0"

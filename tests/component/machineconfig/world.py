@@ -1,0 +1,184 @@
+"""A world for tests of machine configuration: an API with all loops, nodes, and agents that the test plays."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.embedded.inventory import Inventory
+from fastness.cluster.errors import NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType
+from fastness.controllers.engine import Runner
+from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.plane import Around
+from fastness.controllers.machineconfig.timing import Timing
+from fastness.controllers.plane import product_loops
+from fastness.domain.machineconfig.pointer import Doors
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of, condition
+from fastness.model.registry import find
+from tests.embedded.fixtures import Embedded
+
+MCO = "machineconfiguration.openshift.io"
+CONFIG = find(MCO, "v1", "machineconfigs").resource
+POOL = find(MCO, "v1", "machineconfigpools").resource
+CONFIG_NODE = find(MCO, "v1", "machineconfignodes").resource
+NODE = find("", "v1", "nodes").resource
+POD = find("", "v1", "pods").resource
+BUDGET = find("policy", "v1", "poddisruptionbudgets").resource
+QUICK = Timing(
+    render_delay=0.01, rollout_delay=0.01, drain_delay=0.01, drain_retry=0.05, evict_retry=0.05, prune_every=0.2
+)
+PATIENCE = 15.0
+BASE = {"00-worker", "01-worker-container-runtime", "01-worker-kubelet"}
+
+
+def config(name: str, path: str = "/etc/motd", content: str = "hello", role: str = "worker", **spec: Any) -> JsonObject:
+    source = "data:," + content
+    files = [{"path": path, "mode": 420, "contents": {"source": source}}]
+    ignition = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}
+    meta = {"name": name, "labels": {names.ROLE_LABEL: role}}
+    return {"apiVersion": f"{MCO}/v1", "kind": "MachineConfig", "metadata": meta, "spec": {"config": ignition, **spec}}
+
+
+async def until(check: Callable[[], Any], what: str) -> Any:
+    """Wait for something to become true, with a bound."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found = await check()
+            if found:
+                return found
+            await asyncio.sleep(0.02)
+    raise AssertionError(what)
+
+
+class World:
+    """An API with all loops, nodes, and agents that the test plays."""
+
+    def __init__(self, cluster: Cluster, runner: Runner) -> None:
+        self.cluster = cluster
+        self.runner = runner
+        self.broken: set[str] = set()
+        self.breaks_at = "before drain"
+        self.most_unavailable = 0
+
+    async def add_node(self, name: str, zone: str = "") -> None:
+        labels = {f"{names.NODE_ROLE_PREFIX}worker": "", **({names.ZONE_LABEL: zone} if zone else {})}
+        await self.cluster.create(
+            NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        )
+
+    async def pool(self) -> JsonObject:
+        return await self.cluster.get(POOL, "worker")
+
+    async def goal(self) -> str:
+        try:
+            found = (await self.pool())["spec"].get("configuration") or {}
+        except NotFound:
+            return ""
+        return str(found.get("name") or "")
+
+    async def play_agents(self) -> None:
+        """Every node does at once what it was told; broken configs degrade it."""
+        while True:
+            for node in (await self.cluster.list(NODE)).items:
+                await self._step(node)
+            await asyncio.sleep(0.02)
+
+    async def _step(self, node: JsonObject) -> None:
+        notes, name = annotations_of(node), node["metadata"]["name"]
+        desired = notes.get(names.DESIRED_CONFIG, "")
+        if not notes.get(names.CURRENT_CONFIG):
+            goal = await self.goal()
+            if goal:
+                await self._note(name, {names.CURRENT_CONFIG: goal, names.DESIRED_CONFIG: goal, names.STATE: "Done"})
+            return
+        if not desired or desired == notes[names.CURRENT_CONFIG]:
+            back = f"{names.UNCORDON}-{notes[names.CURRENT_CONFIG]}"
+            drained = notes.get(names.DESIRED_DRAIN, back) != back
+            if notes.get(names.STATE) != "Done" or drained:
+                more = {names.DESIRED_DRAIN: back} if drained else {}
+                await self._note(name, {names.STATE: "Done", names.REASON: "", **more})
+            return
+        wanted = f"{names.DRAIN}-{desired}"
+        drained = notes.get(names.LAST_APPLIED_DRAIN) == wanted
+        if desired in self.broken and (self.breaks_at == "before drain" or drained):
+            if notes.get(names.STATE) != "Degraded":
+                await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
+            return
+        if desired in self.broken and self.breaks_at == "during drain" and notes.get(names.DESIRED_DRAIN) == wanted:
+            await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
+            return
+        if notes.get(names.DESIRED_DRAIN) != wanted:
+            await self._note(name, {names.DESIRED_DRAIN: wanted, names.STATE: "Working"})
+        elif drained:
+            back = f"{names.UNCORDON}-{desired}"
+            await self._note(name, {names.CURRENT_CONFIG: desired, names.STATE: "Done", names.DESIRED_DRAIN: back})
+
+    async def _note(self, name: str, notes: dict[str, str]) -> None:
+        await self.cluster.patch(NODE, name, {"metadata": {"annotations": notes}}, PatchType.MERGE)
+
+    async def settled(self, goal_is_not: str = "") -> JsonObject:
+        """Wait until the pool says that everything is updated."""
+
+        async def done() -> JsonObject | None:
+            if not await self.goal():
+                return None
+            pool = await self.pool()
+            status = pool.get("status") or {}
+            unavailable = int(status.get("unavailableMachineCount") or 0)
+            self.most_unavailable = max(self.most_unavailable, unavailable)
+            goal = (pool["spec"].get("configuration") or {}).get("name")
+            sources = {one["name"] for one in (pool["spec"].get("configuration") or {}).get("source") or ()}
+            if not sources.issuperset(BASE):
+                return None  # the first configs of a role come one after the other, and each may be rendered
+            updated = condition(pool, "Updated")
+            at_goal = goal and goal != goal_is_not and (status.get("configuration") or {}).get("name") == goal
+            return pool if at_goal and updated and updated["status"] == "True" else None
+
+        return await until(done, "the pool does not settle")  # type: ignore[no-any-return]
+
+
+def no_doors() -> Doors | None:
+    return None
+
+
+@asynccontextmanager
+async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[World]:
+    clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
+    async with Informers(cluster, clock=clock, entropy=entropy) as informers:
+        loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca")
+        controllers = [*loops.controllers, *product_loops(cluster, informers, Around(clock, entropy, QUICK, doors))]
+        runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
+        world = World(cluster, runner)
+        async with asyncio.TaskGroup() as tasks:
+            work = [tasks.create_task(runner.run()), tasks.create_task(world.play_agents())]
+            try:
+                yield world
+            finally:
+                for task in work:
+                    task.cancel()
+
+
+@asynccontextmanager
+async def held(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[World]:
+    """The world in a task of its own: task groups must end in the task that began them, and a fixture has two."""
+    ready: asyncio.Future[World] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def hold() -> None:
+        async with running(embedded, doors) as found:
+            ready.set_result(found)
+            await over.wait()
+
+    holding = asyncio.create_task(hold())
+    try:
+        yield await ready
+    finally:
+        over.set()
+        await holding
