@@ -44,6 +44,7 @@ VERBS: Mapping[str, Verb] = {
     "ticket": Verb("fastness.cli.tickets:ticket", "Make join tickets for machines."),
     "userdata": Verb("fastness.cli.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."),
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
+    "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

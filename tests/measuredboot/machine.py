@@ -1,0 +1,175 @@
+"""Booting an image and collecting its evidence.
+
+Every boot has a fresh TPM and a fresh copy of the firmware's variables. The serial port carries everything: the machine asks
+for the nonce, we answer, it prints its evidence with lengths, so that lost bytes are seen. The exit status of QEMU says
+nothing (a panic ends with 0); only the mark at the end counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.components import require_program
+from tests.measuredboot.initrd import BUSYBOX, QUOTED, TPM2
+
+QEMU = Path("/usr/bin/qemu-system-x86_64")
+SWTPM = Path("/usr/bin/swtpm")
+STUB = Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
+FIRMWARE = Path("/usr/share/OVMF")
+PLAIN = ("OVMF_CODE.fd", "OVMF_VARS.fd")
+SECURE = ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.snakeoil.fd")
+DEADLINE = 150.0
+FATAL = (b"BdsDxe: No bootable option", b"Access Denied", b"Kernel panic")
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What one boot gave."""
+
+    registers: dict[int, bytes]
+    event_log: bytes
+    message: bytes
+    signature: bytes
+    ak: bytes
+    seconds: float
+
+    @property
+    def evidence(self) -> bytes:
+        """The JSON that agents send."""
+        values = {str(index): self.registers[index].hex() for index in QUOTED}
+        quote = {"message": _b64(self.message), "signature": _b64(self.signature)}
+        pcrs = {"bank": "sha256", "values": values}
+        return json.dumps({"ak_public": _b64(self.ak), "tpm_quote": {**quote, "pcrs": pcrs}}, indent=1).encode()
+
+
+def require_machine() -> None:
+    """Skip by name, or fail in CI, unless everything that a boot needs is there."""
+    require_program(QEMU, "qemu-system-x86")
+    require_program(FIRMWARE / PLAIN[0], "ovmf")
+    require_program(SWTPM, "swtpm")
+    require_program(TPM2, "tpm2-tools")
+    require_program(BUSYBOX, "busybox-static")
+    require_program(STUB, "systemd-boot-efi")
+    require_program(Path("/usr/bin/mformat"), "mtools")
+
+
+def boot(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Booted:
+    """Boot an image from a disk and let the machine answer the nonce."""
+    # The path of a unix socket has at most 107 characters, and test directories are long.
+    with tempfile.TemporaryDirectory(prefix="fastness-boot-") as scratch:
+        place = Path(scratch)
+        code, variables = SECURE if secure_boot else PLAIN
+        shutil.copy(FIRMWARE / variables, place / "vars.fd")
+        _disk(place, uki)
+        with _running(_tpm(place), place / "swtpm.log"):
+            _wait_for(place / "tpm.sock")
+            started = time.monotonic()
+            with _running(_qemu(place, FIRMWARE / code, secure_boot=secure_boot), place / "qemu.log") as machine:
+                serial = _conversation(machine, nonce, started + DEADLINE)
+            return _collected(serial, time.monotonic() - started)
+
+
+def _disk(place: Path, uki: bytes) -> None:
+    image = str(place / "esp.img")
+    megabytes = len(uki) // 1024**2 + 8
+    (place / "uki.efi").write_bytes(uki)
+    with Path(image).open("wb") as file:
+        file.truncate(megabytes * 1024**2)
+    for command in (
+        ["mformat", "-i", image, "-T", str(megabytes * 2048), "-N", "0", "::"],
+        ["mmd", "-i", image, "::/EFI", "::/EFI/BOOT"],
+        ["mcopy", "-i", image, str(place / "uki.efi"), "::/EFI/BOOT/BOOTX64.EFI"],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def _tpm(place: Path) -> list[str]:
+    (place / "tpm").mkdir()
+    return [str(SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
+            "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate"]  # fmt: skip
+
+
+def _qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
+    machine = ["-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]
+    return [
+        str(QEMU), "-accel", "tcg", *(machine if secure_boot else ["-machine", "q35"]), "-cpu", "qemu64", "-m", "512",
+        "-smp", "1", "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
+        "-serial", "stdio",
+        "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={code}",
+        "-drive", f"if=pflash,format=raw,unit=1,file={place}/vars.fd",
+        "-chardev", f"socket,id=ctpm,path={place}/tpm.sock", "-tpmdev", "emulator,id=tpm0,chardev=ctpm",
+        "-device", "tpm-crb,tpmdev=tpm0",
+        "-drive", f"if=none,id=d0,format=raw,readonly=on,file={place}/esp.img",
+        "-device", "virtio-blk-pci,drive=d0,bootindex=0",
+    ]  # fmt: skip
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 10
+    while not path.exists():
+        assert time.monotonic() < deadline, "swtpm did not open its socket"
+        time.sleep(0.01)
+
+
+def _conversation(machine: subprocess.Popen[bytes], nonce: bytes, deadline: float) -> bytes:
+    assert machine.stdout is not None
+    assert machine.stdin is not None
+    said, answered = b"", False
+    with selectors.DefaultSelector() as ready:
+        ready.register(machine.stdout, selectors.EVENT_READ)
+        while b"@@DONE" not in said:
+            assert time.monotonic() < deadline, f"the machine did not finish: {said[-2000:]!r}"
+            if not ready.select(timeout=1.0):
+                continue
+            piece = os.read(machine.stdout.fileno(), 65536)
+            said += piece
+            assert piece, f"the machine stopped: {said[-2000:]!r}"
+            assert not any(mark in said for mark in FATAL), f"the machine does not boot: {said[-2000:]!r}"
+            if b"@@NONCE" in said and not answered:
+                answered = True
+                machine.stdin.write(nonce.hex().encode() + b"\n")
+                machine.stdin.flush()
+    return said
+
+
+def _collected(serial: bytes, seconds: float) -> Booted:
+    parts = {name: _part(serial, name) for name in ("ak.der", "message", "signature", "registers", "log")}
+    rows = [line.split() for line in parts["registers"].decode().splitlines()]
+    registers = {int(index): bytes.fromhex(value) for index, value in rows}
+    return Booted(registers, parts["log"], parts["message"], parts["signature"], parts["ak.der"], seconds)
+
+
+def _part(serial: bytes, name: str) -> bytes:
+    head, _, rest = serial.partition(b"@@BEGIN " + name.encode() + b" ")
+    size, _, body = rest.partition(b"\n")
+    data = base64.b64decode(body.partition(b"@@END")[0])
+    assert size.strip().isdigit(), f"the machine gave no {name}: {head[-2000:]!r}"
+    assert len(data) == int(size), f"bytes of {name} were lost on the serial port"
+    return data
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
