@@ -5,20 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
+from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
+from fastness.model.kind import Resource
+from fastness.trust.tiles import ConfigMapTiles
 
 
 def product_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
     """All controllers of the product, each behind its declaration of writes and the lease."""
-    sweeper = FencedCluster(cluster, ChallengeSweeper.name, ChallengeSweeper.writes, around.may_write)
-    return [ChallengeSweeper(sweeper, around.clock), *machine_config_loops(cluster, informers, around)]
+
+    def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
+        return FencedCluster(cluster, name, writes, around.may_write)
+
+    record = fenced(Sequencer.name, Sequencer.writes)
+    return [
+        ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
+        Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
+        *machine_config_loops(cluster, informers, around),
+    ]
 
 
 def graph(controllers: Iterable[Controller]) -> str:

@@ -24,11 +24,14 @@ EVENTS: Mapping[str, str] = {
     "agent.unwatched": "files cannot be watched; drift is found by the regular look at everything",
     "audit.failed": "audit lines cannot be written; said once until they can again",
     "audit.write": "a write to the API and what became of it",
+    "authority.failed": "an authority could not be renewed; the last good one is used on",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "controller.failed": "a reconcile raised; the key is tried again later",
     "controller.started": "a controller has synced what it reads and works now",
     "controller.stopped": "a controller has ended",
+    "enrol.interrupted": "a machine could not be enrolled because the cluster did not answer; it tries again",
+    "enrol.unrecorded": "a machine was not enrolled because the record cannot be written",
     "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
     "leader.acquired": "this process holds the lease",
@@ -40,14 +43,16 @@ EVENTS: Mapping[str, str] = {
     "machine.polling": "the kernel gives no inotify; virtual machines look for drift at an interval",
     "machine.waiting": "a virtual machine waits for the first config of its pool",
     "pki.renewed": "a certificate was made or renewed",
+    "record.alarm": "a batch of the record is missing or does not fit its predecessor; somebody may have removed it",
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
     "server.stopping": "shutdown has begun",
     "store.opened": "the state directory is open",
     "store.closed": "the state directory is closed",
+    "ticket.uncounted": "uses of a ticket without a limit could not be written; they are kept for the next time",
 }
 _ROOT = "fastness"
-_LIBRARIES = ("asyncio", "uvicorn")
+_LIBRARIES = ("_granian", "asyncio", "uvicorn")
 MAX_VALUE = 2000
 
 

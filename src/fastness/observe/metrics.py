@@ -84,6 +84,12 @@ AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials show
 AUDIT_LOST = Counter("fastness_audit_lost_total", "Audit lines that could not be written", registry=REGISTRY)
 RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
 CONFIG_SERVED = Labelled("fastness_config_answers_total", "Answers of the config server", "code")
+RECORD_ENTRIES = Counter("fastness_record_entries_total", "Entries that doors wrote to the record", registry=REGISTRY)
+RECORD_SIZE = Gauge("fastness_record_size", "Entries that the record holds, in their final order", registry=REGISTRY)
+RECORD_ALARMS = Counter(
+    "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
+)
+ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
 STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)

@@ -7,7 +7,8 @@
     ├── DamagedAuthority     a Secret that should hold an authority and does not
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
-    └── RecordError          the record could not be written, so nothing may leave
+    ├── RecordError          the record could not be written, so nothing may leave
+    └── DamagedRecord        the state of the record cannot be understood
 
 Errors of certificates and envelopes themselves are `fastness.crypto.errors`.
 """
@@ -68,3 +69,9 @@ class RecordError(TrustError):
     """The record could not be written, so what it would describe must not happen."""
 
     code = "record-failed"
+
+
+class DamagedRecord(TrustError):
+    """The state of the record cannot be understood."""
+
+    code = "damaged-record"

@@ -22,6 +22,7 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.machineconfig.userdata import UserData
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.model.kind import Resource
+from fastness.trust.tiles import TileStore
 
 
 def nowhere() -> Doors | None:
@@ -34,13 +35,14 @@ LOOPS = (Defaults, Generated, Rendering, Rollout, Drains, ConfigNodes, Pruning)
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What these loops need beside the cluster: times, entropy, where the doors are, whether they may write."""
+    """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie."""
 
     clock: Clock
     entropy: Entropy
     timing: Timing = FIELD
     doors: Callable[[], Doors | None] = nowhere
     may_write: Callable[[], None] = nobody_asks
+    tiles: TileStore | None = None
 
 
 def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:

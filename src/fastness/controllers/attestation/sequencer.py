@@ -1,0 +1,123 @@
+"""The sequencer: batches of all doors become one record with a signed head.
+
+A step in five parts, each of which can be the last before a power cut:
+
+    1  intent       the head names the batches to fold in, in their order (conditional write)
+    2  tiles        the entries and hashes they lead to; determined by 1, so written again they are the same
+    3  head         size, root and the doors' last batches (conditional write): from here on they are in
+    4  checkpoint   an AuditCheckpoint with the signed note
+    5  sweep        the batches are deleted, and partial tiles that have grown
+
+A step begins with what the last one left: an intent is carried out, a missing checkpoint is made, batches that are in are
+deleted.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import Cluster, WriteOptions
+from fastness.controllers.engine.controller import Done, Source
+from fastness.domain.record.order import pending, sequence
+from fastness.formats.tlog import Checkpoint
+from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, rfc3339
+from fastness.observe import logs, metrics
+from fastness.trust.log import drop_partials, extend
+from fastness.trust.logkey import SECRETS, log_key
+from fastness.trust.recordhead import Intent, RecordHead, read_head, write_head
+from fastness.trust.tiles import CONFIG_MAPS, TileStore
+
+KEY: Final = ObjectName("", "record")
+GATHER_SECONDS: Final = 0.2
+KEPT_CHECKPOINTS: Final = 64
+_AS: Final = WriteOptions(manager="sequencer")
+_log = logs.logger("record")
+
+
+def _record(_: Any) -> Iterable[ObjectName]:
+    return (KEY,)
+
+
+class Sequencer:
+    """Folds AuditBatches into the record."""
+
+    name = "record-sequencer"
+    sources: Sequence[Source] = (Source(AUDIT_BATCH.resource, _record, delay=GATHER_SECONDS),)
+    writes: Sequence[Resource] = (AUDIT_BATCH.resource, AUDIT_CHECKPOINT.resource, CONFIG_MAPS, SECRETS)
+
+    def __init__(self, cluster: Cluster, tiles: TileStore, clock: Clock, entropy: Entropy) -> None:
+        self._cluster = cluster
+        self._tiles = tiles
+        self._clock = clock
+        self._entropy = entropy
+
+    async def reconcile(self, _: ObjectName) -> Done:
+        """One step; comes back at once while there is more than one step takes in."""
+        batches = (await self._cluster.list(AUDIT_BATCH.resource)).items
+        head = await read_head(self._cluster)
+        if not batches and not head.version:
+            return Done()
+        if head.intent is None:
+            fresh = pending(head.doors, batches)[0]
+            if fresh:
+                names = tuple(str(batch["metadata"]["name"]) for batch in fresh)
+                head = await write_head(self._cluster, head.intending(Intent(rfc3339(self._clock.now()), names)))
+        before = head.size
+        if head.intent is not None:
+            head = await self._fold(head, head.intent, batches)
+        await self._checkpoint(head)
+        done = pending(head.doors, batches)[1]
+        for name in done:
+            with suppress(NotFound):
+                await self._cluster.delete(AUDIT_BATCH.resource, name)
+        await drop_partials(self._tiles, before, head.size)
+        metrics.RECORD_SIZE.set(head.size)
+        return Done(again_after=GATHER_SECONDS if len(batches) > len(done) else None)
+
+    async def _fold(self, head: RecordHead, intent: Intent, batches: Sequence[JsonObject]) -> RecordHead:
+        """Parts 2 and 3. A batch of the intent that has vanished since leaves an entry about that."""
+        named = {str(batch["metadata"]["name"]): batch for batch in batches}
+        chosen = [named[name] for name in intent.batches if name in named]
+        vanished = [name for name in intent.batches if name not in named]
+        sequenced = sequence(head.doors, chosen, intent.time, head.size, vanished)
+        for alarm in sequenced.alarms:
+            metrics.RECORD_ALARMS.inc()
+            _log.error("record.alarm", what=alarm)
+        root = await extend(self._tiles, head.size, sequenced.entries) if sequenced.entries else head.root
+        grown = replace(head, size=head.size + len(sequenced.entries), root=root, doors=sequenced.heads, intent=None)
+        return await write_head(self._cluster, grown)
+
+    async def _checkpoint(self, head: RecordHead) -> None:
+        """Part 4: the checkpoint of this size, if it is not there; old ones go."""
+        existing = sorted(
+            (one["spec"]["size"], one["metadata"]["name"])
+            for one in (await self._cluster.list(AUDIT_CHECKPOINT.resource)).items
+        )
+        if not head.size or (existing and existing[-1][0] >= head.size):
+            return
+        now = self._clock.now()
+        key = await log_key(self._cluster, self._entropy, now)
+        spec = {
+            "origin": key.origin,
+            "size": head.size,
+            "rootHash": base64.b64encode(head.root).decode(),
+            "time": rfc3339(now),
+            "note": key.signer.sign(Checkpoint(key.origin, head.size, head.root).text()),
+        }
+        body = {
+            "apiVersion": AUDIT_CHECKPOINT.api_version, "kind": AUDIT_CHECKPOINT.kind, "spec": spec,
+            "metadata": {"name": f"size-{head.size:018d}"},
+        }  # fmt: skip
+        with suppress(AlreadyExists):
+            await self._cluster.create(AUDIT_CHECKPOINT.resource, body, _AS)
+        for _, name in existing[: -KEPT_CHECKPOINTS + 1]:
+            with suppress(NotFound):
+                await self._cluster.delete(AUDIT_CHECKPOINT.resource, name)

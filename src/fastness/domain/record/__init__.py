@@ -1,0 +1,1 @@
+"""The record as decisions: which entries follow which, and what is missing."""

@@ -1,0 +1,106 @@
+"""The keys that sign the record's checkpoints: one signs, older ones stay known.
+
+They live in the Secret `record-key`; the public halves are in the ConfigMap `record-keys`, which anybody who verifies may
+read. A key is used for a year. The name of the log holds the uid of its namespace, so that the records of two clusters
+cannot be confused.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from fastness.cluster.clock import Entropy
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.notes import NoteSigner, NoteVerifier
+from fastness.crypto.secret import SecretBytes
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import rfc3339
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+
+SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
+SECRET: Final = "record-key"
+PUBLIC: Final = "record-keys"
+LIFETIME: Final = timedelta(days=365)
+_AS: Final = WriteOptions(manager="record")
+
+
+@dataclass(frozen=True, slots=True)
+class LogKey:
+    """The key that signs now, and the name of the log."""
+
+    origin: str
+    signer: NoteSigner
+
+
+async def log_key(cluster: Cluster, entropy: Entropy, now: datetime) -> LogKey:
+    """The key of the record, made or renewed where that is due; its public half is published before it signs."""
+    origin = await log_name(cluster)
+    try:
+        secret = await cluster.get(SECRETS, SECRET, NAMESPACE)
+    except NotFound:
+        secret = await _make(cluster, entropy, now)
+    if now - datetime.fromisoformat(_text(secret, "created")) >= LIFETIME:
+        secret = await _renew(cluster, secret, entropy, now)
+    signer = NoteSigner(origin, SecretBytes(base64.b64decode(secret["data"]["seed"])))
+    await _publish(cluster, signer.verifier)
+    return LogKey(origin, signer)
+
+
+async def log_name(cluster: Cluster) -> str:
+    """The origin that stands in every checkpoint."""
+    namespace = await cluster.get(NAMESPACES, NAMESPACE)
+    return f"fastness.dev/record/{namespace['metadata']['uid']}"
+
+
+async def known_keys(cluster: Cluster) -> list[NoteVerifier]:
+    """Every key that has signed checkpoints of this record; raises BadKey for one that was changed."""
+    try:
+        found = await cluster.get(CONFIG_MAPS, PUBLIC, NAMESPACE)
+    except NotFound:
+        return []
+    return [NoteVerifier.parse(text) for _, text in sorted((found.get("data") or {}).items())]
+
+
+async def _make(cluster: Cluster, entropy: Entropy, now: datetime) -> JsonObject:
+    body = {
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": _fresh(entropy, now),
+        "metadata": {"name": SECRET, "namespace": NAMESPACE},
+    }  # fmt: skip
+    try:
+        return await cluster.create(SECRETS, body, _AS)
+    except AlreadyExists:
+        return await cluster.get(SECRETS, SECRET, NAMESPACE)
+
+
+async def _renew(cluster: Cluster, secret: JsonObject, entropy: Entropy, now: datetime) -> JsonObject:
+    version = secret["metadata"]["resourceVersion"]
+    patch = {"metadata": {"resourceVersion": version}, "data": _fresh(entropy, now)}
+    return await cluster.patch(SECRETS, SECRET, patch, PatchType.MERGE, NAMESPACE, _AS)
+
+
+async def _publish(cluster: Cluster, verifier: NoteVerifier) -> None:
+    data = {verifier.id.hex(): str(verifier)}
+    try:
+        found = await cluster.get(CONFIG_MAPS, PUBLIC, NAMESPACE)
+    except NotFound:
+        metadata = {"name": PUBLIC, "namespace": NAMESPACE}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        await cluster.create(CONFIG_MAPS, body, _AS)
+        return
+    if (found.get("data") or {}).get(verifier.id.hex()) != str(verifier):
+        await cluster.patch(CONFIG_MAPS, PUBLIC, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+
+
+def _fresh(entropy: Entropy, now: datetime) -> dict[str, str]:
+    _, seed = NoteSigner.generate("new", entropy)
+    values = {"seed": seed.reveal(), "created": rfc3339(now).encode()}
+    return {name: base64.b64encode(value).decode() for name, value in values.items()}
+
+
+def _text(secret: JsonObject, name: str) -> str:
+    return base64.b64decode(secret["data"][name]).decode()

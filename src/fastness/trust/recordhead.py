@@ -1,0 +1,96 @@
+"""How far the record has come: one ConfigMap, changed only under the condition that nobody else did.
+
+    {"size", "root", "doors": {door: {sequence, hash, size}}, "intent": {"time", "batches": [name…]} | absent}
+
+`intent` names the batches that are being folded in, in their order, before a tile is written. From there on the tiles are
+determined, so a sequencer that was stopped, or one that does not know yet that it lost the lead, writes the same bytes as
+its successor.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from fastness.cluster.errors import NotFound
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.merkle import EMPTY_ROOT
+from fastness.domain.record.order import Head
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.trust.errors import DamagedRecord
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+
+NAME: Final = "record-head"
+_AS: Final = WriteOptions(manager="record")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Batches that are being folded in."""
+
+    time: str
+    batches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHead:
+    """The state of the record at a version of its object; an empty version means that there is none yet."""
+
+    size: int = 0
+    root: bytes = EMPTY_ROOT
+    doors: Mapping[str, Head] = field(default_factory=dict)
+    intent: Intent | None = None
+    version: str = ""
+
+    def intending(self, intent: Intent) -> RecordHead:
+        """The same state with something begun."""
+        return replace(self, intent=intent)
+
+
+async def read_head(cluster: Cluster) -> RecordHead:
+    """The state of the record; raises DamagedRecord."""
+    try:
+        found = await cluster.get(CONFIG_MAPS, NAME, NAMESPACE)
+    except NotFound:
+        return RecordHead()
+    return parse_head(found)
+
+
+def parse_head(found: Mapping[str, Any]) -> RecordHead:
+    """The state that a ConfigMap holds; raises DamagedRecord."""
+    try:
+        state = json.decode(found["data"]["head"].encode())
+        doors = {name: Head(one["sequence"], one["hash"], one["size"]) for name, one in state["doors"].items()}
+        begun = state.get("intent")
+        intent = Intent(begun["time"], tuple(begun["batches"])) if begun else None
+        root = base64.b64decode(state["root"], validate=True)
+        return RecordHead(int(state["size"]), root, doors, intent, found["metadata"]["resourceVersion"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedRecord(
+            f"ConfigMap {NAMESPACE}/{NAME} does not hold the state of a record",
+            "Somebody changed it by hand. Restore it from a backup or from the last `fastness audit export`.",
+        ) from error
+
+
+async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
+    """Move on from the version that `head` was read at; raises Conflict, AlreadyExists when somebody else did."""
+    state: JsonObject = {
+        "size": head.size,
+        "root": base64.b64encode(head.root).decode(),
+        "doors": {name: one.to_json() for name, one in sorted(head.doors.items())},
+    }
+    if head.intent is not None:
+        state["intent"] = {"time": head.intent.time, "batches": list(head.intent.batches)}
+    data = {"head": json.canonical(state).decode()}
+    if head.version:
+        patch = {"metadata": {"resourceVersion": head.version}, "data": data}
+        written = await cluster.patch(CONFIG_MAPS, NAME, patch, PatchType.MERGE, NAMESPACE, _AS)
+    else:
+        metadata = {"name": NAME, "namespace": NAMESPACE}
+        written = await cluster.create(
+            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, _AS
+        )
+    return replace(head, version=written["metadata"]["resourceVersion"])
