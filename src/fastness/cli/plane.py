@@ -29,8 +29,7 @@ from fastness.domain.machineconfig.pointer import Doors
 from fastness.formats import json
 from fastness.observe import logs
 from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.configserver.server import config_server
-from fastness.trust.doors import doors_authority
+from fastness.services.configserver.server import ListenOptions, config_server
 from fastness.trust.keyfiles import write_private
 
 RENEW_SECONDS = 3600.0
@@ -111,16 +110,16 @@ async def running(
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
-            authority = await doors_authority(server.cluster, entropy, clock.now())
-            async with config_server(server.cluster, informers, authority, clock, entropy, host=options.host) as door:
-                doors = Doors("", _url(options.host, door.port), authority.bundle)
+            listen = ListenOptions(options.host)
+            async with config_server(server.cluster, informers, clock, entropy, listen) as door:
+                configs = _url(options.host, door.port)
                 loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
-                around = Around(clock, entropy, SIMULATED, lambda: doors)
+                around = Around(clock, entropy, SIMULATED, lambda: Doors("", configs, door.doors.bundle))
                 controllers = [*loops.controllers, *product_loops(server.cluster, informers, around)]
                 runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
                 server.health.add("controllers", runner.waiting_for)
                 count = options.machines if options.profile == "containers" else 0
-                plane = ControlPlane(server, runner, options.state, doors.config_server, count)
+                plane = ControlPlane(server, runner, options.state, configs, count)
                 fleet = _machines(server, options, clock, entropy)
                 async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                     _publish(plane)

@@ -1,7 +1,10 @@
 """`fastness serve`: roles of the control plane against a Kubernetes API server.
 
-Of several replicas one leads and writes; the others wait. Losing the lease ends the work and begins the wait anew. The
-definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
+    controllers   of several replicas one leads and writes, the others wait; losing the lease ends the work and begins the
+                  wait anew
+    configserver  every replica serves configs to machines; certificates are renewed while it runs
+
+The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
 missing. The namespace of the lease is made when it is not there.
 """
 
@@ -11,8 +14,9 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,55 +27,90 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
+    from fastness.cluster.clock import Clock, Entropy
+    from fastness.cluster.informers import Informers
     from fastness.cluster.kube import KubeCluster
     from fastness.controllers.engine import LeaderSettings
+    from fastness.domain.machineconfig.pointer import Doors
     from fastness.services.api.health import Health
 
-ROLES = ("controllers",)
-METRICS_PORT = 9090
+CONTROLLERS, CONFIG_SERVER = "controllers", "configserver"
+ROLES = (CONTROLLERS, CONFIG_SERVER)
+METRICS_PORT, CONFIG_PORT, INTERNAL_PORT = 9090, 22624, 22626
+_PORT = click.IntRange(0, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What `fastness serve` was asked for."""
+
+    roles: tuple[str, ...]
+    kubeconfig: Path | None
+    context: str
+    identity: str
+    metrics_port: int
+    lease_seconds: float
+    host: str
+    config_port: int
+    internal_port: int
+    names: tuple[str, ...]
+    config_url: str
 
 
 @click.command()
-@click.option("--roles", default=",".join(ROLES), show_default=True, help="What to run, separated by commas.")
+@click.option(
+    "--roles", default=CONTROLLERS, show_default=True, help=f"What to run, separated by commas: {', '.join(ROLES)}."
+)
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="How to reach the API; default as kubectl."
 )
 @click.option("--context", default="", help="A context of the kubeconfig.")
 @click.option("--identity", default="", help="Name of this replica in the lease; default host and process.")
-@click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=METRICS_PORT, show_default=True, help="Health and metrics."
-)
+@click.option("--metrics-port", type=_PORT, default=METRICS_PORT, show_default=True, help="Health and metrics.")
 @click.option(
     "--lease-seconds", type=click.FloatRange(1), default=15, show_default=True,
     help="How long a replica that stops answering keeps the lead.",
 )  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address on which configs are served.")
+@click.option(
+    "--config-port", type=_PORT, default=CONFIG_PORT, show_default=True, help="Configs for machines with a join ticket."
+)
+@click.option(
+    "--internal-port", type=_PORT, default=INTERNAL_PORT, show_default=True, help="Configs for the gate and the broker."
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    help="A name or address that machines dial; may be repeated. It is in the certificate.",
+)
+@click.option(
+    "--config-url",
+    default="",
+    help="Where machines reach the config server (https); the controllers put it into user-data.",
+)
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
-def serve(
-    roles: str,
-    kubeconfig: Path | None,
-    context: str,
-    identity: str,
-    metrics_port: int,
-    lease_seconds: float,
-    log_level: str,
-) -> None:
+def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     """Run roles of the control plane against a Kubernetes API server."""
     import uvloop
 
     from fastness.observe import logs
 
+    chosen = tuple(role for role in ROLES if role in roles.split(","))
     unknown = sorted(set(roles.split(",")) - set(ROLES))
     if unknown:
         raise CliError(f"unknown role {unknown[0]!r}", f"There are: {', '.join(ROLES)}.", Exit.USAGE)
+    if given["config_url"] and not given["config_url"].startswith("https://"):
+        raise CliError("--config-url is not an https URL", "Configs are served over TLS only.", Exit.USAGE)
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
     with told():
-        uvloop.run(_run(kubeconfig, context, name, metrics_port, lease_seconds))
+        uvloop.run(_run(ServeOptions(roles=chosen, identity=name, **given)))
 
 
-async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_port: int, lease_seconds: float) -> None:
+async def _run(options: ServeOptions) -> None:
     from fastness.cluster.kube import Surroundings, connect, find
     from fastness.controllers.engine import LeaderSettings
     from fastness.services.api.health import Health
@@ -82,18 +121,48 @@ async def _run(kubeconfig: Path | None, context: str, identity: str, metrics_por
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     health = Health()
-    listener = Listener(OpsApp(health), port=metrics_port)
+    listener = Listener(OpsApp(health), port=options.metrics_port)
     await listener.start()
     try:
         around = Surroundings(os.environ, Path.home())
-        async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        async with connect(find(around, kubeconfig=options.kubeconfig, context=options.context)) as cluster:
             await _require_definitions(cluster)
-            settings = LeaderSettings.lasting(lease_seconds)
+            settings = LeaderSettings.lasting(options.lease_seconds)
             await _make_namespace(cluster, settings.namespace)
-            tell(f"serving controllers as {identity}; health and metrics on http://127.0.0.1:{listener.port}")
-            await _until(stop, _lead_for_ever(cluster, identity, health, settings))
+            said = f"serving {', '.join(options.roles)} as {options.identity}"
+            tell(f"{said}; health and metrics on http://127.0.0.1:{listener.port}")
+            await _until(stop, _work(cluster, options, health, settings))
     finally:
         await listener.stop()
+
+
+async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, settings: LeaderSettings) -> None:
+    """Every role that was asked for, side by side; one that fails ends all."""
+    async with asyncio.TaskGroup() as group:
+        if CONTROLLERS in options.roles:
+            group.create_task(_lead_for_ever(cluster, options, health, settings))
+        if CONFIG_SERVER in options.roles:
+            group.create_task(_serve_configs(cluster, options, health))
+
+
+async def _serve_configs(cluster: KubeCluster, options: ServeOptions, health: Health) -> None:
+    """The config server, until cancelled."""
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.cluster.informers import Informers
+    from fastness.services.configserver.server import ListenOptions, config_server
+
+    clock, entropy = SystemClock(), SystemEntropy()
+    listen = ListenOptions(options.host, options.config_port, options.internal_port, options.names, rust=True)
+    waiting = ["the caches and certificates"]
+    health.add(CONFIG_SERVER, lambda: ", ".join(waiting))
+    async with (
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        config_server(cluster, informers, clock, entropy, listen) as door,
+    ):
+        waiting.clear()
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        tell(f"configs on https://{host}:{door.port}, for gate and broker on https://{host}:{door.internal_port}")
+        await asyncio.Event().wait()
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
@@ -140,7 +209,7 @@ async def _make_namespace(cluster: KubeCluster, name: str) -> None:
             await cluster.create(namespaces, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health, settings: LeaderSettings) -> None:
+async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: Health, settings: LeaderSettings) -> None:
     """Wait for the lease, work while it is held, begin again when it is lost."""
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
@@ -149,12 +218,28 @@ async def _lead_for_ever(cluster: KubeCluster, identity: str, health: Health, se
     from fastness.controllers.plane import product_loops
 
     clock, entropy = SystemClock(), SystemEntropy()
-    leadership = Leadership(cluster, identity, clock, entropy, settings)
+    leadership = Leadership(cluster, options.identity, clock, entropy, settings)
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
-            around = Around(clock, entropy, may_write=leadership.require)
+            doors = await _doors(cluster, informers, clock, entropy, options.config_url)
+            around = Around(clock, entropy, doors=doors, may_write=leadership.require)
             loops = product_loops(cluster, informers, around)
             runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
             with suppress(LostLease):
                 await _until(lost, runner.run())
+
+
+async def _doors(
+    cluster: KubeCluster, informers: Informers, clock: Clock, entropy: Entropy, url: str
+) -> Callable[[], Doors | None]:
+    """Where machines knock, with the authority as it is at that moment; nowhere without a URL."""
+    from fastness.controllers.machineconfig.plane import nowhere
+    from fastness.domain.machineconfig.pointer import Doors
+    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+    from fastness.trust.doors import DOORS
+
+    if not url:
+        return nowhere
+    live = await LiveAuthority.open(DOORS, cluster, informers.of(SECRETS, HERE), clock, entropy)
+    return lambda: Doors("", url, live.current.bundle)

@@ -1,8 +1,8 @@
 """The authority of the doors (gate, config server, broker, enrolment) and what each shows.
 
-The authority lives in a Secret of the cluster, so that replicas share it (`authorities.py`). A door gets a serving certificate of
-its own from it and keeps that in memory. Machines learn the authority from their user-data or from their image, so two
-generations overlap for a month at least, and a successor does not issue before all images know it.
+The authority lives in a Secret of the cluster, so that replicas share it (`authorities.py`). A door gets a serving
+certificate of its own from it and keeps that in memory. Machines learn the authority from their user-data or from their
+image, so two generations overlap for a month at least, and a successor does not issue before all images know it.
 """
 
 from __future__ import annotations

@@ -1,63 +1,122 @@
-"""The config server as one thing that can be opened and closed: caches, certificate, listener."""
+"""The config server as one thing that can be opened and closed: caches, authorities, two listeners, rotation.
+
+The ticket port is for machines of pools without attestation, the internal one for gate and broker, which ask for machines that
+they have attested. A stand-alone process takes the Rust listener for the ticket port; the internal one needs the peer's
+certificate and stays in our loop.
+"""
 
 from __future__ import annotations
 
-import os
-import ssl
-import tempfile
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from dataclasses import dataclass
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.crypto.x509 import Credential
 from fastness.model.registry import find
+from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
-from fastness.services.http.listener import Listener, server_context
-from fastness.trust.doors import DoorsAuthority
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import LoopListener, Showing, tls_context
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.internal import INTERNAL, InternalAuthority
 
 MCO = "machineconfiguration.openshift.io"
 POOLS = find(MCO, "v1", "machineconfigpools").resource
 CONFIGS = find(MCO, "v1", "machineconfigs").resource
 TICKETS = find("fastness.dev", "v1alpha1", "jointickets").resource
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+__all__ = ["ConfigDoor", "ListenOptions", "config_server", "tls_context"]
+TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenOptions:
+    """Where to listen, under which names, and with what; port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    internal_port: int = 0
+    names: tuple[str, ...] = ()
+    rust: bool = False
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names that the certificates speak for; an address that means all of them is none."""
+        own = (self.host,) if self.host not in ("0.0.0.0", "::") else ()  # noqa: S104  # compared, not bound
+        return list(dict.fromkeys([*self.names, *own, "127.0.0.1", "localhost"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDoor:
+    """A running config server: its ports, and the authorities behind them as they are now."""
+
+    port: int
+    internal_port: int
+    _doors: LiveAuthority
+    _internal: LiveAuthority
+
+    @property
+    def doors(self) -> DoorsAuthority:
+        """The authority that machines trust."""
+        return DoorsAuthority(self._doors.current)
+
+    @property
+    def internal(self) -> InternalAuthority:
+        """The authority that issues to gate and broker."""
+        return InternalAuthority(self._internal.current)
 
 
 @asynccontextmanager
 async def config_server(
     cluster: Cluster,
     informers: Informers,
-    doors: DoorsAuthority,
     clock: Clock,
     entropy: Entropy,
+    options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-) -> AsyncIterator[Listener]:
-    """A config server that listens for the time of the block."""
-    pools, configs = informers.of(POOLS), informers.of(CONFIGS)
+    authorize: Authorize | None = None,
+    may_promote: MayPromote = nobody_objects,
+) -> AsyncIterator[ConfigDoor]:
+    """A config server that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
+
+    `authorize` checks what gate and broker forward; `may_promote` says whether all images know the next authority.
+    """
+    secrets, pools, configs = informers.of(SECRETS, HERE), informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
-    for informer in (pools, configs, tickets, confidential):
+    for informer in (secrets, pools, configs, tickets, confidential):
         await informer.synced()
-    names = list(dict.fromkeys([host, "127.0.0.1", "localhost"]))
-    context = tls_context(doors.serving(names, clock.now()))
-    app = ConfigServer(Replies(pools, configs), tickets, confidential, clock)
-    listener = Listener(app, host=host, port=port, tls=context)
-    await listener.start()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
+    replies, hosts = Replies(pools, configs), options.hosts
+    ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
+    outer = _ticket_listener(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
+    inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
+    faces = [
+        Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), may_promote),
+        Face(INTERNAL_FACE, inner, internal, lambda found, now: InternalAuthority(found).serving(hosts, now)),
+    ]
+    rotation = Rotation(cluster, faces, clock)
     try:
-        yield listener
+        await rotation.begin()
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(rotation.run(), name="config-server:rotation")
+            try:
+                yield ConfigDoor(outer.port, inner.port, doors, internal)
+            finally:
+                following.cancel()
     finally:
-        await listener.stop()
+        await inner.stop()
+        await outer.stop()
 
 
-def tls_context(credential: Credential) -> ssl.SSLContext:
-    """A server context for a credential in memory; OpenSSL reads files only, so it sees one for a moment (0600)."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "serving.pem"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(credential.key_pem.reveal() + credential.certificate.pem)
-        return server_context(path, path)
+def _ticket_listener(app: ConfigServer, clock: Clock, options: ListenOptions) -> Showing:
+    if not options.rust:
+        return LoopListener(app, host=options.host, port=options.port)
+    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
+
+    return RustListener(app, clock, host=options.host, port=options.port)

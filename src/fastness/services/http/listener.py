@@ -134,14 +134,20 @@ def _bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def server_context(certificate: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
-    """TLS 1.2 and 1.3 as a server; with `client_ca` a peer may show a certificate of that authority."""
+def server_context(
+    certificate: Path | None = None, key: Path | None = None, client_ca: Path | None = None
+) -> ssl.SSLContext:
+    """TLS 1.2 and 1.3 as a server; with `client_ca` a peer may show a certificate of that authority.
+
+    Without a certificate the caller gives it one before it is used.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Clients here come back over connections that stay open: tickets would only cost (12 % of a new connection).
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(certificate, key)
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
     if client_ca is not None:
         context.load_verify_locations(client_ca)
         context.verify_mode = ssl.CERT_OPTIONAL

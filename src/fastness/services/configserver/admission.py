@@ -1,0 +1,61 @@
+"""Who may have the config of which pool.
+
+| port     | shows                              | ordinary pool | confidential pool                    |
+| -------- | ---------------------------------- | ------------- | ------------------------------------ |
+| ticket   | a join ticket of the pool          | served        | 403: machines come through the gate  |
+| internal | certificate of the gate or broker  | served        | served, once `authorize` agrees too  |
+
+What a pool is, nobody learns without a credential. On the internal port TLS has refused everybody without a certificate of the
+internal authority before a request is read; the certificate is verified here once more, against the authorities that are trusted
+at this moment, because a context of OpenSSL cannot forget one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.informers import Informer
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
+from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.services.configserver.app import Admit
+from fastness.services.http import Request
+from fastness.services.refusals import Refusal
+from fastness.trust.internal import InternalAuthority
+from fastness.trust.tickets import TicketProblem, bearer, check
+
+Authorize = Callable[[Request, str], Awaitable[None] | None]
+"""A further check of a request of gate or broker for a pool; raises Refusal."""
+
+
+def by_ticket(tickets: Informer, confidential: Informer, clock: Clock) -> Admit:
+    """Admission of the ticket port."""
+
+    def admit(request: Request, pool: str) -> None:
+        found = check(bearer(request.header(b"authorization")), pool, tickets.list(), clock.now())
+        if found.problem in (TicketProblem.UNKNOWN, TicketProblem.EXPIRED, TicketProblem.USED_UP):
+            raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
+        if found.problem is TicketProblem.WRONG_POOL:
+            raise Refusal(403, "wrong-pool", "this ticket is for another pool")
+        if trust_model(confidential.get("", "cluster"), pool) is TrustModel.CONFIDENTIAL_CLUSTER:
+            raise Refusal(403, "attestation-required", "machines of this pool come through the gate, attested")
+
+    return admit
+
+
+def by_certificate(authority: Callable[[], InternalAuthority], clock: Clock, authorize: Authorize | None) -> Admit:
+    """Admission of the internal port; `authorize` comes after the certificate."""
+
+    def admit(request: Request, pool: str) -> Awaitable[None] | None:
+        if request.peer is None:
+            raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
+        try:
+            role = authority().role_of(Certificate.from_der(request.peer), clock.now())
+        except CryptoError as error:
+            raise Refusal(401, "bad-certificate", error.message) from error
+        if role is None:
+            raise Refusal(403, "wrong-role", "only the gate and the broker ask here")
+        return authorize(request, pool) if authorize is not None else None
+
+    return admit
