@@ -5,6 +5,8 @@
     ├── MissingVaultKey      sealed data without its key
     ├── DamagedKeyFile       a key file that cannot be understood
     ├── DamagedAuthority     a Secret that should hold an authority and does not
+    ├── DamagedKeys          a Secret that should hold keys and does not
+    ├── BadToken             a token that does not count here
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
     ├── RecordError          the record could not be written, so nothing may leave
@@ -51,6 +53,18 @@ class DamagedAuthority(TrustError):
     """A Secret that should hold an authority and does not."""
 
     code = "damaged-authority"
+
+
+class DamagedKeys(TrustError):
+    """A Secret that should hold keys and does not."""
+
+    code = "damaged-keys"
+
+
+class BadToken(TrustError):
+    """A token that is forged, expired, or for somebody else."""
+
+    code = "bad-token"
 
 
 class KmsFailed(TrustError):

@@ -1,0 +1,98 @@
+"""EAR tokens: what was proved about a machine, as claims (RFC 9711, EAT attestation results).
+
+    sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
+    eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
+    fastness   machine, name, pool, tenant, simulated, verdict, tee
+
+The shape is the one that policies of Trustee read. Event logs stay out: they are long, and the evidence is kept by digest.
+`standing` reads the claims of a token that verified, so that every door decides on the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fastness import __version__
+from fastness.crypto.errors import BadKey
+from fastness.crypto.jwk import public_key
+from fastness.domain.attestation.grant import Standing
+from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.trustvector import TrustVector
+from fastness.model.kind import JsonObject
+
+PROFILE: Final = "tag:github.com,2024:confidential-containers/Trustee"
+EVIDENCE: Final = "ear.veraison.annotated-evidence"
+_LOGS: Final = ("event_log", "event_logs", "uefi_event_logs", "cc_eventlog")
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What an appraisal found, as far as a token tells it."""
+
+    subject: Subject
+    tee: str
+    verdict: str
+    tee_pubkey: JsonObject
+    nonce: str
+    policy: str = ""
+    vector: Mapping[str, int] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ear_claims(
+    proved: Proved, *, issuer: str, audiences: Sequence[str], jti: str, issued: datetime, expires: datetime
+) -> JsonObject:
+    """The claims of a token."""
+    subject = proved.subject
+    return {
+        "eat_profile": PROFILE, "iss": issuer, "aud": list(audiences), "jti": jti, "sub": subject.thumbprint,
+        "iat": int(issued.timestamp()), "nbf": int(issued.timestamp()), "exp": int(expires.timestamp()),
+        "eat_nonce": proved.nonce,
+        "cnf": {"jwk": dict(proved.tee_pubkey), "jkt": public_key(proved.tee_pubkey).thumbprint},
+        "ear.verifier-id": {"developer": "https://fastness.dev", "build": f"fastness {__version__}"},
+        "submods": {"cpu0": _submodule(proved)},
+        "fastness": {
+            "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
+            "simulated": subject.simulated, "verdict": proved.verdict, "tee": proved.tee,
+        },
+    }  # fmt: skip
+
+
+def _submodule(proved: Proved) -> JsonObject:
+    vector = TrustVector.of(dict(proved.vector))
+    runtime = {"nonce": proved.nonce, "tee-pubkey": dict(proved.tee_pubkey)}
+    claims = {name: _without_logs(value) for name, value in proved.claims.items()}
+    return {
+        "ear.status": str(vector.status),
+        "ear.trustworthiness-vector": dict(vector.claims),
+        "ear.appraisal-policy-id": proved.policy,
+        EVIDENCE: {**claims, "runtime_data_claims": runtime},
+    }
+
+
+def _without_logs(value: Any) -> Any:
+    return {name: part for name, part in value.items() if name not in _LOGS} if isinstance(value, dict) else value
+
+
+def standing(claims: Mapping[str, Any]) -> Standing | None:
+    """What claims of ours say about a caller; None when they do not have the shape that `ear_claims` gives them."""
+    ours, confirmation = claims.get("fastness"), claims.get("cnf")
+    if not isinstance(ours, dict) or not isinstance(confirmation, dict):
+        return None
+    names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "verdict")]
+    thumbprint, recipient, simulated = claims.get("sub"), confirmation.get("jwk"), ours.get("simulated")
+    times = [claims.get(name) for name in ("iat", "exp")]
+    good = all(isinstance(name, str) for name in (*names, thumbprint)) and all(type(time) is int for time in times)
+    if not good or not isinstance(recipient, dict) or not isinstance(simulated, bool):
+        return None
+    try:
+        public_key(recipient)
+    except BadKey:
+        return None
+    machine, name, pool, tenant, verdict = map(str, names)
+    issued, expires = (datetime.fromtimestamp(int(time or 0), UTC) for time in times)
+    subject = Subject(machine, name, str(thumbprint), pool, tenant, simulated)
+    return Standing(subject, verdict, recipient, expires, issued=issued, claims=claims)

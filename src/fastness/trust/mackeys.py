@@ -1,0 +1,54 @@
+"""The MAC keys of the doors: challenge cookies, sessions and the nonces of proofs.
+
+A Secret holds them, so that any replica reads what another one wrote. A key signs for a day and verifies for one more, which is
+longer than anything that it signs lives.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster
+from fastness.crypto.mac import KEY_BYTES, MacKey, MacRing
+from fastness.crypto.secret import SecretBytes
+from fastness.trust.keyrings import KeySecret, LiveKeys, Ring
+
+LIFETIME: Final = timedelta(hours=24)
+
+
+def _made(entropy: Entropy) -> SecretBytes:
+    return SecretBytes(entropy.token(KEY_BYTES))
+
+
+def _ring(ring: Ring) -> MacRing:
+    return MacRing([MacKey(key.material) for key in ring])
+
+
+MAC_KEYS: Final = KeySecret("door-mac-keys", LIFETIME, _made)
+
+
+class MacKeys:
+    """Writes and reads texts of ours with the keys of now."""
+
+    def __init__(self, keys: LiveKeys[MacRing]) -> None:
+        self._keys = keys
+
+    @classmethod
+    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> MacKeys:
+        """The keys of this cluster, made if there are none; raises DamagedKeys, ApiError."""
+        return cls(await LiveKeys.open(MAC_KEYS, cluster, secrets, clock, entropy, _ring))
+
+    def write(self, purpose: str, payload: bytes) -> str:
+        """A text of ours."""
+        return self._keys.current.write(purpose, payload)
+
+    def read(self, purpose: str, text: str) -> bytes | None:
+        """Its payload, or None when no door of this cluster wrote it for that purpose lately."""
+        return self._keys.current.read(purpose, text)
+
+    async def renew(self, cluster: Cluster, entropy: Entropy) -> None:
+        """Begin a new key if one is due; raises DamagedKeys, ApiError."""
+        await self._keys.renew(cluster, entropy)

@@ -1,0 +1,131 @@
+"""Tokens that say what a machine proved: EAR, ES256, under keys of this cluster.
+
+    token, claims = issuer.issue(proved, lifetime)
+    claims = issuer.verify(token, audience)
+
+The keys live in a Secret with their JWKS beside them; each signs for 30 days, two are live, and replicas share them.
+
+* Verification is as strict as `crypto.jws` (one algorithm, keys by `kid` out of our own ring) and then asks for the type, issuer,
+  audience, expiry and age. A token without one of them does not count.
+* A token says nothing about revocation after it was issued: doors ask `Revocations` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster
+from fastness.crypto.errors import BadSignature
+from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.ear import Proved, ear_claims
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.trust.errors import BadToken
+from fastness.trust.keyrings import KeySecret, LiveKeys, Ring, RingKey
+
+ISSUER: Final = "https://fastness.dev/attestation"
+BROKER: Final = "broker"
+GATE: Final = "gate"
+AUDIENCES: Final = (BROKER, GATE)
+TYPE: Final = "JWT"
+LIFETIME: Final = timedelta(days=30)
+SKEW: Final = timedelta(seconds=30)
+MAX_AGE: Final = timedelta(hours=24)
+_HINT: Final = "Attest again."
+
+
+class Revocations(Protocol):
+    """Knows what is no longer trusted."""
+
+    def revoked(self, claims: Mapping[str, Any]) -> bool:
+        """Whether the machine, key, image or anything else that these claims name was revoked since."""
+
+
+def _made(entropy: Entropy) -> SecretBytes:
+    return SigningKey.generate(entropy).private.to_pem()
+
+
+def _keys(ring: Sequence[RingKey]) -> TokenKeys:
+    return TokenKeys([SigningKey.from_pem(key.material) for key in ring])
+
+
+def _jwks(ring: Sequence[RingKey]) -> Mapping[str, bytes]:
+    return {"jwks.json": json.encode(_keys(ring).jwks())}
+
+
+TOKEN_KEYS: Final = KeySecret("token-keys", LIFETIME, _made, _jwks)
+
+
+class TokenIssuer:
+    """Issues and verifies tokens with the keys of now."""
+
+    def __init__(self, keys: LiveKeys[TokenKeys], clock: Clock, entropy: Entropy, issuer: str = ISSUER) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._entropy = entropy
+        self._issuer = issuer
+
+    @classmethod
+    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> TokenIssuer:
+        """The issuer of this cluster, its keys made if there are none; raises DamagedKeys, ApiError."""
+        return cls(await LiveKeys.open(TOKEN_KEYS, cluster, secrets, clock, entropy, _built), clock, entropy)
+
+    def issue(
+        self, proved: Proved, lifetime: timedelta, audiences: Sequence[str] = AUDIENCES
+    ) -> tuple[SecretText, JsonObject]:
+        """A token and its claims; raises BadToken when the claims do not fit into one."""
+        now = self._clock.now()
+        claims = ear_claims(
+            proved, issuer=self._issuer, audiences=audiences, jti=self._entropy.uid(), issued=now,
+            expires=now + min(lifetime, MAX_AGE),
+        )  # fmt: skip
+        token = self._keys.current.signer.sign(claims, TYPE)
+        if len(token.reveal()) > MAX_TOKEN_CHARS:
+            raise BadToken("the claims are too long for a token", "Send less init-data.")
+        return token, claims
+
+    def verify(self, token: str, audience: str) -> JsonObject:
+        """The claims of a token that counts now, for this audience; raises BadToken."""
+        try:
+            claims = self._keys.current.verify(token, TYPE)
+        except BadSignature as error:
+            raise BadToken(error.message, _HINT) from error
+        check_claims(claims, self._issuer, audience, self._clock.now())
+        return claims
+
+    def jwks(self) -> JsonObject:
+        """The public halves of the keys that count."""
+        return self._keys.current.jwks()
+
+    async def renew(self, cluster: Cluster) -> None:
+        """Begin a new key if one is due; raises DamagedKeys, ApiError."""
+        await self._keys.renew(cluster, self._entropy)
+
+
+def _built(ring: Ring) -> TokenKeys:
+    return _keys(ring)
+
+
+def check_claims(
+    claims: Mapping[str, Any], issuer: str, audience: str, now: datetime, most: timedelta = MAX_AGE
+) -> None:
+    """Check who issued claims, for whom and when; raises BadToken. Every one of them must be there."""
+    audiences, issued, expires = claims.get("aud"), claims.get("iat"), claims.get("exp")
+    if claims.get("iss") != issuer:
+        raise BadToken("the token is of another issuer", _HINT)
+    if not isinstance(audiences, list) or audience not in audiences:
+        raise BadToken("the token is for somebody else", _HINT)
+    if type(issued) is not int or type(expires) is not int or not claims.get("jti") or not claims.get("sub"):
+        raise BadToken("the token does not say when it was issued, until when, or for whom", _HINT)
+    moment = now.timestamp()
+    if moment >= expires:
+        raise BadToken("the token has expired", _HINT)
+    if issued > moment + SKEW.total_seconds():
+        raise BadToken("the token was issued in the future", "Check the clocks of the replicas.")
+    if expires - issued > most.total_seconds():
+        raise BadToken("the token lives longer than tokens may", _HINT)
