@@ -1,0 +1,198 @@
+"""What a machine boots, and the values that it should measure.
+
+    image = default_image()
+    changed(image, command_line=image.command_line + " debug")
+    image.reference_values("tpm")          # entries of ReferenceValueSet.spec.values
+
+A BootImage is a description: firmware, Secure Boot variables, boot loaders, sections of a unified kernel image. Registers, event
+logs and launch measurements follow from it by the rules of `uefi` and `launch`, and are worked out once per image, so that a
+thousand machines that boot the same image share them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from fastness.sim.tee import uefi
+from fastness.sim.tee.eventlog import Measured, replayed, write_log
+from fastness.sim.tee.firmware import CURRENT_TCB, XFAM
+from fastness.sim.tee.launch import PAGE, kernel_hashes, mr_td, snp_launch_digest, whole_pages
+
+PCRS: Final = 24
+RTMRS: Final = 4
+LOG_BANKS: Final = ("sha256", "sha384")
+# What an image decides; registers 0, 1 and 5 belong to the firmware and the disk of the single machine.
+TPM_REFERENCES: Final = (2, 3, 4, 6, 7, 9, 11, 12, 14)
+_ONES: Final = range(17, 23)
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Loader:
+    """A program on the way to the kernel."""
+
+    what: str
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class BootImage:
+    """An operating system image with the firmware that starts it."""
+
+    name: str
+    version: str
+    firmware: bytes
+    firmware_version: str
+    loaders: tuple[Loader, ...]
+    sections: tuple[tuple[str, bytes], ...]
+    variables: Mapping[str, bytes] = field(default_factory=dict)
+    secure_boot: bool = True
+    sbat_level: str = "sbat,1,2024010900\nshim,4\n"
+    load_options: str = ""
+    processors: int = 2
+
+    def section(self, name: str) -> bytes:
+        """The content of a section; empty when there is none."""
+        return dict(self.sections).get(name, b"")
+
+    @property
+    def command_line(self) -> str:
+        """The command line inside the image."""
+        return self.section(".cmdline").decode()
+
+    @cached_property
+    def kernel_image(self) -> bytes:
+        """The unified kernel image as a file, as far as its hash goes."""
+        return b"".join(name.encode().ljust(8, b"\0") + content for name, content in self.sections)
+
+    @cached_property
+    def events(self) -> tuple[Measured, ...]:
+        """What a machine with a TPM measures."""
+        return uefi.pcr_events(self)
+
+    @cached_property
+    def event_log(self) -> bytes:
+        """The log of a machine with a TPM."""
+        return write_log(self.events, LOG_BANKS)
+
+    @cached_property
+    def cc_event_log(self) -> bytes:
+        """The log of a confidential VM."""
+        return write_log(uefi.cc_events(self), ("sha384",))
+
+    @cached_property
+    def pcrs(self) -> tuple[bytes, ...]:
+        """The SHA-256 registers of a TPM after the boot; those for dynamic launches begin with ones."""
+        start = {index: bytes(32) for index in range(PCRS)} | dict.fromkeys(_ONES, b"\xff" * 32)
+        return tuple((start | replayed(self.events, "sha256")).values())
+
+    @cached_property
+    def rtmrs(self) -> tuple[bytes, ...]:
+        """The run-time registers of a trust domain after the boot."""
+        ends = replayed(uefi.cc_events(self), "sha384")
+        return tuple(ends.get(index + 1, bytes(48)) for index in range(RTMRS))
+
+    @cached_property
+    def mr_td(self) -> bytes:
+        """The launch measurement of a trust domain."""
+        return mr_td(self.firmware)
+
+    @cached_property
+    def launch_digest(self) -> bytes:
+        """The launch measurement of an SNP guest."""
+        hashes = kernel_hashes(self.section(".linux"), self.section(".initrd"), self.booted_with)
+        return snp_launch_digest(self.firmware, hashes, self.processors)
+
+    @property
+    def booted_with(self) -> str:
+        """The command line that the kernel gets."""
+        return self.load_options or self.command_line
+
+    def reference_values(self, tee: str) -> list[Value]:
+        """What a verifier should expect of the image, as a ReferenceValueSet lists it."""
+        return reference_values(tee, self)
+
+
+def reference_values(tee: str, image: BootImage | None = None) -> list[Value]:
+    """The values by the names that policies ask for: of the image, and of the vendor's current firmware."""
+    chosen = image or default_image()
+    makers = {"tpm": _tpm_values, "snp": _snp_values, "tdx": _tdx_values}
+    if tee not in makers:
+        raise ValueError(f"there is no simulated TEE {tee!r}: choose one of {', '.join(makers)}")
+    return makers[tee](chosen)
+
+
+def changed(
+    image: BootImage, *, command_line: str | None = None, boot_loader: bytes | None = None, **fields: Any
+) -> BootImage:
+    """The image with something else in it; `fields` are those of BootImage."""
+    if command_line is not None:
+        fields["sections"] = tuple(
+            (name, command_line.encode() if name == ".cmdline" else content) for name, content in image.sections
+        )
+    if boot_loader is not None:
+        *others, last = image.loaders
+        fields["loaders"] = (*others, replace(last, content=boot_loader))
+    return replace(image, **fields)
+
+
+@lru_cache(maxsize=8)
+def default_image(version: str = "42.1") -> BootImage:
+    """An image like those that clusters boot: shim, a boot loader and a unified kernel image, with Secure Boot."""
+    sections = (
+        (".linux", _filled(f"linux {version}", 16)),
+        (".osrel", f'NAME="Fastness OS"\nID=fastness\nVERSION_ID={version}\n'.encode()),
+        (".cmdline", b"root=/dev/mapper/root ro quiet systemd.verity=yes"),
+        (".initrd", _filled(f"initrd {version}", 8)),
+        (".uname", b"6.12.0-fastness"),
+        (".sbat", b"sbat,1,SBAT Version,sbat,1\nfastness,1,Fastness,uki,1\n"),
+    )
+    return BootImage(
+        name="fastness-os",
+        version=version,
+        firmware=whole_pages(_filled("firmware 2026.02", 4)),
+        firmware_version="Fastness simulated firmware 2026.02",
+        loaders=(
+            Loader("shim", "\\EFI\\fastness\\shimx64.efi", _filled("shim 15.8", 2)),
+            Loader("boot loader", "\\EFI\\fastness\\systemd-bootx64.efi", _filled("systemd-boot 257", 2)),
+        ),
+        sections=sections,
+        variables={
+            name: _filled(f"variable {name}", 1)[:64]
+            for name in ("PK", "KEK", "db", "dbx", "MokList", "MokListX", "MokListTrusted")
+        },
+    )
+
+
+def _filled(what: str, pages: int) -> bytes:
+    """Content that stands for a file: different for each name, and as repeatable as the name."""
+    return hashlib.shake_256(b"fastness simulated content\0" + what.encode()).digest(pages * PAGE)
+
+
+def _value(name: str, value: str, register: str = "", algorithm: str = "") -> Value:
+    entry = {"name": name, "value": value, "state": "Current"}
+    return entry | ({"register": register, "algorithm": algorithm} if register else {})
+
+
+def _tpm_values(image: BootImage) -> list[Value]:
+    values = image.pcrs
+    return [_value(f"tpm_pcr{index}", values[index].hex(), f"pcr{index}", "sha256") for index in TPM_REFERENCES]
+
+
+def _snp_values(image: BootImage) -> list[Value]:
+    names = {"bootloader": "snp_bootloader", "tee": "snp_tee_svn", "snp": "snp_snp_svn", "microcode": "snp_microcode"}
+    versions = {(name, str(tcb.components()[part])) for tcb in CURRENT_TCB.values() for part, name in names.items()}
+    launch = _value("snp_launch_measurement", image.launch_digest.hex(), "measurement", "sha384")
+    return [launch, *(_value(name, version) for name, version in sorted(versions))]
+
+
+def _tdx_values(image: BootImage) -> list[Value]:
+    registers = [
+        _value(f"rtmr_{index}", value.hex(), f"rtmr{index}", "sha384") for index, value in enumerate(image.rtmrs)
+    ]
+    return [_value("mr_td", image.mr_td.hex(), "mrtd", "sha384"), *registers[:3], _value("xfam", XFAM.hex())]

@@ -1,0 +1,138 @@
+"""What UEFI firmware measures on the way to a unified kernel image: events, in order, with data as real firmware writes it.
+
+    firmware ─ PCR 0 │ boot variables ─ 1 │ Secure Boot variables ─ 7 │ shim, boot loader, kernel image ─ 4
+    │ MOK lists ─ 14 │ sections of the kernel image ─ 11 │ options from outside ─ 12 │ command line and initrd ─ 9
+
+TCG PC Client Platform Firmware Profile §10 for the structures. Confidential VMs extend the same events into other registers:
+`cc_events` knows which (UEFI 2.10 §38.4.1).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from fastness.sim.tee.eventlog import Measured
+
+if TYPE_CHECKING:
+    from fastness.sim.tee.images import BootImage
+
+SEPARATOR: Final = 0x00000004
+EVENT_TAG: Final = 0x00000006
+CRTM_VERSION: Final = 0x00000008
+IPL: Final = 0x0000000D
+VARIABLE_CONFIG: Final = 0x80000001
+VARIABLE_BOOT: Final = 0x80000002
+APPLICATION: Final = 0x80000003
+ACTION: Final = 0x80000007
+FIRMWARE_BLOB: Final = 0x80000008
+FIRMWARE_BLOB2: Final = 0x8000000A
+HANDOFF_TABLES2: Final = 0x8000000B
+AUTHORITY: Final = 0x800000E0
+
+GLOBAL: Final = UUID("8be4df61-93ca-11d2-aa0d-00e098032b8c")
+SECURITY: Final = UUID("d719b2cb-3d3a-4596-a3bc-dad00e67656f")
+SHIM: Final = UUID("605dab50-e046-4300-abb6-3dd810dd8b23")
+_TAG_LOAD_OPTIONS: Final = 0x8F3B22ED
+_TAG_INITRD: Final = 0x8F3B22EC
+# Firmware maps PCR numbers to registers of the TEE; PCR 0 is the launch measurement, which the TEE itself makes.
+_CC_REGISTER: Final[Mapping[int, int]] = {
+    1: 1, 7: 1, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, **dict.fromkeys(range(8, 16), 3),
+}  # fmt: skip
+
+
+def variable(vendor: UUID, name: str, value: bytes) -> bytes:
+    """UEFI_VARIABLE_DATA."""
+    return vendor.bytes_le + struct.pack("<QQ", len(name), len(value)) + name.encode("utf-16-le") + value
+
+
+def image_load(path: str, size: int) -> bytes:
+    """UEFI_IMAGE_LOAD_EVENT with a device path to a file."""
+    text = path.encode("utf-16-le") + b"\0\0"
+    device = struct.pack("<BBH", 4, 4, 4 + len(text)) + text + struct.pack("<BBH", 0x7F, 0xFF, 4)
+    return struct.pack("<QQQQ", 0x7E00_0000, size, 0, len(device)) + device
+
+
+def tagged(number: int, text: bytes) -> bytes:
+    """TCG_PCClientTaggedEvent."""
+    return struct.pack("<II", number, len(text)) + text
+
+
+def pcr_events(image: BootImage) -> tuple[Measured, ...]:
+    """Everything that a machine with a TPM measures when it boots the image."""
+    return (*_firmware(image), *_secure_boot(image), *_separators(), *_authority(image), *_chain(image))
+
+
+def cc_events(image: BootImage) -> tuple[Measured, ...]:
+    """The same for a confidential VM: SHA-384 registers 1 to 4 instead of PCRs."""
+    hob = image.firmware_version.encode() + b" hand-off"
+    head = (
+        Measured(1, HANDOFF_TABLES2, hob, b"\x09TdxTable\0" + struct.pack("<Q", 1), "TD hand-off block"),
+        Measured(1, FIRMWARE_BLOB2, bytes(4096), b"\x0fConfigurationFV" + struct.pack("<QQ", 0xFFC0_0000, 4096)),
+    )
+    mapped = (
+        Measured(_CC_REGISTER[event.register], event.kind, event.subject, event.data, event.what)
+        for event in pcr_events(image)
+        if event.register in _CC_REGISTER
+    )
+    return (*head, *mapped)
+
+
+def _measured(register: int, kind: int, data: bytes, what: str) -> Measured:
+    """A measurement whose digest covers the data of the event."""
+    return Measured(register, kind, data, data, what)
+
+
+def _firmware(image: BootImage) -> Iterator[Measured]:
+    version = image.firmware_version.encode("utf-16-le") + b"\0\0"
+    yield _measured(0, CRTM_VERSION, version, "firmware version")
+    place = struct.pack("<QQ", (1 << 32) - len(image.firmware), len(image.firmware))
+    yield Measured(0, FIRMWARE_BLOB, image.firmware, place, "firmware")
+    option = struct.pack("<IH", 1, 0) + "Fastness".encode("utf-16-le") + b"\0\0"
+    yield _measured(1, VARIABLE_BOOT, variable(GLOBAL, "BootOrder", b"\0\0"), "boot order")
+    yield _measured(1, VARIABLE_BOOT, variable(GLOBAL, "Boot0000", option), "boot option")
+
+
+def _secure_boot(image: BootImage) -> Iterator[Measured]:
+    on = image.secure_boot
+    yield _measured(7, VARIABLE_CONFIG, variable(GLOBAL, "SecureBoot", bytes((on,))), "Secure Boot state")
+    for vendor, name in ((GLOBAL, "PK"), (GLOBAL, "KEK"), (SECURITY, "db"), (SECURITY, "dbx")):
+        yield _measured(7, VARIABLE_CONFIG, variable(vendor, name, image.variables.get(name, b"")), name)
+
+
+def _separators() -> Iterator[Measured]:
+    yield _measured(4, ACTION, b"Calling EFI Application from Boot Option", "start of the boot option")
+    for register in (*range(4), 4, 5, 6, 7):
+        yield _measured(register, SEPARATOR, bytes(4), "end of firmware")
+
+
+def _authority(image: BootImage) -> Iterator[Measured]:
+    if image.secure_boot:
+        signer = image.variables.get("db", b"")
+        yield _measured(7, AUTHORITY, variable(SECURITY, "db", signer), "signer of the boot loader")
+        yield _measured(7, AUTHORITY, variable(SHIM, "SbatLevel", image.sbat_level.encode()), "SBAT level")
+
+
+def _chain(image: BootImage) -> Iterator[Measured]:
+    for number, loader in enumerate(image.loaders):
+        yield Measured(4, APPLICATION, loader.content, image_load(loader.path, len(loader.content)), loader.what)
+        if number == 0:
+            for name in ("MokList", "MokListX", "MokListTrusted"):
+                yield Measured(14, IPL, image.variables.get(name, b""), name.encode() + b"\0", name)
+    path = f"\\EFI\\Linux\\{image.name}-{image.version}.efi"
+    yield Measured(4, APPLICATION, image.kernel_image, image_load(path, len(image.kernel_image)), "kernel image")
+    for name, content in image.sections:
+        label = name.encode() + b"\0"
+        yield Measured(11, IPL, label, name.encode("utf-16-le") + b"\0\0", f"name of section {name}")
+        yield Measured(11, IPL, content, name.encode("utf-16-le") + b"\0\0", f"section {name}")
+    options = image.load_options.encode("utf-16-le") + b"\0\0"
+    if image.load_options:
+        yield _measured(12, IPL, options, "options from outside the image")
+    line = image.command_line.encode("utf-16-le") + b"\0\0" if not image.load_options else options
+    yield Measured(9, EVENT_TAG, line, tagged(_TAG_LOAD_OPTIONS, b"LOADED_IMAGE::LoadOptions\0"), "command line")
+    initrd = image.section(".initrd")
+    yield Measured(9, EVENT_TAG, initrd, tagged(_TAG_INITRD, b"Linux initrd\0"), "initial RAM disk")
+    for text in ("Exit Boot Services Invocation", "Exit Boot Services Returned with Success"):
+        yield _measured(5, ACTION, text.encode(), "hand-over to the kernel")
