@@ -1,0 +1,69 @@
+# What a quote of a TPM 2.0 must show before a machine is affirmed.
+#
+# A TPM vouches for what was booted. It says nothing about who can read the memory, so `hardware` stays unasserted.
+# Reference values: tpm_pcr4, tpm_pcr7, tpm_pcr11, tpm_pcr12, tpm_pcr14; tpm_pcr8 where PCR 8 was extended.
+package policy
+
+import rego.v1
+
+# 97: the machine is not recognised. 33: something else was booted. 36: the security configuration is not known.
+default instance_identity := 97
+
+default executables := 33
+
+default configuration := 36
+
+default hardware := 0
+
+default file_system := 0
+
+default runtime_opaque := 0
+
+default storage_opaque := 0
+
+default sourced_data := 0
+
+trust_claims := {
+	"instance-identity": instance_identity,
+	"configuration": configuration,
+	"executables": executables,
+	"file-system": file_system,
+	"hardware": hardware,
+	"runtime-opaque": runtime_opaque,
+	"storage-opaque": storage_opaque,
+	"sourced-data": sourced_data,
+}
+
+genuine if {
+	input.tpm
+	input.appraisal.authentic == true
+}
+
+# The quote was signed by the key that the machine enrolled with.
+instance_identity := 2 if {
+	genuine
+	input.appraisal.checks["attestation-key"] == "Pass"
+}
+
+# The boot path (4) and the kernel image with all its parts (11) are approved.
+executables := 3 if {
+	genuine
+	input.tpm.pcr04 in query_reference_value("tpm_pcr4")
+	input.tpm.pcr11 in query_reference_value("tpm_pcr11")
+}
+
+# Secure Boot policy (7), what was added to the command line (12) and the owner's keys (14) are approved.
+configuration := 2 if {
+	genuine
+	input.tpm.pcr07 in query_reference_value("tpm_pcr7")
+	input.tpm.pcr12 in query_reference_value("tpm_pcr12")
+	input.tpm.pcr14 in query_reference_value("tpm_pcr14")
+	init_data_expected
+}
+
+# PCR 8 is not quoted everywhere. Where it is, nothing may have been handed in that nobody expects.
+init_data_expected if not input.tpm.pcr08
+
+init_data_expected if input.tpm.pcr08 == "0000000000000000000000000000000000000000000000000000000000000000"
+
+init_data_expected if input.tpm.pcr08 in query_reference_value("tpm_pcr8")

@@ -1,0 +1,183 @@
+"""Policies: Rego on claims and reference values, for evidence and for resources.
+
+    policy = compile_policy(text)
+    policy.evaluate(policy_input(...), book)            # a trust vector
+    gate = compile_resource_policy(text)
+    gate.allow(token_claims, request)                   # may this request have this resource
+
+A policy for evidence has the package `policy` and either a rule `trust_claims`, an object of AR4SI claims, or one rule per claim
+(`executables`, `hardware`, …); `query_reference_value(name)` gives what the book has. A policy for resources has the package
+`policy` and a rule `allow`; `data` holds `plugin`, `resource-path` and `query`. Policies written for Trustee have both shapes.
+
+* Whatever goes wrong during an evaluation affirms nothing and allows nothing.
+* `allow` counts only when it is the value true.
+* The built-in policies (`policies/*.rego`) affirm nothing unless every mandatory claim rests on a value or a check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from fastness.crypto.digests import sha256
+from fastness.domain.attestation.claims import EVENTS, without_events
+from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.rego import NoAnswer, Program
+from fastness.domain.attestation.trustvector import CLAIMS, TrustVector
+from fastness.domain.attestation.values import ValueBook
+from fastness.model.kind import JsonObject
+
+MAX_TEXT: Final = 262144
+REQUEST: Final = "fastness.dev/request"
+RESOURCE: Final = "resource"
+BUILT_IN: Final = ("tpm", "snp", "tdx")
+_TEXT: Final = "policy.rego"
+_PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
+_SHIM: Final = """package policy
+import rego.v1
+query_reference_value(name) := object.get(data.fastness_values, name, null)
+"""
+_ALLOW: Final = (
+    f'p := input["{REQUEST}"].plugin; r := input["{REQUEST}"]["resource-path"]; q := input["{REQUEST}"].query; '
+    'x := data.policy.allow with data.plugin as p with data["resource-path"] as r with data.query as q'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: which plugin, the path below it, the query."""
+
+    path: tuple[str, ...]
+    plugin: str = RESOURCE
+    query: Mapping[str, str] | None = None
+
+    def as_json(self) -> JsonObject:
+        """The data that a resource policy sees."""
+        return {"plugin": self.plugin, "resource-path": list(self.path), "query": dict(self.query or {})}
+
+
+class Policy:
+    """A policy for evidence, compiled."""
+
+    def __init__(self, text: str) -> None:
+        self.version = policy_version(text)
+        # Event logs are long and few policies read them: 2 µs for each event that is not handed in.
+        self._reads_events = EVENTS in text
+        modules, query = _vector_query(text)
+        self._program = Program({_TEXT: text, **modules}, query)
+        _refuse_unknown_functions(self._program, {}, {"fastness_values": {}})
+
+    def evaluate(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
+        """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
+        shown = document if self._reads_events else without_events(document)
+        try:
+            answer = self._program.ask(shown, {"fastness_values": dict(book.document)}, book.digest)
+        except (NoAnswer, BadPolicy) as error:
+            return TrustVector(error=f"the policy gave no answer: {error}")
+        return TrustVector.of(answer)
+
+
+class ResourcePolicy:
+    """A policy for resources, compiled."""
+
+    def __init__(self, text: str) -> None:
+        self.version = policy_version(text)
+        self._program = Program({_TEXT: text}, _ALLOW)
+        _refuse_unknown_functions(self._program, {REQUEST: Request(("a", "b", "c")).as_json()}, {})
+
+    def allow(self, claims: Mapping[str, Any], request: Request) -> bool:
+        """Whether the policy lets a caller with these claims have the resource. Total."""
+        try:
+            answer = self._program.ask({**claims, REQUEST: request.as_json()}, {}, "")
+        except (NoAnswer, BadPolicy):
+            return False
+        return answer is True
+
+
+def compile_policy(rego: str) -> Policy:
+    """A policy for evidence; raises BadPolicy."""
+    _check_text(rego)
+    return Policy(rego)
+
+
+def compile_resource_policy(rego: str) -> ResourcePolicy:
+    """A policy for resources; raises BadPolicy."""
+    _check_text(rego)
+    return ResourcePolicy(rego)
+
+
+def policy_version(rego: str) -> str:
+    """The version that verdicts name: it follows from the text."""
+    return sha256(rego.encode()).hex[:16]
+
+
+@cache
+def built_in_text(name: str) -> str:
+    """The text of a built-in policy: of a kind of evidence, or `resource`; raises KeyError for others."""
+    if name not in (*BUILT_IN, RESOURCE):
+        raise KeyError(name)
+    return resources.files("fastness.domain.attestation").joinpath("policies", f"{name}.rego").read_text("utf-8")
+
+
+@cache
+def default_policy(tee: str) -> Policy:
+    """The built-in policy for a kind of evidence; raises KeyError where there is none, and then nothing is affirmed."""
+    if tee not in BUILT_IN:
+        raise KeyError(tee)
+    return compile_policy(built_in_text(tee))
+
+
+@cache
+def default_resource_policy() -> ResourcePolicy:
+    """The built-in policy for resources: every part of the machine must be affirmed."""
+    return compile_resource_policy(built_in_text(RESOURCE))
+
+
+def _check_text(rego: str) -> None:
+    if not rego.strip() or len(rego.encode()) > MAX_TEXT or "\0" in rego:
+        raise BadPolicy(
+            "policy-size", f"a policy has between 1 and {MAX_TEXT} bytes of text", "Write a shorter policy."
+        )
+    packages = _PACKAGE.findall(rego)
+    if packages != ["policy"]:
+        named = ", ".join(packages) or "none"
+        raise BadPolicy("policy-package", f"the package must be `policy`, not {named}", "Begin with `package policy`.")
+
+
+def _vector_query(text: str) -> tuple[dict[str, str], str]:
+    """The modules beside the user's text, and the query for the whole vector."""
+    if _declares(text, "trust_claims"):
+        return {"shim.rego": _SHIM}, "x := data.policy.trust_claims"
+    rules = [claim for claim in CLAIMS if _declares(text, claim.replace("-", "_"))]
+    if not rules:
+        raise BadPolicy(
+            "policy-without-claims",
+            "the policy has no rule that is a trust claim",
+            f"Add `trust_claims`, or one of {', '.join(claim.replace('-', '_') for claim in CLAIMS)}.",
+        )
+    lines = ["package policy", "import rego.v1"]
+    for claim in rules:
+        rule = claim.replace("-", "_")
+        # A rule that is undefined for this input asserts nothing; the others still count.
+        lines += [f"default fastness_{rule} := 0", f"fastness_{rule} := value if {{ value := {rule} }}"]
+    members = ", ".join(f'"{claim}": fastness_{claim.replace("-", "_")}' for claim in rules)
+    lines.append(f"fastness_vector := {{{members}}}")
+    return {"shim.rego": _SHIM, "vector.rego": "\n".join(lines) + "\n"}, "x := data.policy.fastness_vector"
+
+
+def _declares(text: str, rule: str) -> bool:
+    """Whether a rule of that name begins a line: rules stand at the top level, and people do not indent those."""
+    return re.search(rf"^(?:default[ \t]+)?{rule}[ \t]*(?::=|=|\[|if\b|contains\b|\{{)", text, re.MULTILINE) is not None
+
+
+def _refuse_unknown_functions(program: Program, document: JsonObject, data: JsonObject) -> None:
+    """Names are resolved when a program first runs; a policy that can never run is refused at once."""
+    try:
+        program.ask(document, data, "")
+    except NoAnswer as error:
+        if "not found" in str(error).lower() or "recurs" in str(error).lower():
+            raise BadPolicy("policy-unreadable", str(error), "Correct the text and try it again.") from error

@@ -1,0 +1,262 @@
+"""The book of reference values: what machines may measure, who says so, and since when no longer.
+
+    book = ValueBook.of(sets, now, images)
+    book.query("tpm_pcr4")                  # what a policy gets from query_reference_value
+    book.owner("tpm_pcr4", "a311…")         # who approved the value, or who withdrew it and when
+
+Rules:
+
+* A set counts or does not count as a whole, and only at the time that the book was made for: validity is looked at here and not
+  when the set was written. `until` is the moment from which a new book is needed.
+* A withdrawn set gives no value; it stays in the book to name the owner of a value that is no longer accepted.
+* With `images`, a set that was computed from an image counts only while an ApprovedImage of that image exists and is not being
+  deleted. Removing the last approval therefore removes the values in the same step, whatever controllers do later.
+* A name that is missing gives None, two sets that disagree about a single value give None: policies then refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.model.objects import is_being_deleted, object_name
+
+Object = Mapping[str, Any]
+IMAGE: Final = "image"
+EVENT_PREFIX: Final = "event_"
+_VERSION_DIGITS: Final = 16
+
+
+class Standing(StrEnum):
+    """Whether a set counts, and if not, why; the spelling is that of the condition's reasons."""
+
+    COUNTS = "Counting"
+    NOT_YET = "NotYetValid"
+    EXPIRED = "Expired"
+    WITHDRAWN = "Withdrawn"
+    UNAPPROVED = "NotApproved"
+    UNREADABLE = "Unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Where a value comes from. `since` says when it ceased to count or will begin to, as RFC 3339; empty while it counts."""
+
+    set: str
+    standing: Standing
+    source: str
+    image: str = ""
+    state: str = ""
+    since: str = ""
+    reason: str = ""
+    note: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the value is accepted today."""
+        return self.standing is Standing.COUNTS
+
+
+class ValueBook:
+    """All reference values at one moment; never changes."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        owners: Mapping[tuple[str, str], Owner],
+        versions: tuple[tuple[str, str], ...],
+        until: datetime | None,
+    ) -> None:
+        self._values = values
+        self._owners = owners
+        self.versions = versions
+        self.until = until
+
+    @classmethod
+    def of(cls, sets: Iterable[Object], now: datetime, images: Iterable[Object] | None = None) -> ValueBook:
+        """The book of these ReferenceValueSets at that time; total."""
+        approved = None if images is None else approved_images(images)
+        entries: dict[str, list[tuple[Any, bool]]] = {}
+        owners: dict[tuple[str, str], Owner] = {}
+        versions: list[tuple[str, str]] = []
+        changes: list[datetime] = []
+        for obj in sorted(sets, key=object_name):
+            spec = _mapping(obj.get("spec"))
+            standing = standing_of(spec, now, approved)
+            changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
+            _own(owners, object_name(obj).name, spec, standing)
+            if standing is Standing.COUNTS:
+                versions.append((object_name(obj).name, set_version(spec)))
+                for value in _entries(spec):
+                    entries.setdefault(str(value["name"]), []).append((typed(value), value.get("single") is True))
+        return cls(
+            {name: _joined(found) for name, found in entries.items()},
+            owners,
+            tuple(versions),
+            min(changes, default=None),
+        )
+
+    def query(self, name: str) -> Any | None:
+        """What `query_reference_value` gives: the accepted values, one single value, or None."""
+        return self._values.get(name)
+
+    def owner(self, name: str, value: str) -> Owner | None:
+        """Who stands behind a value, or stood behind it; one that counts goes before one that does not."""
+        return self._owners.get((name, value))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that have a value."""
+        return tuple(sorted(name for name, value in self._values.items() if value is not None))
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all is accepted, because no value was published."""
+        return not self.names
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The values as policies see them; events explain and never decide, so they are left out."""
+        return {name: self._values[name] for name in self.names if not name.startswith(EVENT_PREFIX)}
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for two books that answer every query of a policy alike."""
+        return sha256(json.canonical(dict(self.document))).hex
+
+
+EMPTY: Final = ValueBook({}, {}, (), None)
+
+
+def approved_images(images: Iterable[Object]) -> frozenset[str]:
+    """The images, by digest, that somebody approves now."""
+    return frozenset(
+        str(_mapping(image.get("spec")).get("image", "")) for image in images if not is_being_deleted(image)
+    )
+
+
+def standing_of(spec: Object, now: datetime, approved: frozenset[str] | None = None) -> Standing:
+    """Whether a set counts at a time; a set whose dates cannot be read does not."""
+    if spec.get("withdrawn") is not None:
+        return Standing.WITHDRAWN
+    if approved is not None and spec.get("source") == IMAGE and spec.get("image") not in approved:
+        return Standing.UNAPPROVED
+    try:
+        bounds = _bounds(spec, strict=True)
+    except ValueError:
+        return Standing.UNREADABLE
+    if (begin := bounds["notBefore"]) is not None and now < begin:
+        return Standing.NOT_YET
+    if (end := bounds["notAfter"]) is not None and now >= end:
+        return Standing.EXPIRED
+    return Standing.COUNTS
+
+
+def next_change(spec: Object, now: datetime) -> datetime | None:
+    """When the standing of a set changes by itself."""
+    return min((moment for moment in _bounds(spec).values() if moment is not None and moment > now), default=None)
+
+
+def set_version(spec: Object) -> str:
+    """The version of a set that verdicts name: it follows from the values and their validity."""
+    said = {key: spec.get(key) for key in ("source", "image", "values", "validity", "withdrawn")}
+    return sha256(json.canonical(said)).hex[:_VERSION_DIGITS]
+
+
+def set_state(spec: Object) -> str:
+    """The state of a set: that of the value which is furthest from Current."""
+    if spec.get("withdrawn") is not None:
+        return "Withdrawn"
+    states = {str(value.get("state", "Current")) for value in _entries(spec)}
+    return next((state for state in ("Transition", "Retiring") if state in states), "Current")
+
+
+def typed(value: Object) -> Any:
+    """A value as policies compare it. One that is not of its type stays text, which no number or flag equals."""
+    text = str(value["value"])
+    if value.get("type") == "Number":
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    if value.get("type") == "Boolean":
+        return {"true": True, "false": False}.get(text, text)
+    return text
+
+
+def _joined(found: Sequence[tuple[Any, bool]]) -> Any | None:
+    """Values of one name from all sets. Single and listed values do not mix, and single ones must agree."""
+    distinct = [value for value, _ in sorted(found, key=lambda entry: (str(type(entry[0])), str(entry[0])))]
+    unique = [value for number, value in enumerate(distinct) if number == 0 or not _same(distinct[number - 1], value)]
+    if not any(single for _, single in found):
+        return unique
+    return unique[0] if len(unique) == 1 and all(single for _, single in found) else None
+
+
+def _same(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing: Standing) -> None:
+    since, reason = _since(spec, standing)
+    for value in _entries(spec):
+        key = (str(value["name"]), str(value["value"]))
+        known = owners.get(key)
+        if known is not None and (known.counts or standing is not Standing.COUNTS):
+            continue
+        owners[key] = Owner(
+            name, standing, str(spec.get("source", "")), str(spec.get("image", "")), str(value.get("state", "Current")),
+            since, reason, str(value.get("note", "")),
+        )  # fmt: skip
+
+
+def _since(spec: Object, standing: Standing) -> tuple[str, str]:
+    if standing is Standing.WITHDRAWN:
+        withdrawn = _mapping(spec.get("withdrawn"))
+        return str(withdrawn.get("at", "")), str(withdrawn.get("reason", ""))
+    validity = _mapping(spec.get("validity"))
+    if standing is Standing.EXPIRED:
+        return str(validity.get("notAfter", "")), "the validity of the set has ended"
+    if standing is Standing.NOT_YET:
+        return str(validity.get("notBefore", "")), "the validity of the set has not begun"
+    if standing is Standing.UNAPPROVED:
+        return "", "no ApprovedImage stands for the image"
+    return "", ""
+
+
+def _bounds(spec: Object, *, strict: bool = False) -> dict[str, datetime | None]:
+    validity = _mapping(spec.get("validity"))
+    return {name: _moment(validity.get(name), strict=strict) for name in ("notBefore", "notAfter")}
+
+
+def _moment(text: object, *, strict: bool) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(text))
+        if moment.tzinfo is None:
+            raise ValueError("a time without a zone")
+    except ValueError:
+        if strict:
+            raise
+        return None
+    return moment
+
+
+def _entries(spec: Object) -> list[Object]:
+    found = spec.get("values")
+    return [
+        value
+        for value in (found if isinstance(found, list) else [])
+        if isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("value"), str)
+    ]
+
+
+def _mapping(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
