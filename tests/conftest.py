@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.realkube.fixtures", "tests.embedded.fixtures"]
+pytest_plugins = ["tests.realkube.fixtures", "tests.embedded.fixtures", "tests.swtpm"]
 
 settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,8 +5,9 @@
 
 The path rules of the web do not fit: AMD's certificates have serial number zero and no key usage. What counts here is explicit.
 
-* A link holds when names match, the issuer may issue, and the signature verifies with the one algorithm of its key type:
-  RSA-PSS with SHA-384 (AMD), ECDSA P-256 with SHA-256 (Intel). What the certificate itself names is not asked.
+* A link holds when names match, the issuer may issue, and the signature verifies. For processors there is one algorithm per key
+  type: RSA-PSS with SHA-384 (AMD), ECDSA P-256 with SHA-256 (Intel). What the certificate itself names is not asked.
+* Makers of TPMs are many (`Links.TPM`): there the certificate names the algorithm, and only sound ones count.
 * A chain ends only in a pin. A root that a machine brings along is a certificate like any other.
 * Dates and revocation are separate questions, because their answers mean something else to an operator.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -39,6 +41,15 @@ _UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
+_SOUND: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
+_CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+
+
+class Links(Enum):
+    """Whose rules the links of a chain follow."""
+
+    PROCESSOR = "processor"
+    TPM = "tpm"
 
 
 class MissingIssuer(UntrustedCertificate):
@@ -86,17 +97,49 @@ def extension_values(certificate: Certificate) -> dict[str, bytes]:
     }
 
 
-def signed_by(certificate: Certificate, issuer: Certificate) -> bool:
+def signed_by(certificate: Certificate, issuer: Certificate, links: Links = Links.PROCESSOR) -> bool:
     """Whether the link holds: names, permission to issue, and the signature. Remembered: it cannot change."""
-    return _holds(certificate.der, issuer.der)
+    return _holds(certificate.der, issuer.der, links)
 
 
 @lru_cache(maxsize=1024)
-def _holds(certificate_der: bytes, issuer_der: bytes) -> bool:
+def _holds(certificate_der: bytes, issuer_der: bytes, links: Links) -> bool:
     (certificate,), (issuer,) = load_certificates(certificate_der), load_certificates(issuer_der)
     if certificate.handle.issuer != issuer.handle.subject or not _may_issue(issuer):
         return False
+    if links is Links.TPM:
+        return _signs_certificates(issuer) and _verified_as_named(certificate, issuer)
     return verified(issuer, certificate.handle.signature, certificate.handle.tbs_certificate_bytes)
+
+
+def _verified_as_named(certificate: Certificate, issuer: Certificate) -> bool:
+    """Whether the signature verifies with the algorithm that the certificate names, if that is a sound one."""
+    handle = certificate.handle
+    try:
+        key, algorithm = issuer.handle.public_key(), handle.signature_hash_algorithm
+        if not isinstance(algorithm, _SOUND):
+            return False
+        named = handle.signature_algorithm_parameters
+        if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
+            if not isinstance(named, padding.PKCS1v15 | padding.PSS):
+                return False
+            key.verify(handle.signature, handle.tbs_certificate_bytes, named, algorithm)
+        elif isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, _CURVES):
+            if not isinstance(named, ec.ECDSA):
+                return False
+            key.verify(handle.signature, handle.tbs_certificate_bytes, named)
+        else:
+            return False
+    except (InvalidSignature, *_UNREADABLE):
+        return False
+    return True
+
+
+def _signs_certificates(issuer: Certificate) -> bool:
+    try:
+        return issuer.handle.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except x509.ExtensionNotFound:
+        return True
 
 
 def verified(issuer: Certificate, signature: bytes, message: bytes) -> bool:
@@ -114,7 +157,9 @@ def verified(issuer: Certificate, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def chain_to_pin(leaf: Certificate, pool: Iterable[Certificate], pins: Iterable[str]) -> tuple[Certificate, ...]:
+def chain_to_pin(
+    leaf: Certificate, pool: Iterable[Certificate], pins: Iterable[str], links: Links = Links.PROCESSOR
+) -> tuple[Certificate, ...]:
     """The chain from `leaf` to a certificate with a pinned fingerprint; raises MissingIssuer, UntrustedCertificate."""
     trusted, known = frozenset(pins), tuple(pool)
     chain = [leaf]
@@ -125,9 +170,9 @@ def chain_to_pin(leaf: Certificate, pool: Iterable[Certificate], pins: Iterable[
         if last.handle.issuer == last.handle.subject:
             raise UntrustedCertificate(
                 f"the chain ends in {subject_name(last)!r}, a root that is not pinned ({last.fingerprint})",
-                "Only roots of the silicon vendors count; a copy with the same name is not one.",
+                "Only pinned roots and those in extraRoots count; a copy with the same name is not one.",
             )
-        chain.append(_issuer(last, known))
+        chain.append(_issuer(last, known, links))
     raise UntrustedCertificate(f"the chain has more than {MAX_LINKS} links")
 
 
@@ -159,12 +204,12 @@ def _sound(handle: x509.Certificate) -> Certificate:
     return certificate
 
 
-def _issuer(certificate: Certificate, pool: Sequence[Certificate]) -> Certificate:
+def _issuer(certificate: Certificate, pool: Sequence[Certificate], links: Links) -> Certificate:
     candidates = [entry for entry in pool if entry.handle.subject == certificate.handle.issuer]
     if not candidates:
         raise MissingIssuer(f"the certificate of {issuer_name(certificate)!r} is not at hand")
     for candidate in candidates:
-        if signed_by(certificate, candidate):
+        if signed_by(certificate, candidate, links):
             return candidate
     raise UntrustedCertificate(
         f"{subject_name(certificate)!r} names {issuer_name(certificate)!r} as its issuer, whose key did not sign it",

@@ -5,7 +5,8 @@
     ├── FileFailure        the system refused to read or write a file
     ├── CommandFailed      a program of the host ended badly or not in time
     ├── UnitFailure        a unit cannot be enabled, disabled or restarted
-    └── ImageFailure       an operating system cannot be deployed
+    ├── ImageFailure       an operating system cannot be deployed
+    └── TpmFailure         the TPM cannot be reached, or refuses
 
 The message says what was tried and what the host answered; the hint says where to look.
 """
@@ -66,3 +67,12 @@ class ImageFailure(DriverError):
 
     code = "image"
     hint = "Check that the image exists and that the machine may read it."
+
+
+class TpmFailure(DriverError):
+    """The TPM cannot be reached, or refuses."""
+
+    code = "tpm"
+    hint = (
+        "Check that the TPM is enabled in the firmware and that tpm2-tools can reach it (tpm2_getcap properties-fixed)."
+    )

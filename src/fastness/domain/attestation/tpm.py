@@ -10,6 +10,7 @@ vouches for memory: the hardware claim of a TEE is not made here.
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +28,10 @@ _TCG: Final = "TPM 2.0 Library"
 
 @dataclass(frozen=True, slots=True)
 class TpmExpectations:
-    """What the caller knows: the challenge, the enrolled key, the registers that must be quoted, an event log."""
+    """What the caller knows: the challenge, the enrolled key, the registers that must be quoted.
+
+    An event log that is given here takes the place of the one that came with the evidence.
+    """
 
     nonce: bytes | None = None
     known_key: AttestationKey | None = None
@@ -51,8 +55,9 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
         hint="Where the host is not trusted, ask for evidence of a TEE.",
     )
     claims = _claims(evidence, key)
-    if expected.event_log:
-        events = judge_log(findings, expected.event_log, evidence.bank, evidence.pcrs, PCR)
+    log = expected.event_log or evidence.event_log
+    if log:
+        events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR)
         claims["tpm"]["uefi_event_logs"] = events or []
     identity = Identity("attestation-key", str(key.thumbprint)) if key else None
     return findings.appraisal("tpm", claims, identity)
@@ -177,6 +182,7 @@ def _claims(evidence: TpmEvidence, key: AttestationKey | None) -> dict[str, Any]
             "bank": evidence.bank,
             "resettable": sorted(RESETTABLE & set(evidence.pcrs)),
             "ak": str(key.thumbprint) if key else "",
+            "ak_public": base64.b64encode(key.der).decode() if key else "",
             "firmware_version": f"{quote.firmware:016x}",
             "clock": quote.clock.milliseconds,
             "reset_count": quote.clock.resets,

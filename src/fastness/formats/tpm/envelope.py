@@ -1,9 +1,11 @@
 """The JSON that carries a TPM quote.
 
-    {"ak_public": <base64 DER SPKI>, "tpm_quote": {"message": <base64>, "signature": <base64>, "pcrs": [24 × hex]}}
+    {"ak_public": <base64 DER SPKI>, "tpm_quote": {"message": <base64>, "signature": <base64>, "pcrs": [24 × hex]},
+     "event_log": <base64>}
 
 * `pcrs` is a list of all 24 registers of the SHA-256 bank, or an object `{"bank": "sha256", "values": {"7": hex, …}}` for
 others.
+* `event_log` is optional: a log explains registers and proves nothing.
 * Unknown members are refused: whoever wrote them expected them to matter.
 """
 
@@ -27,19 +29,20 @@ _SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
 
 @dataclass(frozen=True, slots=True)
 class TpmEvidence:
-    """A quote with its signature, the register values beside it, and the key it claims to be signed with."""
+    """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log."""
 
     quote: Quote
     signature: Signature
     bank: str
     pcrs: Mapping[int, bytes]
     ak_public: bytes
+    event_log: bytes = b""
 
 
 def parse_envelope(data: bytes) -> TpmEvidence:
     """Read the JSON envelope; raises EvidenceError."""
     value = read_object(data)
-    refuse_unknown(value, {"ak_public", "tpm_quote"}, "the envelope")
+    refuse_unknown(value, {"ak_public", "tpm_quote", "event_log"}, "the envelope")
     inner = value.get("tpm_quote")
     if not isinstance(inner, dict):
         raise EvidenceError("bad-envelope", "the envelope lacks the object tpm_quote", "tpm_quote")
@@ -51,6 +54,7 @@ def parse_envelope(data: bytes) -> TpmEvidence:
         bank,
         pcrs,
         base64_field(value, "ak_public") if "ak_public" in value else b"",
+        base64_field(value, "event_log") if "event_log" in value else b"",
     )
 
 
