@@ -45,6 +45,7 @@ VERBS: Mapping[str, Verb] = {
     "userdata": Verb("fastness.cli.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."),
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
     "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
+    "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

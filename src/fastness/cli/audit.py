@@ -1,0 +1,242 @@
+"""`fastness audit`: read the record of what was decided, and prove it to somebody who trusts none of us.
+
+    fastness audit show --last 20                   what happened, newest last
+    fastness audit export DIR                       everything, in the layout of C2SP tlog-tiles
+    fastness audit prove 17 > proof.json            one entry with its proof and the signed checkpoint
+    fastness audit verify DIR|proof.json --key K    offline, by a verifier of its own; --against an older checkpoint
+
+The record lies in ConfigMaps of the cluster, or beside the kubeconfig of an embedded one (`--tiles` names another place).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table, tell
+from fastness.cli.tickets import cluster_options
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+    from fastness.trust.tiles import TileStore
+
+_TILES = click.option(
+    "--tiles",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory of tiles; default as the cluster keeps them.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A record that can be read: its newest signed checkpoint and its tiles."""
+
+    cluster: Cluster
+    tiles: TileStore
+    note: str
+    size: int
+
+
+@click.group()
+def audit() -> None:
+    """The record of what was decided, and proofs of it."""
+
+
+@audit.command()
+@click.option("--what", default="", help="Only entries of this kind, such as release or refusal.")
+@click.option("--who", default="", help="Only entries about this key; a beginning is enough.")
+@click.option("--last", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
+@_TILES
+@cluster_options
+@output_option
+def show(
+    what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str, output: str
+) -> None:
+    """Print the newest entries, oldest of them first."""
+    with told():
+        found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
+    if output == "json":
+        show_json(found)
+        return
+    rows = [["INDEX", "TIME", "WHAT", "WHO", "RESOURCE", "BECAUSE"]]
+    for one in found:
+        because = one.get("verdict") or one.get("detail", {}).get("code", "")
+        rows.append([str(one["index"]), one["time"], one["what"], _short(one["who"]), one.get("resource", ""), because])
+    click.echo(table(rows))
+
+
+@audit.command()
+@cluster_options
+def key(kubeconfig: Path | None, context: str) -> None:
+    """Print the keys that have signed checkpoints; keep them where the cluster cannot change them."""
+    with told():
+        for line in asyncio.run(_keys(kubeconfig, context)):
+            click.echo(line)
+
+
+@audit.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@_TILES
+@cluster_options
+def export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context: str) -> None:
+    """Write the whole record with its newest checkpoint to DIRECTORY."""
+    if directory.exists() and any(directory.iterdir()):
+        raise CliError(f"{directory} is not empty", "Name a directory that does not exist yet.", Exit.USAGE)
+    with told():
+        size = asyncio.run(_export(directory, tiles, kubeconfig, context))
+    tell(f'{size} entries; verify with: fastness audit verify {directory} --key "$(fastness audit key)"')
+
+
+@audit.command()
+@click.argument("index", type=click.IntRange(0))
+@click.option("--since", type=click.IntRange(1), help="Also prove that the record of this size is the beginning.")
+@_TILES
+@cluster_options
+def prove(index: int, since: int | None, tiles: Path | None, kubeconfig: Path | None, context: str) -> None:
+    """Print entry INDEX with the proof that it is in the record."""
+    with told():
+        show_json(asyncio.run(_prove(index, since, tiles, kubeconfig, context)))
+
+
+@audit.command()
+@click.argument("exported", type=click.Path(exists=True, path_type=Path))
+@click.option("--key", "keys", multiple=True, help="A key as `fastness audit key` prints it; repeatable.")
+@click.option(
+    "--against", "older", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An older checkpoint that must be a beginning of this record; repeatable.",
+)  # fmt: skip
+@output_option
+def verify(exported: Path, keys: tuple[str, ...], older: tuple[Path, ...], output: str) -> None:
+    """Verify an export or a proof, offline: exit 0 good, 1 not, 2 unreadable."""
+    from fastness.cli.auditverify import Verified, verify_directory, verify_proof
+
+    if not keys:
+        raise CliError(
+            "no key to verify with", "Give --key, out of `fastness audit key`, kept in a safe place.", Exit.USAGE
+        )
+    found: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older)
+    if output == "json":
+        show_json(found.to_json())
+    else:
+        click.echo(found.text)
+    raise SystemExit(Exit.OK if found.good else Exit.NO)
+
+
+async def _show(
+    what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str
+) -> list[dict[str, Any]]:
+    from collections import deque
+
+    from fastness.formats import json
+    from fastness.trust.log import LogView
+
+    kept: deque[dict[str, Any]] = deque(maxlen=last)
+    async with _opened(tiles, kubeconfig, context) as record:
+        # Without a filter the newest entries are at the end; with one, all are looked at.
+        start = 0 if what or who else max(0, record.size - last)
+        async for index, data in LogView(record.tiles, record.size).entries(start):
+            entry = json.decode(data)
+            if entry["what"] == (what or entry["what"]) and entry["who"].startswith(who):
+                kept.append({"index": index, **entry})
+    return list(kept)
+
+
+async def _keys(kubeconfig: Path | None, context: str) -> list[str]:
+    from fastness.trust.logkey import known_keys
+
+    async with _connected(kubeconfig, context) as (cluster, _):
+        return [str(one) for one in await known_keys(cluster)]
+
+
+async def _export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context: str) -> int:
+    from fastness.formats.tlog import HEIGHT, WIDTH, entries_path, tile_path
+    from fastness.trust.log import tile_width
+    from fastness.trust.tiles import FileTiles
+
+    target = FileTiles(directory)
+    async with _opened(tiles, kubeconfig, context) as record:
+        paths, level = [], 0
+        while level == 0 or record.size >> (HEIGHT * level):
+            for number in range(-(-(record.size >> (HEIGHT * level)) // WIDTH)):
+                width = tile_width(level, number, record.size)
+                paths += [tile_path(level, number, width), *([entries_path(number, width)] if level == 0 else ())]
+            level += 1
+        for path in paths:
+            data = await record.tiles.read(path)
+            if data is not None:
+                await target.write(path, data)
+            elif not path.startswith("tile/entries/"):
+                raise CliError(
+                    f"{path} of the record is missing", "The record is damaged; restore it from a backup.", Exit.NO
+                )
+        await target.write("checkpoint", record.note.encode())
+        return record.size
+
+
+async def _prove(
+    index: int, since: int | None, tiles: Path | None, kubeconfig: Path | None, context: str
+) -> dict[str, Any]:
+    from fastness.formats import json
+    from fastness.trust.log import LogView
+
+    async with _opened(tiles, kubeconfig, context) as record:
+        if index >= record.size:
+            raise CliError(f"there is no entry {index}: the record has {record.size}", code=Exit.NO)
+        view = LogView(record.tiles, record.size)
+        (data,) = [one async for _, one in view.entries(index, index + 1)]
+        proof: dict[str, Any] = {
+            "index": index,
+            "leaf": base64.b64encode(data).decode(),
+            "entry": json.decode(data),
+            "inclusion": [base64.b64encode(one).decode() for one in await view.inclusion(index)],
+            "checkpoint": record.note,
+        }
+        if since is not None:
+            if since > record.size:
+                raise CliError(f"the record never had {since} entries: it has {record.size}", code=Exit.NO)
+            hashes = [base64.b64encode(one).decode() for one in await view.consistency(since)]
+            proof["consistency"] = {"size": since, "hashes": hashes}
+        return proof
+
+
+@asynccontextmanager
+async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[tuple[Cluster, Path | None]]:
+    """The cluster, and the directory of its kubeconfig where it has one."""
+    import os
+
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    around = Surroundings(os.environ, Path.home())
+    named = kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        yield cluster, named.parent if named else None
+
+
+@asynccontextmanager
+async def _opened(tiles: Path | None, kubeconfig: Path | None, context: str) -> AsyncIterator[Opened]:
+    """The record at its newest checkpoint."""
+    from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
+    from fastness.trust.tiles import ConfigMapTiles, FileTiles
+
+    async with _connected(kubeconfig, context) as (cluster, beside):
+        checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
+        if not checkpoints:
+            raise CliError("the record is empty", "Nothing was decided yet, or no controllers run.", Exit.NO)
+        newest = max(checkpoints, key=lambda one: int(one["spec"]["size"]))["spec"]
+        directory = tiles or (beside / "record" if beside and (beside / "record").is_dir() else None)
+        store: TileStore = FileTiles(directory) if directory else ConfigMapTiles(cluster)
+        yield Opened(cluster, store, newest["note"], newest["size"])
+
+
+def _short(who: str) -> str:
+    """A thumbprint as people compare it."""
+    return f"{who[:19]}…" if who.startswith("sha256:") else who
