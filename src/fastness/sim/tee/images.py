@@ -174,25 +174,34 @@ def _filled(what: str, pages: int) -> bytes:
     return hashlib.shake_256(b"fastness simulated content\0" + what.encode()).digest(pages * PAGE)
 
 
-def _value(name: str, value: str, register: str = "", algorithm: str = "") -> Value:
-    entry = {"name": name, "value": value, "state": "Current"}
-    return entry | ({"register": register, "algorithm": algorithm} if register else {})
+def _measured(name: str, value: bytes, register: str, note: str = "") -> Value:
+    """A value of a register, or of one event in it."""
+    algorithm = "sha256" if len(value) == 32 else "sha384"
+    entry = {"name": name, "value": value.hex(), "register": register, "algorithm": algorithm, "state": "Current"}
+    return entry | ({"note": note} if note else {})
+
+
+def _setting(name: str, value: int | bool) -> Value:
+    """A version that is one of those accepted, or a flag that has one value."""
+    if isinstance(value, bool):
+        return {"name": name, "value": str(value).lower(), "type": "Boolean", "single": True, "state": "Current"}
+    return {"name": name, "value": str(value), "type": "Number", "state": "Current"}
 
 
 def _tpm_values(image: BootImage) -> list[Value]:
-    values = image.pcrs
-    return [_value(f"tpm_pcr{index}", values[index].hex(), f"pcr{index}", "sha256") for index in TPM_REFERENCES]
+    return [_measured(f"tpm_pcr{index}", image.pcrs[index], f"pcr{index}") for index in TPM_REFERENCES]
 
 
 def _snp_values(image: BootImage) -> list[Value]:
     names = {"bootloader": "snp_bootloader", "tee": "snp_tee_svn", "snp": "snp_snp_svn", "microcode": "snp_microcode"}
-    versions = {(name, str(tcb.components()[part])) for tcb in CURRENT_TCB.values() for part, name in names.items()}
-    launch = _value("snp_launch_measurement", image.launch_digest.hex(), "measurement", "sha384")
-    return [launch, *(_value(name, version) for name, version in sorted(versions))]
+    versions = {(name, tcb.components()[part]) for tcb in CURRENT_TCB.values() for part, name in names.items()}
+    return [
+        _measured("snp_launch_measurement", image.launch_digest, "measurement"),
+        *(_setting(name, version) for name, version in sorted(versions)),
+    ]
 
 
 def _tdx_values(image: BootImage) -> list[Value]:
-    registers = [
-        _value(f"rtmr_{index}", value.hex(), f"rtmr{index}", "sha384") for index, value in enumerate(image.rtmrs)
-    ]
-    return [_value("mr_td", image.mr_td.hex(), "mrtd", "sha384"), *registers[:3], _value("xfam", XFAM.hex())]
+    registers = [_measured(f"rtmr_{index}", image.rtmrs[index], f"rtmr{index}") for index in range(3)]
+    xfam = {"name": "xfam", "value": XFAM.hex(), "state": "Current"}
+    return [_measured("mr_td", image.mr_td, "mrtd"), *registers, xfam]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.formats.tdx.body import ENCLAVE_SIZE, TD10_SIZE, TD15_SIZE
-from fastness.formats.tdx.quote import INTEL_QE, KEY_ECDSA_P256, TEE_TDX
+from fastness.formats.tdx.quote import INTEL_QE, KEY_ECDSA_P256, TEE_TDX, TdxQuote
 from fastness.sim.tee.keys import EcKey
 
 SEPT_VE_DISABLE: Final = 1 << 28
@@ -89,5 +89,16 @@ def write_quote(
     if version >= 5:
         head += struct.pack("<HI", body_type or _BODY_TYPES[len(body)], len(body))
     signed = head + body
-    section = key.raw(signed) + key_bytes(key) + struct.pack("<HI", _CERTIFIED_QE, len(vouched)) + vouched
-    return signed + struct.pack("<I", len(section)) + section
+    return signed + _section(key.raw(signed) + key_bytes(key), vouched)
+
+
+def with_chain(quote: TdxQuote, chain: bytes) -> bytes:
+    """The same quote with other certificates around it; nothing is signed anew."""
+    auth = struct.pack("<H", len(quote.qe_auth_data)) + quote.qe_auth_data
+    inner = quote.qe_report.raw + quote.qe_signature + auth + struct.pack("<HI", _PEM_CHAIN, len(chain)) + chain
+    return quote.signed + _section(quote.signature + quote.attestation_key, inner)
+
+
+def _section(head: bytes, vouched: bytes) -> bytes:
+    section = head + struct.pack("<HI", _CERTIFIED_QE, len(vouched)) + vouched
+    return struct.pack("<I", len(section)) + section

@@ -1,0 +1,63 @@
+"""A simulated machine behind the port that agents know: enrolment and the handshake cannot tell it from a real one.
+
+    attester = SimAttester(vendor.chip("tpm").boot(image))
+    await attester.evidence(binding)
+
+Nothing here waits; the methods are coroutines because a real TPM takes its time.
+"""
+
+from __future__ import annotations
+
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.secret import SecretBytes
+from fastness.drivers.errors import TpmFailure
+from fastness.model.kind import JsonObject
+from fastness.sim.tee.keys import EcKey
+from fastness.sim.tee.machine import BootedMachine
+from fastness.sim.tee.tpm import TpmMachine
+
+
+class SimAttester:
+    """One simulated machine as its agent sees it."""
+
+    def __init__(self, machine: BootedMachine) -> None:
+        self.machine = machine
+
+    @property
+    def tee(self) -> str:
+        """The kind of evidence."""
+        return self.machine.tee
+
+    async def identity_public(self) -> bytes:
+        """TPM2B_PUBLIC of the attestation key, or SubjectPublicKeyInfo of the guest's key."""
+        if isinstance(self.machine, TpmMachine):
+            return self.machine.ak_public
+        return self.machine.identity_key.public_der()
+
+    async def ek_certificates(self) -> list[bytes]:
+        """The certificate of the endorsement key and its issuer; real TPMs do not carry the root either."""
+        return list(self.machine.chip.ek_certificates[:2]) if isinstance(self.machine, TpmMachine) else []
+
+    async def ek_public(self) -> bytes:
+        """TPM2B_PUBLIC of the endorsement key."""
+        return self.machine.ek_public if isinstance(self.machine, TpmMachine) else b""
+
+    async def activate(self, credential: bytes, secret: bytes) -> SecretBytes:
+        """What was sealed to this TPM and its attestation key; raises TpmFailure."""
+        if not isinstance(self.machine, TpmMachine):
+            raise TpmFailure(f"a machine of the kind {self.tee} has no TPM")
+        try:
+            return self.machine.activate(credential, secret)
+        except CryptoError as error:
+            raise TpmFailure(f"the TPM does not open the credential: {error.message}") from error
+
+    async def sign(self, message: bytes) -> bytes:
+        """r‖s by the guest's key; raises TpmFailure for a TPM, whose key signs nothing that it did not make."""
+        key = self.machine.identity_key
+        if not isinstance(key, EcKey):
+            raise TpmFailure("a restricted key does not sign foreign bytes")
+        return key.raw(message)
+
+    async def evidence(self, report_data: bytes) -> JsonObject:
+        """Fresh evidence."""
+        return self.machine.quote(report_data)
