@@ -2,6 +2,9 @@
 
 Written in Rego, with cases that must pass before it becomes active: a policy is tested by the one who changes it. A policy can
 only take away; who may read what at all is decided in code.
+
+What judges is `status.active`, not `spec`: a text gets there only after it was read and passed its cases, and stays there
+while a newer one does not.
 """
 
 from __future__ import annotations
@@ -59,6 +62,16 @@ APPRAISAL_POLICY = declare(
                     "cases": s.string("Cases that pass, of all cases, such as 12/12.", maxLength=16),
                     "failedCases": s.array(s.string(), "Names of the cases that fail.", maxItems=256, **s.ATOMIC),
                     "version": s.string("Version that verdicts name; changes with the policy.", maxLength=128),
+                    "active": s.obj(
+                        {
+                            "for": s.string("What it judges.", maxLength=1024),
+                            "rego": s.string("The text that judges.", maxLength=262144),
+                            "version": s.string("Version that verdicts name.", maxLength=128),
+                            "since": s.timestamp("From when it judges."),
+                        },
+                        "The policy that judges now. It differs from the spec while that does not pass.",
+                        required=("for", "rego", "version"),
+                    ),
                 },
                 "What was observed.",
             ),

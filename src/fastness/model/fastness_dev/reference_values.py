@@ -1,7 +1,8 @@
 """ReferenceValueSet: what machines are expected to measure.
 
 A set is replaced as a whole. The values of an image that is on its way in or out say so by their state, so that both count while
-machines move from one to the other.
+machines move from one to the other. A set that was withdrawn counts for nothing; it is kept for a time, so that a refusal can
+say whose value was seen and since when it is no longer accepted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from fastness.model.fastness_dev.declare import declare
 from fastness.model.kind import Column
 
 STATES = ("Current", "Transition", "Retiring")
+WITHDRAWN = "Withdrawn"
+TYPES = ("Text", "Number", "Boolean")
 
 _VALUE = s.with_rules(
     s.obj(
@@ -24,6 +27,11 @@ _VALUE = s.with_rules(
                 default="Current",
                 description="Current: expected. Transition: expected soon. Retiring: accepted for a last time.",
             ),
+            "type": s.enum(*TYPES, default="Text", description="How policies compare it: as text, a number or a flag."),
+            "single": s.boolean(
+                "Whether policies get this one value instead of a list of accepted values.", default=False
+            ),
+            "note": s.string("What was measured, for people: the boot loader, a section of the kernel.", maxLength=256),
         },
         "One value.",
         required=("name", "value"),
@@ -32,6 +40,11 @@ _VALUE = s.with_rules(
         "!has(self.algorithm) || self.value.matches('^[0-9a-f]+$') && self.value.size() == "
         "(self.algorithm == 'sha1' ? 40 : self.algorithm == 'sha256' ? 64 : self.algorithm == 'sha384' ? 96 : 128)",
         "value must be lower-case hex of the length that the algorithm has",
+    ),
+    s.rule(
+        "!has(self.type) || self.type == 'Text' || (self.type == 'Boolean' ? self.value in ['true', 'false'] : "
+        "self.value.matches('^-?[0-9]{1,15}$'))",
+        "value must be of its type: a whole number, true or false",
     ),
 )
 
@@ -52,6 +65,14 @@ _SPEC = s.with_rules(
                     "notAfter": s.timestamp("Until when the values count."),
                 },
                 "When the values count.",
+            ),
+            "withdrawn": s.obj(
+                {
+                    "at": s.timestamp("When they ceased to count."),
+                    "reason": s.string("Why, for people.", maxLength=1024),
+                },
+                "Set when the values count no longer. The set stays for a time, to say whose they were.",
+                required=("at",),
             ),
         },
         "What is expected.",
@@ -77,7 +98,11 @@ REFERENCE_VALUE_SET = declare(
                     "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
                     "conditions": s.conditions("Published: whether appraisals compare with these values."),
                     "values": s.integer("How many values the set has.", format="int32", minimum=0),
-                    "state": s.enum(*STATES, description="Transition or Retiring if any value is, Current otherwise."),
+                    "state": s.enum(
+                        *STATES,
+                        WITHDRAWN,
+                        description="Withdrawn if the set is, Transition or Retiring if any value is, else Current.",
+                    ),
                     "version": s.string("Version that verdicts name, changes with the values.", maxLength=128),
                 },
                 "What was observed.",
