@@ -63,7 +63,8 @@ def subject_of(certificate: bytes) -> str:
         found = load_certificates(certificate)[0]
     except BadCertificate:
         return ""
-    return subject_name(found) or found.handle.subject.rfc4514_string()
+    name = subject_name(found) or found.handle.subject.rfc4514_string()
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
 def tbs_digest(certificate: bytes) -> bytes:

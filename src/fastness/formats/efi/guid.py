@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NewType
+from typing import Final
 from uuid import UUID
 
-Guid = NewType("Guid", bytes)
 
-
-def guid(text: str) -> Guid:
+def guid(text: str) -> bytes:
     """The sixteen bytes of a GUID as firmware stores it."""
-    return Guid(UUID(text).bytes_le)
+    return UUID(text).bytes_le
 
 
 def shown(value: bytes) -> str:

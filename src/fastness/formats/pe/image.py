@@ -18,8 +18,8 @@ from fastness.formats.pe.errors import ImageError
 
 MAX_IMAGE: Final = 1024 * 1024 * 1024
 MAX_SECTIONS: Final = 96
-# A section may claim more memory than it has bytes; the rest is zeros that we would have to make.
-MAX_MEMORY: Final = MAX_IMAGE
+# A section may claim more memory than it has bytes; the rest is zeros that a claim would make us allocate.
+MAX_FILLING: Final = 1024 * 1024
 _DIRECTORY_SECURITY: Final = 4
 _LAYOUTS: Final = {0x10B: (92, 28, 4), 0x20B: (108, 24, 8)}  # magic → offsets of directory count, ImageBase; its size
 
@@ -70,8 +70,10 @@ class PeImage:
         return self._content(rows[0]) if rows else None
 
     def _content(self, row: Section) -> bytes:
-        if row.virtual_size > MAX_MEMORY:
-            raise ImageError("too-large", f"section {row.name} claims {row.virtual_size} bytes of memory")
+        if row.virtual_size - row.raw_size > MAX_FILLING:
+            raise ImageError(
+                "too-large", f"section {row.name!r} claims {row.virtual_size} bytes and has {row.raw_size}"
+            )
         return self.data[row.raw_offset : row.raw_offset + min(row.raw_size, row.virtual_size)].ljust(
             row.virtual_size, b"\0"
         )
@@ -155,7 +157,7 @@ def _laid_out(
     floor = headers_size
     for row in sorted((row for row in sections if row.raw_size), key=lambda row: row.raw_offset):
         if row.raw_offset < floor:
-            raise ImageError("bad-layout", f"section {row.name} overlaps what is before it in the file")
+            raise ImageError("bad-layout", f"section {row.name!r} overlaps what is before it in the file")
         if row.raw_end > end:
-            raise ImageError("cut-off", f"section {row.name} runs out of the image")
+            raise ImageError("cut-off", f"section {row.name!r} runs out of the image")
         floor = row.raw_end

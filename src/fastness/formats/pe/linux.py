@@ -8,7 +8,7 @@ from typing import Final
 from fastness.formats.pe.errors import ImageError
 
 _MAGIC: Final = b"HdrS"
-_RELEASE: Final = re.compile(rb"(\d{1,3})\.(\d{1,4})[^\0 ]{0,64}", re.ASCII)
+_RELEASE: Final = re.compile(rb"(\d{1,3})\.(\d{1,4})[!-~]{0,64}", re.ASCII)
 
 
 def kernel_release(data: bytes) -> tuple[str, tuple[int, int]]:
