@@ -15,7 +15,7 @@ SECTIONS: Final = (
     ".linux", ".osrel", ".cmdline", ".initrd", ".ucode", ".splash", ".dtb", ".uname", ".sbat",
     ".pcrsig", ".pcrpkey", ".profile", ".dtbauto", ".hwids", ".efifw",
 )  # fmt: skip
-_MAGIC: Final = re.compile(r"#### LoaderInfo: systemd-stub (\d{1,4})([!-"$-~]{0,64}) ####", re.ASCII)
+_MAGIC: Final = re.compile(r"#### LoaderInfo: systemd-stub (\d{1,4})([$-~]{0,64}) ####", re.ASCII)
 _X64: Final = 0x8664
 
 
