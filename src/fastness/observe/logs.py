@@ -25,6 +25,8 @@ EVENTS: Mapping[str, str] = {
     "audit.failed": "audit lines cannot be written; said once until they can again",
     "audit.write": "a write to the API and what became of it",
     "authority.failed": "an authority could not be renewed; the last good one is used on",
+    "broker.refused": "the key broker refused somebody; the code says why",
+    "broker.unavailable": "the key broker could not do its work: the cluster, the record or a key failed it",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "controller.failed": "a reconcile raised; the key is tried again later",
@@ -49,6 +51,7 @@ EVENTS: Mapping[str, str] = {
     "server.stopping": "shutdown has begun",
     "store.opened": "the state directory is open",
     "store.closed": "the state directory is closed",
+    "tpm.authority_unreadable": "an entry of the ConfigMap tpm-authorities is no certificate and was left out",
     "ticket.uncounted": "uses of a ticket without a limit could not be written; they are kept for the next time",
 }
 _ROOT = "fastness"

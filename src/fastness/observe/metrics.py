@@ -77,6 +77,17 @@ class _Controllers:
         self._workers.labels(controller).set(busy)
 
 
+class _Answers:
+    """Answers of a door by route and code; both are out of closed sets."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._counter = Counter(name, text, ("route", "code"), registry=REGISTRY)
+
+    def inc(self, route: str, code: int) -> None:
+        """Count one answer."""
+        self._counter.labels(route, str(code)).inc()
+
+
 REQUESTS = _Requests()
 CONTROLLERS = _Controllers()
 DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a supervisor caught", "where")
@@ -90,6 +101,7 @@ RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
 ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
+BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
 STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)

@@ -4,7 +4,8 @@ A ticket is random text that is shown once; the cluster keeps its SHA-256 in a J
 machine: it only limits who may ask. Rules:
 
 * Checking is constant in time over all tickets that are known, and says only yes or why not.
-* Uses are counted by enrolment, once per key of a machine; the config server sees no key and counts nothing.
+* Uses are counted by enrolment, once per key of a machine (`ticketuses.py`). The config server sees no key and cannot
+  count, so it takes only tickets without a limit (decision 11).
 * An expired ticket, one for another pool, one that is used up: each is refused for its own reason, and the door decides how
   much of it to tell.
 """
@@ -45,11 +46,31 @@ class TicketCheck:
 
     name: str = ""
     problem: TicketProblem | None = None
+    ticket: Mapping[str, Any] | None = None
 
     @property
     def good(self) -> bool:
         """Whether it may be used now."""
         return self.problem is None
+
+    @property
+    def pool(self) -> str:
+        """The pool that it is for; empty when it is unknown."""
+        return str(self.ticket["spec"]["pool"]) if self.ticket else ""
+
+    @property
+    def uid(self) -> str:
+        """The uid of the JoinTicket: a ticket that was made anew under the same name is another one."""
+        return str(self.ticket["metadata"].get("uid", "")) if self.ticket else ""
+
+    @property
+    def limited(self) -> bool:
+        """Whether its uses are counted."""
+        return self.ticket is not None and limit_of(self.ticket) > 0
+
+    def used_by(self, thumbprint: str) -> bool:
+        """Whether a key has used it already; only known of limited tickets."""
+        return self.ticket is not None and thumbprint in keys_of(self.ticket)
 
 
 def mint(entropy: Entropy) -> SecretText:
@@ -71,8 +92,24 @@ def join_ticket(name: str, ticket: SecretText, pool: str, expires: datetime, use
     }  # fmt: skip
 
 
-def check(shown: str, pool: str, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
-    """Whether what was shown is a ticket for this pool that may be used now; every known ticket is compared."""
+def limit_of(ticket: Mapping[str, Any]) -> int:
+    """How many machines may use it; 0 means any number. A ticket that does not say is for one, as the schema has it."""
+    uses = ticket["spec"].get("uses")
+    return 1 if uses is None else int(uses)
+
+
+def used_of(ticket: Mapping[str, Any]) -> int:
+    """How many machines have used it."""
+    return int((ticket.get("status") or {}).get("used") or 0)
+
+
+def keys_of(ticket: Mapping[str, Any]) -> list[str]:
+    """The keys that have used it; kept for limited tickets."""
+    return list((ticket.get("status") or {}).get("usedBy") or ())
+
+
+def check(shown: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
+    """Whether what was shown is a ticket for this pool (None: any) that may be used now; every known ticket is compared."""
     if not shown.startswith(PREFIX) or len(shown) > MAX_TICKET or not shown.isascii():
         shown = ""
     digest = ticket_hash(SecretText(shown)).encode()
@@ -82,15 +119,15 @@ def check(shown: str, pool: str, tickets: Iterable[Mapping[str, Any]], now: date
             found = ticket
     if found is None or not shown:
         return TicketCheck(problem=TicketProblem.UNKNOWN)
-    spec, name = found["spec"], object_name(found).name
-    if datetime.fromisoformat(spec["expires"]) <= now:
-        return TicketCheck(name, TicketProblem.EXPIRED)
-    if spec["pool"] != pool:
-        return TicketCheck(name, TicketProblem.WRONG_POOL)
-    uses, used = int(spec.get("uses") or 0), int((found.get("status") or {}).get("used") or 0)
-    if uses and used >= uses:
-        return TicketCheck(name, TicketProblem.USED_UP)
-    return TicketCheck(name)
+    name = object_name(found).name
+    if datetime.fromisoformat(found["spec"]["expires"]) <= now:
+        return TicketCheck(name, TicketProblem.EXPIRED, found)
+    if pool is not None and found["spec"]["pool"] != pool:
+        return TicketCheck(name, TicketProblem.WRONG_POOL, found)
+    limit = limit_of(found)
+    if limit and max(used_of(found), len(keys_of(found))) >= limit:
+        return TicketCheck(name, TicketProblem.USED_UP, found)
+    return TicketCheck(name, None, found)
 
 
 def bearer(authorization: str) -> str:

@@ -1,0 +1,210 @@
+"""A machine's place in the cluster: the objects that enrolment makes, and what they say.
+
+    machine-<20 hex>   Machine: the identity, the administrator's decision, what was proved since
+    ak-<20 hex>        AttestationKey: the public half of the key that is the identity
+    <pool>-<20 hex>    the node that this machine, and no other, may become
+
+The hex is the start of the key's thumbprint, so all three names follow from the key. That makes enrolment repeatable without a
+lookup, and node names unique without a lock: whoever wants the same node name needs the same Machine name, which the API server
+gives once. Eighty bits cannot be searched for a second key.
+
+* A decision of an administrator stands in `spec.approval`. Approval counts only together with the condition `Approved`, which
+  says that it is on the record; a quarantine counts at once, whatever the status says.
+* Whatever is missing or unknown means Pending: nobody gets in by a gap.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from fastness.crypto.digests import parse_digest
+from fastness.domain.attestation.subject import Subject
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, holds, object_name, with_condition
+from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+
+NAMESPACE: Final = "fastness-system"
+NAME_HEX: Final = 20
+MAX_POOL_IN_NODE_NAME: Final = 42
+ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
+POOL_LABEL: Final = "fastness.dev/pool"
+_LABEL_HEX: Final = 40
+_MAX_LABEL: Final = 63
+_PEM_LINE: Final = 64
+
+
+class Membership(StrEnum):
+    """Whether a machine may take part; only Approved may attest."""
+
+    PENDING = "Pending"
+    APPROVED = "Approved"
+    QUARANTINED = "Quarantined"
+    REVOKED = "Revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A machine whose key and ticket were proved, and how the cluster takes it in."""
+
+    thumbprint: str
+    public: bytes
+    tee: str
+    pool: str
+    ticket: str
+    approved: bool
+    endorsement: str = ""
+    root: str = ""
+    first_use: bool = False
+    simulated: bool = False
+    supersedes: str = ""
+
+
+def machine_name(thumbprint: str) -> str:
+    """Name of the Machine of a key; raises BadDigest."""
+    return f"machine-{_short(thumbprint)}"
+
+
+def key_name(thumbprint: str) -> str:
+    """Name of the AttestationKey of a key; raises BadDigest."""
+    return f"ak-{_short(thumbprint)}"
+
+
+def node_name(pool: str, thumbprint: str) -> str:
+    """The node that a machine may become; a host name of at most 63 characters. Raises BadDigest."""
+    # The cut pool may repeat, the hex cannot.
+    return f"{pool.replace('.', '-')[:MAX_POOL_IN_NODE_NAME].rstrip('-')}-{_short(thumbprint)}"
+
+
+def endorsement_label(endorsement: str) -> str:
+    """The label that finds all Machines of one endorsement key; raises BadDigest."""
+    return parse_digest(endorsement).hex[:_LABEL_HEX]
+
+
+def membership_of(machine: Machine) -> Membership:
+    """Whether the machine may take part."""
+    if holds(machine.status.conditions, "Revoked"):
+        return Membership.REVOKED
+    if machine.spec.approval == Membership.QUARANTINED:
+        return Membership.QUARANTINED
+    approved = machine.spec.approval == Membership.APPROVED and holds(machine.status.conditions, "Approved")
+    return Membership.APPROVED if approved and machine.status.key_thumbprint else Membership.PENDING
+
+
+def subject_of(machine: Machine, tenant: str = "") -> Subject:
+    """The machine as grants and tokens name it."""
+    return Subject(
+        machine=machine.metadata.uid,
+        name=machine.metadata.name,
+        thumbprint=machine.status.key_thumbprint,
+        pool=machine.status.pool,
+        tenant=tenant,
+        simulated=machine.status.simulated,
+    )
+
+
+def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
+    """A new Machine; `identity` is a fresh UUID."""
+    labels = {POOL_LABEL: newcomer.pool} if len(newcomer.pool) <= _MAX_LABEL else {}
+    if newcomer.endorsement:
+        labels[ENDORSEMENT_LABEL] = endorsement_label(newcomer.endorsement)
+    return {
+        "apiVersion": MACHINE.api_version, "kind": MACHINE.kind,
+        "metadata": {"name": machine_name(newcomer.thumbprint), "namespace": NAMESPACE, "labels": labels},
+        "spec": {"id": identity, "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING)},
+    }  # fmt: skip
+
+
+def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
+    """What enrolment found out, written once."""
+    status: JsonObject = {
+        "pool": newcomer.pool, "nodeName": node_name(newcomer.pool, newcomer.thumbprint),
+        "keyThumbprint": newcomer.thumbprint, "tee": newcomer.tee, "ticket": newcomer.ticket,
+        "simulated": newcomer.simulated, "conditions": _first_conditions(newcomer, name, now),
+    }  # fmt: skip
+    if newcomer.endorsement:
+        root = {"root": newcomer.root} if newcomer.root else {}
+        status["endorsement"] = {"key": newcomer.endorsement, **root, "trustOnFirstUse": newcomer.first_use}
+    if newcomer.supersedes:
+        status["supersedes"] = newcomer.supersedes
+    return status
+
+
+def attestation_key_object(newcomer: Newcomer, machine: Mapping[str, Any]) -> JsonObject:
+    """The AttestationKey of a Machine, which owns it."""
+    owner = {
+        "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "name": object_name(machine).name,
+        "uid": machine["metadata"]["uid"], "controller": True, "blockOwnerDeletion": False,
+    }  # fmt: skip
+    return {
+        "apiVersion": ATTESTATION_KEY.api_version, "kind": ATTESTATION_KEY.kind,
+        "metadata": {
+            "name": key_name(newcomer.thumbprint), "namespace": NAMESPACE, "ownerReferences": [owner],
+        },
+        "spec": {"publicKey": _pem(newcomer.public), "uuid": machine["spec"]["id"]},
+    }  # fmt: skip
+
+
+def key_conditions(key: Mapping[str, Any], now: datetime) -> list[JsonObject]:
+    """The conditions of an AttestationKey that belongs to a Machine."""
+    known = (key.get("status") or {}).get("conditions") or ()
+    return with_condition(
+        known, kind="Approved", status="True", reason="MachineCreated",
+        message="the key was activated and belongs to a Machine", now=now,
+    )  # fmt: skip
+
+
+def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonObject]:
+    """The conditions with `Approved` as `spec.approval` wants it; the same list when nothing changes."""
+    wanted = machine["spec"].get("approval") or Membership.PENDING
+    why = machine["spec"].get("approvalReason") or ""
+    name = object_name(machine).name
+    status, reason, message = {
+        Membership.APPROVED: ("True", "Approved", why or "an administrator approved the machine"),
+        Membership.QUARANTINED: ("False", "Quarantined", why or f"end it with `fastness machine release {name}`"),
+    }.get(wanted, ("False", "Pending", why or f"waits for `fastness machine approve {name}`"))
+    known = (machine.get("status") or {}).get("conditions") or []
+    found = condition(machine, "Approved")
+    if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
+        return list(known)
+    return with_condition(known, kind="Approved", status=status, reason=reason, message=message, now=now)
+
+
+def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[JsonObject]:
+    reason, message = _how(newcomer)
+    entries = with_condition([], kind="Enrolled", status="True", reason=reason, message=message, now=now)
+    approved = ("True", "Automatic", "the cluster approves machines that enrol")
+    waiting = ("False", "Pending", f"waits for `fastness machine approve {name}`")
+    status, reason, message = approved if newcomer.approved else waiting
+    entries = with_condition(entries, kind="Approved", status=status, reason=reason, message=message, now=now)
+    return with_condition(
+        entries,
+        kind="Attested",
+        status="False",
+        reason="NeverAttested",
+        message="no evidence was appraised yet",
+        now=now,
+    )
+
+
+def _how(newcomer: Newcomer) -> tuple[str, str]:
+    if newcomer.first_use:
+        return "TrustOnFirstUse", "the endorsement key came without a certificate and was accepted when first seen"
+    if newcomer.endorsement:
+        return "Activated", "a certified endorsement key vouched for the identity"
+    return "KeyProved", "the guest key signed the challenge"
+
+
+def _pem(der: bytes) -> str:
+    text = base64.b64encode(der).decode()
+    lines = [text[start : start + _PEM_LINE] for start in range(0, len(text), _PEM_LINE)]
+    return "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", ""])
+
+
+def _short(thumbprint: str) -> str:
+    return parse_digest(thumbprint).hex[:NAME_HEX]

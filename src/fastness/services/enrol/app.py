@@ -1,0 +1,195 @@
+"""`/v1/enrol` for machines that join.
+
+Only POST creates, only after a ticket was found good: the ticket is looked at before a byte of the body is read. What a refusal
+means to a machine is in one table; 4xx is final, 503 asks it to come back (spec of all doors).
+
+The registration endpoints of trusted-execution-clusters are answered, and refused: they take any key from anybody who can reach
+them. The answer says what to use instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
+from fastness.domain.attestation.enrolment import EnrolmentRefused
+from fastness.formats import json, urlpath
+from fastness.formats.enrolment import MAX_BODY, parse_completion, parse_request
+from fastness.formats.errors import FormatError
+from fastness.observe import logs, metrics
+from fastness.services.enrol.limits import Buckets, Rate, network
+from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http.request import ClientGone, SlowBody
+from fastness.services.refusals import Refusal
+from fastness.trust.enrolment import Enrolments
+from fastness.trust.errors import RecordError, TrustError
+from fastness.trust.tickets import bearer
+
+MAX_IN_FLIGHT: Final = 64
+PER_ADDRESS: Final = Rate(burst=200, per_second=10)
+PER_TICKET: Final = Rate(burst=400, per_second=20)
+# A stranger who guesses costs as much as ten machines.
+WRONG_TICKET_COST: Final = 10.0
+_log = logs.logger("enrol")
+
+
+class Auth(StrEnum):
+    """What a caller must show."""
+
+    OPEN = "open"
+    TICKET = "ticket"
+    ENROLMENT = "enrolment"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One way in."""
+
+    path: str
+    methods: tuple[str, ...]
+    auth: Auth
+
+
+ROUTES: Final = (
+    Route("/healthz", ("GET", "HEAD"), Auth.OPEN),
+    Route("/v1/enrol", ("POST",), Auth.TICKET),
+    Route("/v1/enrol/complete", ("POST",), Auth.ENROLMENT),
+    Route("/register-ak", ("PUT",), Auth.NOBODY),
+    Route("/ignition-clevis-pin-trustee", ("GET",), Auth.NOBODY),
+)
+
+# What a machine is answered: 401 a credential that does not count, 403 a final no, 400 not understood, 503 come back.
+STATUS: Final[Mapping[str, int]] = {
+    "ticket-required": 401,
+    "ticket-expired": 401,
+    "ticket-used-up": 401,
+    "enrolment-invalid": 401,
+    "enrolment-expired": 401,
+    "wrong-pool": 403,
+    "pool-not-attested": 403,
+    "evidence-not-accepted": 403,
+    "first-use-not-allowed": 403,
+    "endorsement-refused": 403,
+    "activation-failed": 403,
+    "signature-invalid": 403,
+    "identity-conflict": 403,
+    "quarantined": 403,
+    "revoked": 403,
+    "bad-key": 400,
+    "bad-certificate": 400,
+    "endorsement-missing": 400,
+    "too-many-waiting": 503,
+}
+
+
+class EnrolDoor:
+    """Enrolment as an application."""
+
+    def __init__(
+        self,
+        enrolments: Enrolments,
+        clock: Clock,
+        *,
+        per_address: Rate = PER_ADDRESS,
+        per_ticket: Rate = PER_TICKET,
+    ) -> None:
+        self._enrolments = enrolments
+        self._clock = clock
+        self._addresses = Buckets(per_address)
+        self._tickets = Buckets(per_ticket)
+        self._in_flight = 0
+        self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
+            "/v1/enrol": self._begin,
+            "/v1/enrol/complete": self._complete,
+        }
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        self._in_flight += 1
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            answer = refusal.answer()
+        except ClientGone:
+            return
+        finally:
+            self._in_flight -= 1
+        metrics.ENROLMENTS.inc(str(answer.code))
+        await send_answer(answer, send, head=request.method == "HEAD")
+
+    async def _answer(self, request: Request) -> Answer:
+        segments = urlpath.split(request.path)
+        path = "/" + "/".join(segments) if segments else ""
+        route = next((route for route in ROUTES if route.path == path), None)
+        if route is None:
+            raise Refusal(404, "not-found", "there are POST /v1/enrol and POST /v1/enrol/complete")
+        if route.auth is Auth.NOBODY:
+            raise Refusal(
+                403, "ticket-enrolment-only",
+                "keys are not taken on their own word here: POST /v1/enrol with a join ticket and activate the credential",
+            )  # fmt: skip
+        if request.method not in route.methods:
+            raise Refusal(405, "method-not-allowed", f"only {' and '.join(route.methods)}")
+        if route.auth is Auth.OPEN:
+            return Answer(200, b"")
+        self._pace(self._addresses, _address(request))
+        if self._in_flight > MAX_IN_FLIGHT:
+            raise Refusal(503, "overloaded", "too many machines ask at once")
+        return await self._told(request, self._handlers[route.path])
+
+    async def _told(self, request: Request, handler: Callable[[Request], Awaitable[Answer]]) -> Answer:
+        """Run a handler and give what it raises its place in the table."""
+        try:
+            return await handler(request)
+        except EnrolmentRefused as refused:
+            raise Refusal(STATUS[refused.code], refused.code, refused.detail) from refused
+        except FormatError as error:
+            raise Refusal(400, error.code, str(error)) from error
+        except (TooLarge, UnsupportedMedia, BadRequest, SlowBody) as error:
+            raise Refusal(error.code, error.reason, error.message) from error
+        except RecordError as error:
+            _log.error("enrol.unrecorded", error=error.message)
+            raise Refusal(503, error.code, "the record cannot be written now") from error
+        except (ApiError, TrustError) as error:
+            _log.warning("enrol.interrupted", error=error)
+            raise Refusal(503, "cluster-unavailable", "the cluster cannot be asked now") from error
+
+    async def _begin(self, request: Request) -> Answer:
+        address = _address(request)
+        try:
+            ticket = self._enrolments.admit(bearer(request.header(b"authorization")))
+        except EnrolmentRefused:
+            self._addresses.charge(address, self._clock.monotonic(), WRONG_TICKET_COST)
+            raise
+        self._pace(self._tickets, ticket.uid)
+        message = parse_request(await self._json(request))
+        return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
+
+    async def _complete(self, request: Request) -> Answer:
+        enrolled = await self._enrolments.complete(parse_completion(await self._json(request)))
+        return Answer(201 if enrolled.created else 200, json.encode(enrolled.answer()))
+
+    async def _json(self, request: Request) -> bytes:
+        kind = request.header(b"content-type").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refusal(415, "unsupported-media-type", "send application/json")
+        return await request.body(MAX_BODY)
+
+    def _pace(self, buckets: Buckets, key: str) -> None:
+        wait = buckets.take(key, self._clock.monotonic())
+        if wait:
+            raise Refusal(503, "slow-down", "too many requests: wait and try again", retry=math.ceil(wait))
+
+
+def _address(request: Request) -> str:
+    client = request.scope.get("client")
+    return network(str(client[0])) if client else ""

@@ -1,0 +1,79 @@
+"""The door of enrolment as one thing that can be opened and closed: caches, authority, listener, rotation, the count of uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.enrol.app import EnrolDoor
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import LoopListener
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.enrolment import Enrolments, Sealer, Sources
+from fastness.trust.ports import Record
+from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker
+
+PORT = 8000
+FACE = "enrolment"
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolServer:
+    """A running door: its port, the authority that machines trust, and what it does behind the port."""
+
+    port: int
+    enrolments: Enrolments
+    _doors: LiveAuthority
+
+    @property
+    def doors(self) -> DoorsAuthority:
+        """The authority that machines trust."""
+        return DoorsAuthority(self._doors.current)
+
+
+@asynccontextmanager
+async def enrol_server(
+    cluster: Cluster,
+    informers: Informers,
+    sealer: Sealer,
+    record: Record,
+    clock: Clock,
+    entropy: Entropy,
+    options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    *,
+    simulated: SimulatedMaker = NOT_SIMULATED,
+) -> AsyncIterator[EnrolServer]:
+    """An enrolment door that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
+
+    `simulated` is the vendor of a simulated cluster; it counts in no other.
+    """
+    secrets = informers.of(SECRETS, HERE)
+    await secrets.synced()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    sources = await Sources.of(informers)
+    enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated)
+    listener = LoopListener(EnrolDoor(enrolments, clock), host=options.host, port=options.port)
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
+    rotation = Rotation(cluster, [face], clock)
+    try:
+        await rotation.begin()
+        async with asyncio.TaskGroup() as group:
+            beside = [
+                group.create_task(rotation.run(), name="enrolment:rotation"),
+                group.create_task(enrolments.uses.run(), name="enrolment:uses"),
+            ]
+            try:
+                yield EnrolServer(listener.port, enrolments, doors)
+            finally:
+                for task in beside:
+                    task.cancel()
+    finally:
+        await listener.stop()
+        await enrolments.uses.flush()

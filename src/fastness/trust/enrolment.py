@@ -1,0 +1,228 @@
+"""Enrolment over the cluster: ticket, proof, count, record, Machine; in this order.
+
+    found = enrolments.admit(ticket)                     # before anything else is read or computed
+    answer = await enrolments.begin(found, request)
+    enrolled = await enrolments.complete(completion)
+
+Rules:
+
+* Nothing is created, and nothing durable is written, before the ticket was good and the key was proved.
+* A use of the ticket is counted after the proof and before the Machine; a machine that is known costs nothing.
+* The record has the decision before the Machine exists. Refusals of holders of a ticket are recorded too; strangers without one
+  are only counted, or they could fill the record.
+* Repeating any step gives the same Machine.
+* How many machines of a pool may wait for their first attestation is bounded, so that a leaked ticket without a limit cannot
+  fill the cluster; `controllers.attestation.machines` sweeps those that never come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.enrolment import (
+    SECRET_BYTES,
+    Enrolment,
+    EnrolmentRefused,
+    Invitation,
+    Terms,
+    begin,
+    prove,
+    thumbprint_of,
+)
+from fastness.domain.attestation.membership import NAMESPACE, Membership, Newcomer, machine_name, membership_of
+from fastness.formats.enrolment import Completion, Request
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.kind import JsonObject
+from fastness.model.objects import view
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.trust.authorities import HERE
+from fastness.trust.machines import IdentityConflict, MachineWriter, find_machine, known_machine
+from fastness.trust.ports import Entry, Record
+from fastness.trust.tickets import TicketCheck, TicketProblem, check
+from fastness.trust.ticketuses import TicketSpent, TicketUses
+from fastness.trust.tpmmakers import CONFIG_MAPS, NOT_SIMULATED, SimulatedMaker, TpmMakers
+
+__all__ = ["Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
+
+PURPOSE: Final = "enrol"
+MOST_WAITING: Final = 1000
+_TICKET_REFUSALS: Final = {
+    TicketProblem.UNKNOWN: ("ticket-required", "show a join ticket"),
+    TicketProblem.EXPIRED: ("ticket-expired", "this join ticket has expired"),
+    TicketProblem.USED_UP: ("ticket-used-up", "this join ticket was used as often as it may be"),
+    TicketProblem.WRONG_POOL: ("wrong-pool", "this ticket is for another pool"),
+}
+
+
+class Sealer(Protocol):
+    """The door MAC keys (`trust.mackeys`): text that travels with a machine and comes back unchanged."""
+
+    def write(self, purpose: str, payload: bytes) -> str:
+        """The payload with a MAC, as text."""
+
+    def read(self, purpose: str, text: str) -> bytes | None:
+        """The payload, or None when no door of this cluster wrote the text for this purpose lately."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What enrolment reads from caches."""
+
+    tickets: Informer
+    confidential: Informer
+    machines: Informer
+    maps: Informer
+
+    @classmethod
+    async def of(cls, informers: Informers) -> Sources:
+        """The caches, filled."""
+        found = cls(
+            informers.of(JOIN_TICKET.resource),
+            informers.of(CONFIDENTIAL_CLUSTER.resource),
+            informers.of(MACHINE.resource),
+            informers.of(CONFIG_MAPS, HERE),
+        )
+        for informer in (found.tickets, found.confidential, found.machines, found.maps):
+            await informer.synced()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A machine that is known from now on; `created` says whether it was not before."""
+
+    machine: JsonObject
+    created: bool
+
+    def answer(self) -> JsonObject:
+        """What the machine is told about itself."""
+        seen = view(self.machine, Machine)
+        return {
+            "machine": seen.metadata.uid, "name": seen.metadata.name, "nodeName": seen.status.node_name,
+            "pool": seen.status.pool, "state": str(membership_of(seen)),
+        }  # fmt: skip
+
+
+class Enrolments:
+    """Takes machines in."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sources: Sources,
+        sealer: Sealer,
+        record: Record,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        simulated: SimulatedMaker = NOT_SIMULATED,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.sources = sources
+        self._sealer = sealer
+        self._record = record
+        self._clock = clock
+        self._entropy = entropy
+        self._simulated = simulated
+        self._makers = TpmMakers(sources.maps)
+        self._most_waiting = most_waiting
+        self._writer = MachineWriter(cluster, clock, entropy)
+        self.uses = TicketUses(cluster, clock)
+
+    def admit(self, shown: str) -> TicketCheck:
+        """The ticket that was shown; raises EnrolmentRefused. One that is used up may still be a retry of its user."""
+        found = check(shown, None, self.sources.tickets.list(), self._clock.now())
+        if found.problem not in (None, TicketProblem.USED_UP):
+            raise EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
+        return found
+
+    async def begin(self, ticket: TicketCheck, request: Request) -> JsonObject:
+        """The answer to the first message; raises EnrolmentRefused, RecordError."""
+        invitation = Invitation(ticket.name, ticket.uid, ticket.pool)
+        who = f"ticket:{ticket.name}"
+        try:
+            who = thumbprint_of(request)
+            if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(who):
+                raise EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
+            secret = SecretBytes(self._entropy.token(SECRET_BYTES))
+            begun = begin(request, invitation, self._terms(ticket.pool), self._clock.now(), secret, self._entropy)
+        except EnrolmentRefused as refused:
+            await self._refuse(refused, who, ticket.name, ticket.pool, request.tee)
+            raise
+        return {"enrolment": self._sealer.write(PURPOSE, begun.enrolment.encode()), **begun.question}
+
+    async def complete(self, completion: Completion) -> Enrolled:
+        """The machine that the second message proves; raises EnrolmentRefused, RecordError, ApiError."""
+        sealed = self._sealer.read(PURPOSE, completion.enrolment)
+        if sealed is None:
+            raise EnrolmentRefused("enrolment-invalid", "this door did not make that enrolment: begin again")
+        state = Enrolment.decode(sealed)
+        try:
+            newcomer = prove(state, completion, self._terms(state.pool), self._clock.now())
+            return await self._enrol(newcomer, state)
+        except EnrolmentRefused as refused:
+            await self._refuse(refused, state.thumbprint, state.ticket, state.pool, state.tee)
+            raise
+
+    async def _enrol(self, newcomer: Newcomer, state: Enrolment) -> Enrolled:
+        try:
+            found = await self._writer.existing(newcomer)
+            if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
+                return await self._again(newcomer, machine)
+            self._check_waiting(newcomer.pool)
+            await self.uses.spend(state.ticket, state.ticket_uid, newcomer.thumbprint)
+            newcomer = replace(newcomer, supersedes=await self._writer.predecessor(newcomer))
+            await self._record.append(_enrolled("enrol", newcomer))
+            written = await self._writer.write(newcomer)
+        except TicketSpent as spent:
+            raise EnrolmentRefused(*_TICKET_REFUSALS[spent.problem]) from spent
+        except IdentityConflict as conflict:
+            raise EnrolmentRefused("identity-conflict", str(conflict)) from conflict
+        return Enrolled(written.machine, written.created)
+
+    async def _again(self, newcomer: Newcomer, machine: Machine) -> Enrolled:
+        """A machine that is known: the same answer, at no cost."""
+        standing = membership_of(machine)
+        if standing in (Membership.QUARANTINED, Membership.REVOKED):
+            raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
+        await self._record.append(_enrolled("enrol-repeated", newcomer))
+        return Enrolled((await self._writer.write(newcomer)).machine, created=False)
+
+    def _terms(self, pool: str) -> Terms:
+        cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated
+        return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
+
+    def _check_waiting(self, pool: str) -> None:
+        machines = (view(obj, Machine) for obj in self.sources.machines.list(NAMESPACE))
+        waiting = sum(1 for one in machines if one.status.pool == pool and one.status.last_attested is None)
+        if waiting >= self._most_waiting:
+            raise EnrolmentRefused(
+                "too-many-waiting", "too many machines of this pool have enrolled and never attested"
+            )
+
+    async def _refuse(self, refused: EnrolmentRefused, who: str, ticket: str, pool: str, tee: str) -> None:
+        failed = ",".join(entry.code for entry in refused.checks if entry.refuses)
+        detail = {
+            "code": refused.code,
+            "ticket": ticket,
+            "pool": pool,
+            "tee": tee,
+            **({"checks": failed} if failed else {}),
+        }
+        await self._record.append(Entry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
+
+
+def _enrolled(what: str, newcomer: Newcomer) -> Entry:
+    facts = {
+        "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
+        "root": newcomer.root, "supersedes": newcomer.supersedes, "approval": "Automatic" if newcomer.approved else "Manual",
+        "trustOnFirstUse": "true" if newcomer.first_use else "", "simulated": "true" if newcomer.simulated else "",
+    }  # fmt: skip
+    detail = {name: value for name, value in facts.items() if value}
+    return Entry(what, newcomer.thumbprint, resource=f"machine/{machine_name(newcomer.thumbprint)}", detail=detail)

@@ -1,0 +1,166 @@
+"""Machines in the cluster: found by the key that is their identity, written once by enrolment.
+
+    machine = await find_machine(cluster, thumbprint)
+
+The name of a Machine follows from its key, so finding one is a read by name; the full thumbprint in its status must agree.
+
+* Writing is repeatable at every step: a door that dies leaves nothing that the machine's next try does not complete.
+* What exists is never changed to fit: another key under the same name, or another pool, is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.crypto.errors import BadDigest
+from fastness.domain.attestation.membership import (
+    ENDORSEMENT_LABEL,
+    NAMESPACE,
+    Newcomer,
+    attestation_key_object,
+    endorsement_label,
+    key_conditions,
+    machine_name,
+    machine_object,
+    machine_status,
+)
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, holds, is_being_deleted, object_name, view
+from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+
+_AS: Final = WriteOptions(manager="enrolment")
+_STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
+
+
+class IdentityConflict(Exception):
+    """The name of the Machine is taken by something that this key did not enrol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A Machine as it stands now, and whether this enrolment made it."""
+
+    machine: JsonObject
+    created: bool
+
+
+async def find_machine(cluster: Cluster, thumbprint: str) -> Machine | None:
+    """The Machine that enrolled with a key, fresh from the API; raises ApiError."""
+    try:
+        found = await cluster.get(MACHINE.resource, machine_name(thumbprint), NAMESPACE)
+    except (NotFound, BadDigest):
+        return None
+    return _of(found, thumbprint)
+
+
+def known_machine(machines: Informer, thumbprint: str) -> Machine | None:
+    """The Machine that enrolled with a key, as the cache knows it."""
+    try:
+        found = machines.get(NAMESPACE, machine_name(thumbprint))
+    except BadDigest:
+        return None
+    return _of(found, thumbprint) if found else None
+
+
+def _of(machine: JsonObject, thumbprint: str) -> Machine | None:
+    seen = view(machine, Machine)
+    return seen if seen.status.key_thumbprint == thumbprint and not is_being_deleted(machine) else None
+
+
+class MachineWriter:
+    """Writes the Machine and the AttestationKey of a newcomer."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._entropy = entropy
+
+    async def existing(self, newcomer: Newcomer) -> JsonObject | None:
+        """The Machine that this key has, complete or not; raises IdentityConflict, Conflict, ApiError."""
+        try:
+            found = await self._cluster.get(MACHINE.resource, machine_name(newcomer.thumbprint), NAMESPACE)
+        except NotFound:
+            return None
+        if is_being_deleted(found):
+            raise Conflict("the Machine of this key is being deleted")
+        status = view(found, Machine).status
+        if status.key_thumbprint not in ("", newcomer.thumbprint):
+            raise IdentityConflict("another key enrolled under this name")
+        if status.pool not in ("", newcomer.pool):
+            raise IdentityConflict("this key enrolled for another pool")
+        return found
+
+    async def predecessor(self, newcomer: Newcomer) -> str:
+        """Uid of the newest live Machine of the same endorsement key; empty when there is none. Raises ApiError."""
+        if not newcomer.endorsement:
+            return ""
+        scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
+        found = (await self._cluster.list(MACHINE.resource, scope)).items
+        others = [
+            obj
+            for obj in found
+            if (seen := view(obj, Machine)).status.endorsement is not None
+            and seen.status.endorsement.key == newcomer.endorsement
+            and seen.status.key_thumbprint != newcomer.thumbprint
+            and not holds(seen.status.conditions, "Revoked")
+        ]
+        newest = max(
+            others, key=lambda obj: (obj["metadata"]["creationTimestamp"], obj["metadata"]["name"]), default=None
+        )
+        return str(newest["metadata"]["uid"]) if newest else ""
+
+    async def write(self, newcomer: Newcomer) -> Written:
+        """Make what is missing of the newcomer's objects; raises IdentityConflict, Conflict, ApiError."""
+        created = False
+        found = await self.existing(newcomer)
+        if found is None:
+            newcomer = replace(newcomer, supersedes=await self.predecessor(newcomer))
+            try:
+                found = await self._cluster.create(MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS)
+                created = True
+            except AlreadyExists:
+                found = await self.existing(newcomer)
+            if found is None:
+                raise Conflict("the Machine of this key was deleted at this moment")
+        if not view(found, Machine).status.key_thumbprint:
+            found = await self._complete(found, newcomer)
+        await self._key(newcomer, found)
+        return Written(found, created)
+
+    async def _complete(self, machine: JsonObject, newcomer: Newcomer) -> JsonObject:
+        name = object_name(machine).name
+        # What the Machine says of its approval counts: somebody may have decided since it was made.
+        approved = newcomer.approved and machine["spec"].get("approval") == "Approved"
+        patch = {
+            "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
+            "status": machine_status(replace(newcomer, approved=approved), name, self._clock.now()),
+        }
+        try:
+            return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+        except Conflict:
+            again = await self.existing(newcomer)
+            if again is not None and view(again, Machine).status.key_thumbprint:
+                return again
+            raise
+
+    async def _key(self, newcomer: Newcomer, machine: JsonObject) -> None:
+        wanted = attestation_key_object(newcomer, machine)
+        name = wanted["metadata"]["name"]
+        try:
+            found = await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+        except AlreadyExists:
+            found = await self._cluster.get(ATTESTATION_KEY.resource, name, NAMESPACE)
+            if found["spec"]["publicKey"] != wanted["spec"]["publicKey"]:
+                raise IdentityConflict("another AttestationKey has the name of this key") from None
+            if found["spec"] != wanted["spec"]:
+                # It belongs to a Machine that was deleted, and goes after it.
+                raise Conflict("the AttestationKey of a former Machine is still there") from None
+        if condition(found, "Approved") is None:
+            patch = {"status": {"conditions": key_conditions(found, self._clock.now())}}
+            await self._cluster.patch(ATTESTATION_KEY.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)

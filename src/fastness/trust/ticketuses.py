@@ -1,0 +1,117 @@
+"""How often a join ticket was used.
+
+A use is counted once per key, after the key was proved, so a retry costs nothing and a stranger cannot use a ticket up.
+
+* A limited ticket: `usedBy` names the keys. A use is one patch on the version that was read; of two machines that show the
+  last use of a ticket at the same instant, exactly one patch goes through, on any API server and with any number of doors.
+* An unlimited ticket: nothing depends on the number, so uses are added up here and written now and then (`flush`). What a
+  door that dies had not written is lost.
+* The ticket is the one that was checked: same name, same uid. Deleting it ends it, also between the two messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, Conflict, NotFound
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.kind import JsonObject
+from fastness.model.objects import is_being_deleted, rfc3339
+from fastness.observe import logs
+from fastness.trust.tickets import TicketProblem, keys_of, limit_of, used_of
+
+ATTEMPTS: Final = 16
+FLUSH_SECONDS: Final = 10.0
+_STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
+_log = logs.logger("tickets")
+
+
+class TicketSpent(Exception):
+    """The ticket cannot be used (any more); `problem` says why."""
+
+    def __init__(self, problem: TicketProblem) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+
+
+class TicketUses:
+    """Counts uses in the cluster."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        # Machines of one rack come together; in line they do not fail each other's patches.
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._uncounted: Counter[tuple[str, str]] = Counter()
+
+    async def spend(self, name: str, uid: str, thumbprint: str) -> None:
+        """Count a use by a key, unless that key was counted before; raises TicketSpent, ApiError."""
+        line = self._lines.setdefault(name, asyncio.Lock())
+        async with line:
+            for _ in range(ATTEMPTS):
+                ticket = await self._read(name, uid)
+                if limit_of(ticket) == 0:
+                    self._uncounted[name, uid] += 1
+                    return
+                try:
+                    await self._count(name, ticket, thumbprint)
+                except Conflict:
+                    continue
+                return
+        raise Conflict(f"the uses of ticket {name} change too fast to be counted")
+
+    async def flush(self) -> None:
+        """Write what was added up of unlimited tickets; what cannot be written now is kept."""
+        for (name, uid), uses in list(self._uncounted.items()):
+            try:
+                ticket = await self._read(name, uid)
+                await self._write(name, ticket, {"used": used_of(ticket) + uses})
+            except (TicketSpent, NotFound):
+                del self._uncounted[name, uid]
+                continue
+            except ApiError as error:
+                _log.warning("ticket.uncounted", ticket=name, error=error)
+                continue
+            self._uncounted[name, uid] -= uses
+            if self._uncounted[name, uid] <= 0:
+                del self._uncounted[name, uid]
+
+    async def run(self) -> None:
+        """Write now and then, for as long as the door is open."""
+        while True:
+            await self._clock.sleep(FLUSH_SECONDS)
+            await self.flush()
+
+    async def _read(self, name: str, uid: str) -> JsonObject:
+        try:
+            ticket = await self._cluster.get(JOIN_TICKET.resource, name)
+        except NotFound as error:
+            raise TicketSpent(TicketProblem.UNKNOWN) from error
+        if ticket["metadata"]["uid"] != uid or is_being_deleted(ticket):
+            raise TicketSpent(TicketProblem.UNKNOWN)
+        if datetime.fromisoformat(ticket["spec"]["expires"]) <= self._clock.now():
+            raise TicketSpent(TicketProblem.EXPIRED)
+        return ticket
+
+    async def _count(self, name: str, ticket: Mapping[str, Any], thumbprint: str) -> None:
+        keys = keys_of(ticket)
+        if thumbprint in keys:
+            return
+        used = max(used_of(ticket), len(keys))
+        if used >= limit_of(ticket):
+            raise TicketSpent(TicketProblem.USED_UP)
+        await self._write(name, ticket, {"used": used + 1, "usedBy": [*keys, thumbprint]})
+
+    async def _write(self, name: str, ticket: Mapping[str, Any], status: JsonObject) -> None:
+        patch = {
+            "metadata": {"resourceVersion": ticket["metadata"]["resourceVersion"]},
+            "status": {**status, "lastUsed": rfc3339(self._clock.now())},
+        }
+        await self._cluster.patch(JOIN_TICKET.resource, name, patch, PatchType.MERGE, "", _STATUS)
