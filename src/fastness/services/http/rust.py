@@ -123,16 +123,8 @@ class RustListener:
             listening = (None, _native.SocketHolder(os.dup(bound.fileno()), False, BACKLOG))
             threads = (1, BLOCKING_THREADS, 1, 30)  # of Rust, for files, of Python, and when idle ones of those end
             http = HTTP1Settings(int(self._bounds.head_seconds * 1000), True, self._bounds.head_bytes)
-            tls = (
-                True,
-                str(certificate),
-                str(key),
-                None,
-                "tls1.2",
-                None,
-                [],
-                False,
-            )  # no peer is asked for a certificate
+            # No peer is asked for a certificate: nobody could be told of it.
+            tls: tuple[Any, ...] = (True, str(certificate), str(key), None, "tls1.2", None, [], False)
             worker = _native.ASGIWorker(
                 1, listening, None, *threads, descriptors_allowed(self._bounds.connections), "1", http, None,
                 False, None, *tls, (None, None),

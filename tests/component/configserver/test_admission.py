@@ -1,0 +1,157 @@
+"""Who gets which config: every credential, at every pool, on both ports and with both listeners."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from fastness.cluster.clock import SystemEntropy
+from fastness.crypto.x509 import CertificateAuthority, Credential
+from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
+from fastness.services.http import Request
+from fastness.services.refusals import Refusal
+from fastness.trust.internal import GROUP
+from tests.component.configserver.doors import POOLS, Doors, open_doors
+from tests.embedded.fixtures import Embedded
+
+DAY = timedelta(days=1)
+SERVED, NO_TICKET, OTHER_POOL = (200, ""), (401, "ticket-required"), (403, "wrong-pool")
+ATTESTED_ONLY = (403, "attestation-required")
+TICKET_MATRIX = {
+    # What is shown: what comes of it at plain, host and secret.
+    "nothing": (NO_TICKET, NO_TICKET, NO_TICKET),
+    "garbage": (NO_TICKET, NO_TICKET, NO_TICKET),
+    "expired ticket of the pool": (NO_TICKET, NO_TICKET, NO_TICKET),
+    "ticket of another pool": (OTHER_POOL, OTHER_POOL, OTHER_POOL),
+    "ticket of the pool": (SERVED, SERVED, ATTESTED_ONLY),
+}
+
+
+async def shown(doors: Doors, what: str, pool: str) -> dict[str, str]:
+    tickets: dict[str, Callable[[], Awaitable[str]]] = {
+        "expired ticket of the pool": lambda: doors.ticket(pool, days=-1),
+        "ticket of another pool": lambda: doors.ticket("another"),
+        "ticket of the pool": lambda: doors.ticket(pool),
+    }
+    if what == "nothing":
+        return {}
+    text = await tickets[what]() if what in tickets else "fst_" + "x" * 43
+    return {"authorization": f"Bearer {text}"}
+
+
+def outcome(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, "" if answer.is_success else answer.json()["code"]
+
+
+@pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
+async def test_the_ticket_port_serves_tickets_and_never_a_confidential_pool(
+    embedded_server: Embedded, rust: bool
+) -> None:
+    async with open_doors(embedded_server, rust=rust) as doors, doors.outer() as machine:
+        seen: dict[str, tuple[tuple[int, str], ...]] = {}
+        for what in TICKET_MATRIX:
+            row = [await machine.get(f"/config/{pool}", headers=await shown(doors, what, pool)) for pool in POOLS]
+            seen[what] = tuple(outcome(answer) for answer in row)
+            for pool, answer in zip(POOLS, row, strict=True):
+                assert (f"config%20of%20{pool}" in answer.text) == answer.is_success
+                assert answer.headers["content-length"] == str(len(answer.content))
+    assert seen == TICKET_MATRIX
+
+
+@pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
+async def test_methods_paths_heads_and_etags_are_the_same_with_both_listeners(
+    embedded_server: Embedded, rust: bool
+) -> None:
+    async with open_doors(embedded_server, rust=rust) as doors, doors.outer() as machine:
+        ticket = {"authorization": f"Bearer {await doors.ticket('plain')}"}
+        full = await machine.get("/config/plain", headers=ticket)
+        head = await machine.head("/config/plain", headers=ticket)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(full.content))
+        again = await machine.get("/config/plain", headers={**ticket, "if-none-match": full.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert (await machine.get("/healthz")).status_code == 200
+        assert outcome(await machine.post("/config/plain", headers=ticket)) == (405, "method-not-allowed")
+        assert outcome(await machine.get("/config/plain/x", headers=ticket)) == (404, "not-found")
+        assert outcome(await machine.get("/config/%2e%2e", headers=ticket))[0] in (401, 404)
+
+
+def strangers(doors: Doors) -> dict[str, Credential | None]:
+    """Everybody whom TLS must not let in."""
+    now = datetime.now(UTC)
+    internal, outer = doors.door.internal, doors.door.doors
+    fake = CertificateAuthority.create("fastness internal", now, SystemEntropy())
+    return {
+        "nobody": None,
+        "gate of an authority of the same name": fake.issue_client("fastness:gate", [GROUP], DAY, now),
+        "gate of the doors' authority": outer.lineage.issuing.issue_client("fastness:gate", [GROUP], DAY, now),
+        "gate of yesterday": internal.client("gate", now - 2 * DAY),
+        "the config server itself": internal.serving(["127.0.0.1"], now),
+    }
+
+
+async def test_the_internal_port_has_no_connection_for_strangers(embedded_server: Embedded) -> None:
+    async with open_doors(embedded_server) as doors:
+        ticket = {"authorization": f"Bearer {await doors.ticket('plain')}"}
+        for who, credential in strangers(doors).items():
+            async with doors.inner(credential) as client:
+                with pytest.raises((httpx.TransportError, ssl.SSLError)):
+                    await client.get("/config/plain", headers=ticket)
+                    raise AssertionError(f"{who} was let in")
+
+
+async def test_the_internal_port_serves_every_pool_to_gate_and_broker_and_to_no_other_role(
+    embedded_server: Embedded,
+) -> None:
+    async with open_doors(embedded_server) as doors:
+        now, issuing = datetime.now(UTC), doors.door.internal.lineage.issuing
+        for role in ("gate", "broker"):
+            async with doors.inner(doors.door.internal.client(role, now)) as client:
+                for pool in POOLS:
+                    answer = await client.get(f"/config/{pool}")
+                    assert outcome(answer) == SERVED
+                    assert f"config%20of%20{pool}" in answer.text
+                assert outcome(await client.get("/config/missing")) == (404, "unknown-pool")
+        others = (
+            issuing.issue_client("fastness:enrol", [GROUP], DAY, now),
+            issuing.issue_client("fastness:gate", [], DAY, now),
+            issuing.issue_client("gate", [GROUP], DAY, now),
+            issuing.issue_client("fastness:gate", [GROUP, "system:masters"], DAY, now),
+        )
+        for credential in others:
+            async with doors.inner(credential) as client:
+                assert outcome(await client.get("/config/secret")) == (403, "wrong-role")
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_further_check_is_asked_after_the_certificate_and_its_refusal_counts(
+    embedded_server: Embedded, waits: bool
+) -> None:
+    asked: list[str] = []
+
+    def decide(request: Request, pool: str) -> None:
+        asked.append(pool)
+        if request.header(b"x-token") != "good":
+            raise Refusal(401, "token-required", "show the machine's token")
+
+    async def decide_later(request: Request, pool: str) -> None:
+        decide(request, pool)
+
+    async with open_doors(embedded_server, authorize=decide_later if waits else decide) as doors:
+        now = datetime.now(UTC)
+        async with doors.inner(doors.door.internal.client("gate", now)) as gate:
+            assert outcome(await gate.get("/config/secret")) == (401, "token-required")
+            assert outcome(await gate.get("/config/secret", headers={"x-token": "good"})) == SERVED
+        stranger = doors.door.internal.lineage.issuing.issue_client("fastness:page", [GROUP], DAY, now)
+        async with doors.inner(stranger) as page:
+            await page.get("/config/secret", headers={"x-token": "good"})
+    assert asked == ["secret", "secret"]
+
+
+def test_every_route_says_what_it_needs() -> None:
+    assert {route.auth for route in INTERNAL_ROUTES} == {Auth.INTERNAL}
+    assert [route.auth for route in TICKET_ROUTES] == [Auth.OPEN, Auth.TICKET]

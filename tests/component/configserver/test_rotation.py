@@ -1,0 +1,215 @@
+"""Certificates and authorities change while machines keep asking: nobody sees a failure, everybody sees the new one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import PatchType
+from fastness.crypto.x509 import Certificate, split_pem
+from fastness.observe import metrics
+from fastness.services.configserver.server import config_server
+from fastness.services.http.rotation import LOOK_SECONDS
+from fastness.services.http.rust import GRACE
+from fastness.trust.authorities import NAMESPACE, ROTATE, SECRETS
+from fastness.trust.doors import DOORS, SERVING_LIFETIME
+from fastness.trust.errors import DamagedAuthority
+from tests.component.configserver.doors import ACCEPT, Doors, open_doors
+from tests.embedded.fixtures import Embedded
+from tests.virtual import VirtualClock
+
+DAY = timedelta(days=1)
+both = pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
+
+
+class Jumping(VirtualClock):
+    """Virtual time whose calendar can jump, as if the process had slept."""
+
+    async def jump(self, by: timedelta) -> None:
+        """Move the calendar, then let whatever looks regularly have its look."""
+        self._start += by
+        await self.advance(LOOK_SECONDS)
+
+
+@dataclass
+class Caller:
+    """A machine that asks over a new connection each time."""
+
+    port: int
+    bundle: str
+    ticket: str
+    failures: list[str] = field(default_factory=list)
+    shown: list[Certificate] = field(default_factory=list)
+    over: bool = False
+
+    async def ask(self) -> None:
+        trust = ssl.create_default_context(cadata=self.bundle)
+        lines = ["GET /config/plain HTTP/1.1", "Host: 127.0.0.1", f"Accept: {ACCEPT}", "Connection: close"]
+        head = "\r\n".join([*lines, f"Authorization: Bearer {self.ticket}", "", ""]).encode()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=trust)
+            self.shown.append(Certificate.from_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True)))
+            writer.write(head)
+            answer = await reader.read(-1)
+            writer.close()
+        except OSError as error:
+            self.failures.append(repr(error))
+            return
+        if not answer.startswith(b"HTTP/1.1 200") or b"config%20of%20plain" not in answer:
+            self.failures.append(answer[:100].decode())
+
+    async def ask_on(self) -> None:
+        while not self.over:
+            await self.ask()
+            await asyncio.sleep(0.002)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(15):
+            while not holds():  # noqa: ASYNC110  # what is waited for is the world outside
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def calling(doors: Doors, callers: int = 4) -> AsyncIterator[Caller]:
+    """Machines that never stop asking; whoever of them fails fails the test."""
+    caller = Caller(doors.door.port, doors.door.doors.bundle, await doors.ticket("plain"))
+    tasks = [asyncio.create_task(caller.ask_on()) for _ in range(callers)]
+    try:
+        await caller.until(lambda: len(caller.shown) > callers)
+        yield caller
+        seen = len(caller.shown)
+        await caller.until(lambda: len(caller.shown) > seen + callers)
+    finally:
+        caller.over = True
+        await asyncio.gather(*tasks)
+    assert caller.failures == []
+
+
+def started(ago: timedelta) -> Jumping:
+    # What is issued later must be valid for a client of today, so the story begins in the past.
+    return Jumping(datetime.now(UTC) - ago)
+
+
+@both
+async def test_a_certificate_is_renewed_in_time_under_load(embedded_server: Embedded, rust: bool) -> None:
+    clock = started(75 * DAY)
+    async with open_doors(embedded_server, rust=rust, clock=clock) as doors, calling(doors) as caller:
+        first = caller.shown[-1]
+        await clock.jump(50 * DAY)
+        await caller.ask()
+        assert caller.shown[-1].fingerprint == first.fingerprint  # 40 of 90 days are left
+        await clock.jump(20 * DAY)
+        await caller.until(lambda: caller.shown[-1].fingerprint != first.fingerprint)
+        renewed = caller.shown[-1]
+        assert renewed.not_after - first.not_after == 70 * DAY + timedelta(seconds=2 * LOOK_SECONDS)
+        await asyncio.sleep(0.3)
+        await clock.advance(GRACE)  # the old generation of the listener ends
+        await caller.ask()
+        assert caller.shown[-1].fingerprint == renewed.fingerprint
+        assert f'certificate="config-server"}} {renewed.not_after.timestamp():.0f}' in _expiries()
+
+
+def _expiries() -> str:
+    lines = metrics.exposition().decode().splitlines()
+    return "\n".join(f"{line.split()[0]} {float(line.split()[1]):.0f}" for line in lines if "certificate=" in line)
+
+
+async def ask_to_rotate(doors: Doors) -> None:
+    patch = {"metadata": {"annotations": {ROTATE: "asked"}}}
+    await doors.cluster.patch(SECRETS, DOORS.name, patch, PatchType.MERGE, NAMESPACE)
+
+
+@both
+async def test_the_authority_of_the_doors_changes_with_overlap_under_load(
+    embedded_server: Embedded, rust: bool
+) -> None:
+    clock = started(75 * DAY)
+    async with open_doors(embedded_server, rust=rust, clock=clock) as doors, calling(doors) as caller:
+        old = doors.door.doors.lineage.issuing.certificate
+        await ask_to_rotate(doors)
+        await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
+        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint
+        caller.bundle = doors.door.doors.bundle  # what user-data and new images carry from now on
+        await clock.jump(DOORS.overlap - DAY)
+        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint  # a month is not over
+        await clock.jump(2 * DAY)
+        await caller.until(lambda: doors.door.doors.lineage.issuing.certificate.fingerprint != old.fingerprint)
+        new = doors.door.doors.lineage.issuing.certificate
+        await caller.until(lambda: caller.shown[-1].handle.issuer == new.handle.subject)
+        assert [entry.fingerprint for entry in doors.door.doors.lineage.trusted] == [new.fingerprint, old.fingerprint]
+        await clock.jump(DOORS.overlap + DAY)
+        await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 1)
+        assert split_pem(doors.door.doors.bundle.encode())[0].fingerprint == new.fingerprint
+        await caller.ask()
+
+
+async def test_a_successor_waits_for_the_images_that_do_not_know_it(embedded_server: Embedded) -> None:
+    clock, asked = started(75 * DAY), list[str]()
+
+    def not_yet(successor: Certificate) -> bool:
+        asked.append(str(successor.fingerprint))
+        return False
+
+    async with open_doors(embedded_server, clock=clock, may_promote=not_yet) as doors, calling(doors, 1) as caller:
+        old = doors.door.doors.lineage.issuing.certificate
+        await ask_to_rotate(doors)
+        await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
+        await clock.jump(DOORS.overlap + DAY)
+        await caller.until(lambda: bool(asked))
+        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint
+
+
+async def test_internal_certificates_of_an_older_generation_are_accepted_until_it_is_forgotten(
+    embedded_server: Embedded,
+) -> None:
+    clock = started(5 * DAY)
+    async with open_doors(embedded_server, clock=clock) as doors:
+        internal = doors.door.internal
+        gate = internal.lineage.issuing.issue_client("fastness:gate", ["fastness:internal"], 30 * DAY, clock.now())
+        patch = {"metadata": {"annotations": {ROTATE: "asked"}}}
+        await doors.cluster.patch(SECRETS, "internal-ca", patch, PatchType.MERGE, NAMESPACE)
+        waiting = Caller(0, "", "")
+        await waiting.until(lambda: doors.door.internal.bundle.count("BEGIN") == 2)
+        await clock.jump(2 * DAY + timedelta(hours=1))
+        await waiting.until(lambda: len(doors.door.internal.lineage.predecessors) == 1)
+        # The leaf of the server is a day old at most in its own calendar, which is not today's.
+        await clock.jump(datetime.now(UTC) - clock.now() - timedelta(hours=1))
+        await waiting.until(lambda: doors.door.internal.lineage.predecessors == ())
+        async with doors.inner(gate) as client:
+            answer = await client.get("/config/secret")
+            # OpenSSL cannot forget an authority; we can.
+            assert (answer.status_code, answer.json()["code"]) == (401, "bad-certificate")
+        async with doors.inner(doors.door.internal.client("gate", clock.now())) as client:
+            assert (await client.get("/config/secret")).status_code == 200
+
+
+async def test_a_damaged_authority_stops_nobody_and_is_put_right_by_a_repair(embedded_server: Embedded) -> None:
+    clock = started(75 * DAY)
+    async with open_doors(embedded_server, clock=clock) as doors, calling(doors, 1) as caller:
+        good = await doors.cluster.get(SECRETS, DOORS.name, NAMESPACE)
+        broken = {"data": {"tls.key": base64.b64encode(b"nonsense").decode()}}
+        await doors.cluster.patch(SECRETS, DOORS.name, broken, PatchType.MERGE, NAMESPACE)
+        await clock.jump(65 * DAY)
+        await caller.ask()
+        renewed = caller.shown[-1]
+        assert renewed.not_after > caller.shown[0].not_after  # by the last good state
+        async with Informers(doors.cluster, clock=clock, entropy=SystemEntropy()) as informers:
+            with pytest.raises(DamagedAuthority, match="fastness-system/doors-ca does not hold an authority"):
+                async with config_server(doors.cluster, informers, clock, SystemEntropy()):
+                    raise AssertionError("it opened")
+        await doors.cluster.patch(SECRETS, DOORS.name, {"data": good["data"]}, PatchType.MERGE, NAMESPACE)
+        await ask_to_rotate(doors)
+        await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
+
+
+def test_a_serving_certificate_lives_long_enough_for_its_renewal() -> None:
+    assert timedelta(seconds=LOOK_SECONDS) < SERVING_LIFETIME / 3
