@@ -4,7 +4,8 @@
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
     fastness   machine, name, pool, tenant, simulated, verdict, tee
 
-The shape is the one that policies of Trustee read. Event logs stay out: they are long, and the evidence is kept by digest.
+The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
+and the Verdict are kept.
 `standing` reads the claims of a token that verified, so that every door decides on the same words.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Final
 from fastness import __version__
 from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
+from fastness.domain.attestation.claims import without_events
 from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Subject
 from fastness.domain.attestation.trustvector import TrustVector
@@ -25,7 +27,7 @@ from fastness.model.kind import JsonObject
 
 PROFILE: Final = "tag:github.com,2024:confidential-containers/Trustee"
 EVIDENCE: Final = "ear.veraison.annotated-evidence"
-_LOGS: Final = ("event_log", "event_logs", "uefi_event_logs", "cc_eventlog")
+_LEFT_OUT: Final = ("appraisal", "runtime_data_claims")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,13 @@ def ear_claims(
 def _submodule(proved: Proved) -> JsonObject:
     vector = TrustVector.of(dict(proved.vector))
     runtime = {"nonce": proved.nonce, "tee-pubkey": dict(proved.tee_pubkey)}
-    claims = {name: _without_logs(value) for name, value in proved.claims.items()}
+    claims = {name: value for name, value in without_events(proved.claims).items() if name not in _LEFT_OUT}
     return {
         "ear.status": str(vector.status),
         "ear.trustworthiness-vector": dict(vector.claims),
         "ear.appraisal-policy-id": proved.policy,
         EVIDENCE: {**claims, "runtime_data_claims": runtime},
     }
-
-
-def _without_logs(value: Any) -> Any:
-    return {name: part for name, part in value.items() if name not in _LOGS} if isinstance(value, dict) else value
 
 
 def standing(claims: Mapping[str, Any]) -> Standing | None:

@@ -1,0 +1,177 @@
+"""What administrators do through the broker, as Trustee's clients ask for it.
+
+Resources are sealed and stored; policies and reference values become the objects that everybody uses (AppraisalPolicy,
+ReferenceValueSet), so that there is one place for each, with one history and one set of controllers.
+
+* Every write is on the record with the administrator's name before it happens; what was written is not.
+* A policy that does not compile is refused here already; whether its cases pass, its controller decides.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from fastness.cluster.errors import AlreadyExists, Invalid
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.policy import compile_policy, compile_resource_policy
+from fastness.domain.attestation.resources import ResourcePath, split_path
+from fastness.formats import json
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.kind import JsonObject
+from fastness.model.objects import object_name
+from fastness.services.broker.routes import Route
+from fastness.services.http import Answer, Request
+from fastness.services.refusals import Refusal
+from fastness.trust.admins import Admin
+from fastness.trust.ports import Entry, Record
+from fastness.trust.resources import MAX_RESOURCE, SealedResources
+
+MAX_POLICY_BODY: Final = 512 * 1024
+TEES: Final = ("tpm", "tdx", "snp")
+ALL_RESOURCES: Final = "*/*/*"
+RESOURCE_POLICY: Final = "kbs-resource-policy"
+_AS: Final = WriteOptions(manager="broker-admin", force=True)
+_CREATED: Final = Answer(200)
+
+Handler = Callable[[Admin, Request, Sequence[str]], Awaitable[Answer]]
+
+
+class Administration:
+    """The handlers of administrators."""
+
+    def __init__(self, cluster: Cluster, sealed: SealedResources, policies: Informer, record: Record) -> None:
+        self._cluster = cluster
+        self._sealed = sealed
+        self._policies = policies
+        self._record = record
+        self._handlers: Mapping[str, Handler] = {
+            "write-resource": self._write_resource,
+            "delete-resource": self._delete_resource,
+            "list-resources": self._list_resources,
+            "write-policy": self._write_policy,
+            "list-policies": self._list_policies,
+            "write-resource-policy": self._write_resource_policy,
+            "list-resource-policies": self._list_resource_policies,
+        }
+
+    async def call(self, route: Route, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        """Do what an administrator asks; raises Refusal, ApiError, RecordError."""
+        return await self._handlers[route.name](admin, request, segments)
+
+    async def _write_resource(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        path = _path(segments)
+        value = SecretBytes(await request.body(MAX_RESOURCE))
+        await self._recorded("resource-written", admin, str(path))
+        await self._sealed.write(path, value)
+        return _CREATED
+
+    async def _delete_resource(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        path = _path(segments)
+        await self._recorded("resource-deleted", admin, str(path))
+        if not await self._sealed.delete(path):
+            raise Refusal(404, "no-such-resource", "there is no such resource")
+        return _CREATED
+
+    async def _list_resources(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        return Answer(200, json.encode(await self._sealed.list()))
+
+    async def _write_policy(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        body = _object(await request.body(MAX_POLICY_BODY))
+        tees = _tees(body.get("policy_id"))
+        text = _rego(body)
+        _compiled(compile_policy, text)
+        for tee in tees:
+            await self._put_policy(admin, f"kbs-{tee}", tee, text)
+        return _CREATED
+
+    async def _write_resource_policy(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        text = _rego(_object(await request.body(MAX_POLICY_BODY)))
+        _compiled(compile_resource_policy, text)
+        await self._put_policy(admin, RESOURCE_POLICY, ALL_RESOURCES, text)
+        return _CREATED
+
+    async def _list_policies(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        return Answer(200, json.encode([{"policy-id": name} for name in self._named(resources=False)]))
+
+    async def _list_resource_policies(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        return Answer(200, json.encode(self._named(resources=True)))
+
+    def _named(self, *, resources: bool) -> list[str]:
+        return sorted(
+            object_name(policy).name for policy in self._policies.list() if ("/" in policy["spec"]["for"]) is resources
+        )
+
+    async def _put_policy(self, admin: Admin, name: str, target: str, text: str) -> None:
+        await self._recorded("policy-written", admin, name)
+        spec = {"for": target, "rego": text, "active": True}
+        made = {
+            "apiVersion": APPRAISAL_POLICY.api_version,
+            "kind": "AppraisalPolicy",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        try:
+            await self._cluster.create(APPRAISAL_POLICY.resource, made, _AS)
+        except AlreadyExists:
+            await self._cluster.patch(APPRAISAL_POLICY.resource, name, {"spec": spec}, PatchType.MERGE, "", _AS)
+        except Invalid as error:
+            raise Refusal(400, "bad-policy", error.message) from error
+
+    async def _recorded(self, what: str, admin: Admin, resource: str) -> None:
+        await self._record.append(Entry(what, _who(admin), resource))
+
+
+def _who(admin: Admin) -> str:
+    """A name as the record takes it."""
+    return (
+        "admin:"
+        + "".join(char if char.isascii() and (char.isalnum() or char in ":@._/-") else "-" for char in admin.name)[:200]
+    )
+
+
+def _path(segments: Sequence[str]) -> ResourcePath:
+    path = split_path(segments)
+    if path is None:
+        raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
+    return path
+
+
+def _object(body: bytes) -> JsonObject:
+    value = json.decode(body)
+    if not isinstance(value, dict):
+        raise Refusal(400, "bad-message", "the body is not a JSON object")
+    return value
+
+
+def _tees(policy_id: Any) -> tuple[str, ...]:
+    """The kinds of evidence that a policy id of Trustee stands for."""
+    if policy_id in ("default", "default_cpu"):
+        return TEES
+    if policy_id in TEES:
+        return (policy_id,)
+    raise Refusal(400, "bad-policy-id", f"policy_id is default, default_cpu or one of {', '.join(TEES)}")
+
+
+def _rego(body: JsonObject) -> str:
+    text = body.get("policy")
+    try:
+        if not isinstance(text, str):
+            raise ValueError("policy")
+        return base64.b64decode(
+            text.rstrip("=").encode("ascii") + b"=" * (-len(text.rstrip("=")) % 4), b"-_", True
+        ).decode()
+    except (ValueError, binascii.Error) as error:
+        raise Refusal(400, "bad-message", "policy is Rego in base64url without padding") from error
+
+
+def _compiled(compile_text: Callable[[str], object], text: str) -> None:
+    try:
+        compile_text(text)
+    except BadPolicy as error:
+        raise Refusal(400, "bad-policy", error.message) from error

@@ -1,0 +1,219 @@
+"""The three steps of a machine: ask for a challenge, answer it, take what is its own.
+
+    auth      → challenge, and a cookie that holds it
+    attest    → the verifier judges → a token, and a cookie that holds what was proved
+    resource  → path → may_read → policy → Grant → record → bytes, sealed to the key of this boot
+
+* Nothing is kept between the steps, and nothing is written for a caller whose evidence did not verify.
+* A refusal that will pass is 503; 401 means that a new handshake may help, and only that; everything else is final.
+* The bytes are looked for after the grant, and leave after the record has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informer
+from fastness.crypto import jwe
+from fastness.crypto.errors import BadKey
+from fastness.crypto.jwk import public_key
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.ear import Proved, standing
+from fastness.domain.attestation.grant import Denied, Standing, granted
+from fastness.domain.attestation.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
+from fastness.domain.attestation.resources import ResourcePath, may_read, split_path
+from fastness.domain.attestation.subject import Grant
+from fastness.formats import kbs
+from fastness.model.kind import JsonObject
+from fastness.services.broker.limits import Turnstile
+from fastness.services.broker.settings import Settings
+from fastness.services.http import Answer, Request
+from fastness.services.refusals import Refusal
+from fastness.trust.errors import BadToken, ReplayedChallenge
+from fastness.trust.ports import Attempt, Entry, Judgement, Record, Verifier
+from fastness.trust.tokens import Revocations, TokenIssuer
+
+AUDIENCE = "kbs"
+PLUGIN = "resource"
+
+
+class ResourcePolicy(Protocol):
+    """What operators' policies say about a release; they can only take away."""
+
+    def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+        """Whether claims of a token may have what `data` names (`plugin`, `resource-path`, `query`)."""
+
+
+class Readable(Protocol):
+    """Where resources lie; `trust.resources.Resources` is one."""
+
+    async def read(self, path: ResourcePath) -> SecretBytes | None:
+        """The resource, None when there is none."""
+
+
+class Affirming:
+    """The policy where nobody wrote one: every part of the machine is affirmed, and there is at least one."""
+
+    def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
+        """Whether all submodules have the status `affirming`."""
+        parts = claims.get("submods") or {}
+        return bool(parts) and all(part.get("ear.status") == "affirming" for part in parts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Who stands behind the broker."""
+
+    verifier: Verifier
+    record: Record
+    resources: Readable
+    policy: ResourcePolicy
+    revocations: Revocations
+    tokens: TokenIssuer
+    macs: Macs
+    bindings: Informer
+
+
+class Steps:
+    """The handlers of machines."""
+
+    def __init__(
+        self, behind: Behind, settings: Settings, turnstile: Turnstile, clock: Clock, entropy: Entropy
+    ) -> None:
+        self._behind = behind
+        self._settings = settings
+        self._turnstile = turnstile
+        self._clock = clock
+        self._entropy = entropy
+
+    async def auth(self, body: bytes) -> Answer:
+        """A challenge; raises Refusal, KbsError."""
+        now = self._clock.now()
+        try:
+            challenge, cookie = self._handshake().begin(kbs.parse_request(body), now, self._entropy)
+        except HandshakeError as error:
+            raise Refusal(400 if error.code == "unsupported-version" else 403, error.code, error.detail) from error
+        header = set_cookie(cookie, challenge.expires, now)
+        return Answer(200, kbs.challenge_message(challenge.nonce), headers=((b"set-cookie", header.encode()),))
+
+    async def attest(self, request: Request, body: bytes) -> Answer:
+        """A token for evidence that is accepted; raises Refusal, KbsError, ApiError."""
+        handshake, now = self._handshake(), self._clock.now()
+        cookie = session_cookie(request)
+        if not cookie:
+            raise Refusal(401, "no-challenge", "ask for a challenge first")
+        attestation = kbs.parse_attestation(body)
+        try:
+            public_key(attestation.tee_pubkey)
+            challenge = handshake.answered(cookie, attestation, now)
+        except BadKey as error:
+            raise Refusal(400, error.code, f"tee-pubkey: {error.message}") from error
+        except HandshakeError as error:
+            raise Refusal(401, error.code, error.detail) from error
+        attempt = Attempt(
+            tee=challenge.tee, evidence=attestation.evidence, runtime=attestation.runtime(), nonce=attestation.nonce,
+            tee_pubkey=attestation.tee_pubkey, challenge_expires=challenge.expires, init_data=attestation.init_data,
+            additional=attestation.additional,
+        )  # fmt: skip
+        return await self._admit(handshake, attempt)
+
+    async def _admit(self, handshake: Handshake, attempt: Attempt) -> Answer:
+        with self._turnstile.appraising():
+            try:
+                judgement = await self._behind.verifier.appraise(attempt)
+            except ReplayedChallenge as error:
+                raise Refusal(401, error.code, "this challenge was answered before: ask for a new one") from error
+        if not judgement.accepted or judgement.subject is None:
+            raise _refused(judgement)
+        try:
+            token, claims = self._behind.tokens.issue(_proved(judgement, attempt), self._lifetime(judgement))
+            found = standing(claims)
+            if found is None:
+                raise BadToken("the verdict does not make a token", "See the log of the broker.")
+            cookie = handshake.opened(claims, found.expires)
+        except (BadToken, HandshakeError) as error:
+            raise Refusal(400, error.code, str(error)) from error
+        header = set_cookie(cookie, found.expires, self._clock.now())
+        return Answer(200, kbs.token_message(token.reveal()), headers=((b"set-cookie", header.encode()),))
+
+    def session(self, request: Request) -> Standing | None:
+        """What the session cookie of a request proves; None without one; raises Refusal."""
+        cookie = session_cookie(request)
+        if not cookie:
+            return None
+        try:
+            found = standing(self._handshake().session(cookie, self._clock.now()).claims)
+        except HandshakeError as error:
+            raise Refusal(401, error.code, error.detail) from error
+        if found is None:
+            raise Refusal(401, "no-session", "attest first")
+        return found
+
+    async def resource(self, caller: Standing, segments: tuple[str, ...], query: Mapping[str, str]) -> Answer:
+        """What the caller may have, sealed to it; raises Refusal, ApiError, RecordError."""
+        path = split_path(segments)
+        if path is None:
+            raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
+        grant = self._granted(caller, path, query)
+        value = await self._behind.resources.read(path)
+        if value is None:
+            raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
+        return await self._release(grant, value)
+
+    def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
+        if self._behind.revocations.revoked(caller.claims):
+            raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
+        denial = may_read(path, caller.subject, self._behind.bindings.list())
+        if denial is not None:
+            raise Refusal(403, denial.code, denial.detail, caller.verdict)
+        data: JsonObject = {"plugin": PLUGIN, "resource-path": list(path.segments), "query": dict(query)}
+        if not self._behind.policy.allow(caller.claims, data):
+            raise Refusal(403, "policy-denied", "the policy for this resource does not allow it", caller.verdict)
+        try:
+            return granted(caller, str(path), self._settings.current.house, self._clock.now())
+        except Denied as error:
+            status = 401 if error.code == "verdict-expired" else 403
+            raise Refusal(status, error.code, error.detail, caller.verdict) from error
+
+    async def _release(self, grant: Grant, value: SecretBytes) -> Answer:
+        """The one way out: on the record first, then sealed to the key that the grant names."""
+        await self._behind.record.append(
+            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id)
+        )
+        return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
+
+    def _handshake(self) -> Handshake:
+        demands = self._settings.current
+        return Handshake(self._behind.macs, AUDIENCE, demands.challenge_lifetime, demands.accepted)
+
+    def _lifetime(self, judgement: Judgement) -> Any:
+        """As long as the cluster says, and never longer than the verdict counts."""
+        lifetime = self._settings.current.token_lifetime
+        return min(lifetime, judgement.expires - self._clock.now()) if judgement.expires else lifetime
+
+
+def session_cookie(request: Request) -> str:
+    """The cookie of the protocol; empty without one; raises Refusal for two."""
+    try:
+        return cookie_in(request.headers(b"cookie"))
+    except HandshakeError as error:
+        raise Refusal(400, error.code, error.detail) from error
+
+
+def _refused(judgement: Judgement) -> Refusal:
+    verdict = judgement.verdict_name
+    if judgement.retry:
+        return Refusal(503, judgement.code, judgement.detail, verdict)
+    return Refusal(403, judgement.code or "refused", judgement.detail or "the evidence is refused", verdict)
+
+
+def _proved(judgement: Judgement, attempt: Attempt) -> Proved:
+    assert judgement.subject is not None  # noqa: S101  # the caller looked
+    spec = (judgement.verdict or {}).get("spec") or {}
+    return Proved(
+        judgement.subject, attempt.tee, judgement.verdict_name, attempt.tee_pubkey, attempt.nonce,
+        str(spec.get("policyVersion") or ""), judgement.vector, judgement.claims,
+    )  # fmt: skip

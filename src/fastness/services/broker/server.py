@@ -1,0 +1,212 @@
+"""The broker as one thing that can be opened and closed: caches, keys, certificates, listener, rotation.
+
+    async with broker(cluster, informers, clock, entropy, behind, options) as door:
+        door.port
+
+Any number of replicas may run: all that they share is in the cluster. One port serves machines, administrators and our own parts;
+a client certificate is asked for and not demanded, and only introspection looks at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import ApiError
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.crypto.x509 import Certificate, Credential
+from fastness.model.confidentialcontainers.broker import KBS_CONFIG
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.observe import logs
+from fastness.services.broker.admin import Administration
+from fastness.services.broker.app import Broker, Ours
+from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
+from fastness.services.broker.limits import Limits, Turnstile
+from fastness.services.broker.policies import ActivePolicies
+from fastness.services.broker.settings import Settings
+from fastness.services.http.bounds import Bounds
+from fastness.services.http.listener import Listener, server_context
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import load
+from fastness.trust.admins import Admins
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.errors import TrustError
+from fastness.trust.internal import INTERNAL, InternalAuthority
+from fastness.trust.mackeys import MacKeys
+from fastness.trust.ports import Record, Verifier
+from fastness.trust.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
+from fastness.trust.tokens import Revocations, TokenIssuer
+
+RENEW_SECONDS: Final = 300.0
+FACE: Final = "broker"
+_log = logs.logger("broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who decides and remembers behind the broker, and what opens what it keeps."""
+
+    verifier: Verifier
+    record: Record
+    revocations: Revocations
+    cipher: Cipher
+    policy: ResourcePolicy | None = None
+    backends: Sequence[Backend] = ()
+    may_promote: MayPromote = nobody_objects
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """Where to listen, under which names, and how much callers may take; port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    names: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names that the certificate speaks for; an address that means all of them is none."""
+        own = (self.host,) if self.host not in ("0.0.0.0", "::") else ()  # noqa: S104  # compared, not bound
+        return list(dict.fromkeys([*self.names, *own, "127.0.0.1", "localhost"]))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDoor:
+    """A running broker: its port, and what its callers trust and are trusted by."""
+
+    port: int
+    tokens: TokenIssuer
+    macs: MacKeys
+    _doors: LiveAuthority
+    _internal: LiveAuthority
+
+    @property
+    def doors(self) -> DoorsAuthority:
+        """The authority that machines trust."""
+        return DoorsAuthority(self._doors.current)
+
+    @property
+    def internal(self) -> InternalAuthority:
+        """The authority of those who may introspect."""
+        return InternalAuthority(self._internal.current)
+
+
+class BrokerListener:
+    """A listener that shows a door's certificate and asks peers for one of the internal authority, without demanding it."""
+
+    def __init__(self, app: Any, internal: LiveAuthority, options: BrokerOptions) -> None:
+        self._context = server_context()
+        self._context.verify_mode = ssl.CERT_OPTIONAL
+        self._internal = internal
+        self._believed: set[bytes] = set()
+        self._listener = Listener(app, host=options.host, port=options.port, tls=self._context, bounds=options.bounds)
+        self._started = False
+
+    @property
+    def port(self) -> int:
+        """The port that is bound."""
+        return self._listener.port
+
+    async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
+        """Show this certificate from the next handshake on."""
+        load(self._context, credential)
+        self.believe()
+        if not self._started:
+            self._started = True
+            await self._listener.start()
+
+    def believe(self) -> None:
+        """Let peers of all generations of the internal authority show themselves; `role_of` decides whether they count."""
+        for certificate in self._internal.current.trusted:
+            if certificate.pem not in self._believed:
+                self._context.load_verify_locations(cadata=certificate.pem.decode())
+                self._believed.add(certificate.pem)
+
+    async def stop(self) -> None:
+        """Stop accepting."""
+        await self._listener.stop()
+
+
+@asynccontextmanager
+async def broker(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    judges: Judges,
+    options: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
+) -> AsyncIterator[BrokerDoor]:
+    """A broker that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
+    secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
+    policies = informers.of(APPRAISAL_POLICY.resource)
+    for informer in (secrets, confidential, bindings, configs, policies):
+        await informer.synced()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
+    macs = await MacKeys.open(cluster, secrets, clock, entropy)
+    tokens = await TokenIssuer.open(cluster, secrets, clock, entropy)
+    admins = await Admins.open(cluster, secrets, clock, entropy)
+    sealed = SealedResources(cluster, judges.cipher)
+    places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
+    behind = Behind(
+        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations, tokens,
+        macs, bindings,
+    )  # fmt: skip
+    turnstile = Turnstile(options.limits, clock)
+    app = Broker(
+        Steps(behind, Settings(confidential), turnstile, clock, entropy), behind,
+        Administration(cluster, sealed, policies, judges.record),
+        Ours(admins, lambda: InternalAuthority(internal.current)), turnstile, clock, entropy,
+    )  # fmt: skip
+    listener = BrokerListener(app, internal, options)
+    face = Face(
+        FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), judges.may_promote
+    )
+    rotation = Rotation(cluster, [face], clock)
+    try:
+        await rotation.begin()
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(rotation.run(), name="broker:rotation"),
+                group.create_task(_renew(cluster, clock, entropy, listener, macs, tokens, admins), name="broker:keys"),
+            ]
+            try:
+                yield BrokerDoor(listener.port, tokens, macs, doors, internal)
+            finally:
+                for task in tasks:
+                    task.cancel()
+    finally:
+        await listener.stop()
+
+
+async def _renew(
+    cluster: Cluster,
+    clock: Clock,
+    entropy: Entropy,
+    listener: BrokerListener,
+    macs: MacKeys,
+    tokens: TokenIssuer,
+    admins: Admins,
+) -> None:
+    """Begin new keys when they are due, and believe new generations of the internal authority, until cancelled."""
+    while True:
+        await clock.sleep(RENEW_SECONDS)
+        listener.believe()
+        try:
+            await macs.renew(cluster, entropy)
+            await tokens.renew(cluster)
+            await admins.renew(cluster, entropy)
+        except (ApiError, TrustError) as error:
+            _log.warning("broker.unavailable", code=getattr(error, "code", ""), error=error, hint=error.hint)
