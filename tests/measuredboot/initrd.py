@@ -32,13 +32,13 @@ cd /tmp
 give() {{ echo "@@BEGIN $1 $(wc -c < $2)"; base64 < $2; echo "@@END $1"; }}
 export TPM2TOOLS_TCTI=device:/dev/tpmrm0
 tpm2 createek -Q -G ecc -c ek.ctx -u ek.pub
-tpm2 createak -Q -C ek.ctx -G ecc -g sha256 -s ecdsa -c ak.ctx -u ak.pub -f tpmt
+tpm2 createak -Q -C ek.ctx -G ecc -g sha256 -s ecdsa -c ak.ctx -u ak.pub -f tss
 tpm2 readpublic -Q -c ak.ctx -f der -o ak.der
 echo "@@NONCE"
 read nonce
 tpm2 quote -Q -c ak.ctx -l sha256:{",".join(map(str, QUOTED))} -g sha256 -q $nonce -m message -s signature
 for index in $(seq 0 23); do echo "$index $(cat /sys/class/tpm/tpm0/pcr-sha256/$index)"; done > registers
-for name in ak.der message signature registers; do give $name $name; done
+for name in ak.pub ak.der message signature registers; do give $name $name; done
 give log /sys/kernel/security/tpm0/binary_bios_measurements
 echo "@@DONE"
 poweroff -f

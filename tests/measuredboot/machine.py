@@ -30,6 +30,7 @@ FIRMWARE = Path("/usr/share/OVMF")
 PLAIN = ("OVMF_CODE.fd", "OVMF_VARS.fd")
 SECURE = ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.snakeoil.fd")
 DEADLINE = 150.0
+PARTS = ("ak.pub", "ak.der", "message", "signature", "registers", "log")
 FATAL = (b"BdsDxe: No bootable option", b"Access Denied", b"Kernel panic")
 
 
@@ -42,6 +43,7 @@ class Booted:
     message: bytes
     signature: bytes
     ak: bytes
+    ak_area: bytes
     seconds: float
 
     @property
@@ -50,7 +52,8 @@ class Booted:
         values = {str(index): self.registers[index].hex() for index in QUOTED}
         quote = {"message": _b64(self.message), "signature": _b64(self.signature)}
         pcrs = {"bank": "sha256", "values": values}
-        return json.dumps({"ak_public": _b64(self.ak), "tpm_quote": {**quote, "pcrs": pcrs}}, indent=1).encode()
+        whole = {"ak_public": _b64(self.ak), "tpm_quote": {**quote, "pcrs": pcrs}, "event_log": _b64(self.event_log)}
+        return json.dumps(whole, indent=1).encode()
 
 
 def require_machine() -> None:
@@ -156,10 +159,18 @@ def _conversation(machine: subprocess.Popen[bytes], nonce: bytes, deadline: floa
 
 
 def _collected(serial: bytes, seconds: float) -> Booted:
-    parts = {name: _part(serial, name) for name in ("ak.der", "message", "signature", "registers", "log")}
+    parts = {name: _part(serial, name) for name in PARTS}
     rows = [line.split() for line in parts["registers"].decode().splitlines()]
     registers = {int(index): bytes.fromhex(value) for index, value in rows}
-    return Booted(registers, parts["log"], parts["message"], parts["signature"], parts["ak.der"], seconds)
+    return Booted(
+        registers=registers,
+        event_log=parts["log"],
+        message=parts["message"],
+        signature=parts["signature"],
+        ak=parts["ak.der"],
+        ak_area=parts["ak.pub"],
+        seconds=seconds,
+    )
 
 
 def _part(serial: bytes, name: str) -> bytes:
