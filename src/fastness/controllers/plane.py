@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
+from fastness.controllers.attestation.images import Images
+from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.sequencer import Sequencer
+from fastness.controllers.attestation.values import Values
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
@@ -28,6 +31,9 @@ def product_loops(cluster: Cluster, informers: Informers, around: Around) -> lis
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
+        Policies(fenced(Policies.name, Policies.writes), around.clock),
+        Images(fenced(Images.name, Images.writes), informers, around.clock),
+        Values(fenced(Values.name, Values.writes), informers, around.clock),
         *machine_config_loops(cluster, informers, around),
     ]
 

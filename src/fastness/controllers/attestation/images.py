@@ -1,0 +1,151 @@
+"""ApprovedImages: an approval makes values count, and its end takes them away.
+
+For each approved image there is one ReferenceValueSet, named after the digest and written as a whole. When the last approval of
+an image is gone the set is withdrawn: it keeps its values, which count for nothing from then on, so that a refusal can say
+whose they were and since when they are not accepted. Verifiers look at the approvals too (`ValueBook`), so that the next
+evidence is refused even before this loop has run.
+
+* Measurements that cannot be read are no measurements: the set is withdrawn, and the condition says why.
+* A set of the same name that somebody wrote by hand is left alone, and the condition says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.domain.attestation.errors import BadValues
+from fastness.domain.attestation.imagevalues import approval_label, set_name, set_of_image
+from fastness.domain.attestation.values import IMAGE
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339, with_condition
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+IMAGES = APPROVED_IMAGE.resource
+SETS = REFERENCE_VALUE_SET.resource
+COMMITTED = "Committed"
+_AS = WriteOptions(manager="approved-images")
+_STATUS = WriteOptions(manager="approved-images", subresource="status")
+
+
+def keys_of_image(approval: Object) -> Iterable[ObjectName]:
+    """The set that an approval concerns; the schema lets no image without a digest in."""
+    image = str(approval["spec"].get("image", ""))
+    try:
+        return (ObjectName("", set_name(image)),)
+    except BadValues:
+        return ()
+
+
+def keys_of_set(values: Object) -> Iterable[ObjectName]:
+    """A set that this loop keeps: one of an image, under the image's own name. Others belong to whoever wrote them."""
+    try:
+        name = set_name(str(values["spec"].get("image", "")))
+    except BadValues:
+        return ()
+    return (object_name(values),) if object_name(values).name == name else ()
+
+
+class Images:
+    """Keeps the values of approved images."""
+
+    name = "approved-images"
+    writes: Sequence[Resource] = (SETS, IMAGES, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (Source(IMAGES, keys=keys_of_image), Source(SETS, keys=keys_of_set))
+        self._cluster = cluster
+        self._clock = clock
+        self._images = informers.of(IMAGES)
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Bring one set in step with the approvals of its image."""
+        approvals = self._approvals(key.name)
+        known = await self._known(key.name)
+        if not approvals:
+            if known is None:
+                return GONE
+            await self._withdraw(known, "no ApprovedImage stands for the image any more")
+            return Done()
+        if known is not None and known["spec"].get("source") != IMAGE:
+            await self._say(approvals, "False", "ComputationFailed", f"ReferenceValueSet {key.name} was made by hand")
+            return Done()
+        try:
+            wanted = set_of_image(approvals[0]["spec"]["image"], approvals)
+        except BadValues as error:
+            if known is not None:
+                await self._withdraw(known, f"the measurements of the approval cannot be read: {error.message}")
+            reason = "NoDigestGiven" if error.code == "no-digest" else "ComputationFailed"
+            await self._say(approvals, "False", reason, f"{error.message}. {error.hint}".strip())
+            return Done()
+        await self._write(known, wanted)
+        registers = sum(not value["name"].startswith("event_") for value in wanted["spec"]["values"])
+        told = f"{registers} values in ReferenceValueSet {key.name}, until {wanted['spec']['validity']['notAfter']}"
+        await self._say(approvals, "True", "ImageCommitted", told)
+        return Done()
+
+    def _approvals(self, name: str) -> list[JsonObject]:
+        found = [
+            image
+            for image in self._images.list()
+            if not is_being_deleted(image) and ObjectName("", name) in keys_of_image(image)
+        ]
+        return sorted(found, key=object_name)
+
+    async def _known(self, name: str) -> JsonObject | None:
+        try:
+            return await self._cluster.get(SETS, name)
+        except NotFound:
+            return None
+
+    async def _write(self, known: JsonObject | None, wanted: JsonObject) -> None:
+        if known is None:
+            try:
+                await self._cluster.create(SETS, wanted, _AS)
+            except AlreadyExists:
+                await self._patch(wanted["metadata"]["name"], {**wanted["spec"], "withdrawn": None})
+        elif known["spec"] != wanted["spec"]:
+            await self._patch(wanted["metadata"]["name"], {**wanted["spec"], "withdrawn": None})
+
+    async def _withdraw(self, known: JsonObject, reason: str) -> None:
+        if known["spec"].get("withdrawn") is not None or known["spec"].get("source") != IMAGE:
+            return
+        name = known["metadata"]["name"]
+        await self._patch(name, {"withdrawn": {"at": rfc3339(self._clock.now()), "reason": reason}})
+        await self._recorder.normal(known, "ValuesWithdrawn", f"{reason}: its values count no longer")
+
+    async def _patch(self, name: str, spec: Mapping[str, Any]) -> None:
+        await self._cluster.patch(SETS, name, {"spec": spec}, PatchType.MERGE, options=_AS)
+
+    async def _say(self, approvals: Sequence[JsonObject], status: str, reason: str, message: str) -> None:
+        for approval in approvals:
+            known = condition(approval, COMMITTED) or {}
+            if (known.get("status"), known.get("reason"), known.get("message")) == (status, reason, message):
+                continue
+            entries = (approval.get("status") or {}).get("conditions") or ()
+            conditions = with_condition(
+                entries, kind=COMMITTED, status=status, reason=reason, message=message, now=self._clock.now(),
+                generation=approval["metadata"].get("generation", 0),
+            )  # fmt: skip
+            place = object_name(approval)
+            try:
+                await self._cluster.patch(
+                    IMAGES,
+                    place.name,
+                    {"status": {"conditions": conditions}},
+                    PatchType.MERGE,
+                    place.namespace,
+                    _STATUS,
+                )
+            except NotFound:
+                continue
+            if status == "False":
+                await self._recorder.warning(approval, reason, f"{approval_label(approval)}: {message}")

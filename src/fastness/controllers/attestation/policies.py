@@ -1,0 +1,148 @@
+"""AppraisalPolicies: tried before they judge.
+
+A policy that was changed is tried in a process of its own: it must be readable, pass its cases, and refuse a machine that showed
+nothing. Only then does its text become `status.active`, which is what verifiers read. A text that does not pass leaves the older
+one where it is, also across restarts, because the older one stands in the object itself.
+
+* Switched off (`spec.active` false) takes the policy away at once; the built-in one judges again.
+* A generation is tried once. The result is a function of the text, so another look at the same text changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import NotFound
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.domain.attestation.cases import NOTHING, Trial
+from fastness.domain.attestation.policy import policy_version
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, is_being_deleted, rfc3339, with_condition
+from fastness.trust.trial import Try, tried
+
+POLICIES = APPRAISAL_POLICY.resource
+MAX_NAMED = 5
+_STATUS = WriteOptions(manager="appraisal-policies", subresource="status")
+
+
+class Policies:
+    """Tries policies and activates those that pass."""
+
+    name = "appraisal-policies"
+    sources: Sequence[Source] = (Source(POLICIES),)
+    writes: Sequence[Resource] = (POLICIES, EVENTS)
+
+    def __init__(self, cluster: Cluster, clock: Clock, attempt: Try = tried) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._try = attempt
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Try a policy that has not been tried in this form."""
+        try:
+            policy = await self._cluster.get(POLICIES, key.name)
+        except NotFound:
+            return GONE
+        generation = policy["metadata"].get("generation", 0)
+        status = policy.get("status") or {}
+        if is_being_deleted(policy) or status.get("observedGeneration") == generation:
+            return Done()
+        trial = await self._try(policy["spec"])
+        wanted = judged_status(policy, trial, self._clock.now())
+        # The trial took a while: if the policy changed meanwhile, this conflicts and the new text is tried instead.
+        version = policy["metadata"]["resourceVersion"]
+        await self._cluster.patch(
+            POLICIES,
+            key.name,
+            {"metadata": {"resourceVersion": version}, "status": wanted},
+            PatchType.MERGE,
+            options=_STATUS,
+        )
+        await self._tell(policy, trial, wanted)
+        return Done()
+
+    async def _tell(self, policy: JsonObject, trial: Trial, status: Mapping[str, Any]) -> None:
+        if not trial.good:
+            await self._recorder.warning(policy, "PolicyRefused", _why(trial))
+        elif status["active"] is not None:
+            await self._recorder.normal(policy, "PolicyActive", f"version {status['version']} judges from now on")
+
+
+def judged_status(policy: Mapping[str, Any], trial: Trial, now: datetime) -> JsonObject:
+    """The status of a policy after a trial; `active` is None to take it away."""
+    spec, old = policy["spec"], policy.get("status") or {}
+    version = policy_version(str(spec["rego"]))
+    active = _active(spec, old.get("active"), trial, version, now)
+    generation = policy["metadata"].get("generation", 0)
+    conditions = list(old.get("conditions") or ())
+    for kind, status, reason, message in (
+        _parsed(trial),
+        _cases(trial),
+        _judging(spec, active, trial, version),
+    ):
+        conditions = with_condition(
+            conditions, kind=kind, status=status, reason=reason, message=message, now=now, generation=generation
+        )
+    return {
+        "observedGeneration": generation,
+        "conditions": conditions,
+        "cases": trial.passed if trial.parsed else f"0/{len(spec.get('cases') or ())}",
+        "failedCases": [result.name for result in trial.failed],
+        "version": version,
+        "active": active,
+    }
+
+
+def _active(
+    spec: Mapping[str, Any], old: Mapping[str, Any] | None, trial: Trial, version: str, now: datetime
+) -> JsonObject | None:
+    if not spec.get("active", False):
+        return None
+    if not trial.good:
+        return dict(old) if old else None
+    if old and old.get("version") == version and old.get("for") == spec["for"]:
+        return dict(old)
+    return {"for": spec["for"], "rego": spec["rego"], "version": version, "since": rfc3339(now)}
+
+
+def _parsed(trial: Trial) -> tuple[str, str, str, str]:
+    if trial.parsed:
+        return "Parsed", "True", "Readable", "the policy can be evaluated"
+    return "Parsed", "False", "Unreadable", trial.error
+
+
+def _cases(trial: Trial) -> tuple[str, str, str, str]:
+    if not trial.parsed:
+        return "CasesPass", "Unknown", "Unreadable", "the policy cannot be evaluated"
+    if trial.failed:
+        reason = "AcceptsNothing" if any(result.name == NOTHING for result in trial.failed) else "CasesFail"
+        return "CasesPass", "False", reason, _why(trial)
+    return "CasesPass", "True", "AllPass", f"{trial.passed} cases pass"
+
+
+def _judging(
+    spec: Mapping[str, Any], active: Mapping[str, Any] | None, trial: Trial, version: str
+) -> tuple[str, str, str, str]:
+    if not spec.get("active", False):
+        return "Active", "False", "SwitchedOff", "spec.active is false"
+    if active is None:
+        return "Active", "False", "NotAccepted", "the policy does not pass, and there is no older one"
+    if active["version"] == version and trial.good:
+        return "Active", "True", "Judging", f"version {version} judges {active['for']}"
+    told = f"the present text does not pass; version {active['version']} still judges {active['for']}"
+    return "Active", "True", "OlderVersion", told
+
+
+def _why(trial: Trial) -> str:
+    if not trial.parsed:
+        return trial.error
+    shown = "; ".join(f"{result.name}: {result.told}" for result in trial.failed[:MAX_NAMED])
+    more = len(trial.failed) - MAX_NAMED
+    return f"{shown}; and {more} more" if more > 0 else shown

@@ -1,0 +1,162 @@
+"""Trying a policy: is it one, and does it do what its author says it does.
+
+    trial = try_policy(spec)            # spec of an AppraisalPolicy
+    trial.good                          # parsed, and every case passes
+
+Each case is an input with reference values (or, for a resource, a request) and the result that must come out. One case is always
+added: nothing at all. A policy that accepts it accepts everybody, and is refused whatever its own cases say.
+
+Text that a user wrote may end the process that compiles it, so controllers and commands come here through `trust.trial`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.policy import (
+    RESOURCE,
+    Policy,
+    Request,
+    ResourcePolicy,
+    compile_policy,
+    compile_resource_policy,
+)
+from fastness.domain.attestation.trustvector import AFFIRMED, REFUSED, TrustVector
+from fastness.domain.attestation.values import EMPTY, ValueBook
+from fastness.model.fastness_dev import EVIDENCE_TYPES
+from fastness.model.kind import JsonObject
+
+Spec = Mapping[str, Any]
+NOTHING: Final = "(nothing at all)"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How one case went; `told` says what came out instead."""
+
+    name: str
+    passed: bool
+    told: str = ""
+
+    def as_json(self) -> JsonObject:
+        """The result for machines."""
+        return {"name": self.name, "passed": self.passed, "told": self.told}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of trying a policy; `error` says why it is none."""
+
+    error: str = ""
+    code: str = ""
+    results: tuple[CaseResult, ...] = ()
+
+    @property
+    def parsed(self) -> bool:
+        """Whether it is a policy."""
+        return not self.error
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        """The cases that did not pass."""
+        return tuple(result for result in self.results if not result.passed)
+
+    @property
+    def good(self) -> bool:
+        """Whether the policy may judge."""
+        return self.parsed and not self.failed
+
+    @property
+    def passed(self) -> str:
+        """Cases that pass, of all that the author wrote."""
+        written = [result for result in self.results if result.name != NOTHING]
+        return f"{sum(result.passed for result in written)}/{len(written)}"
+
+    def as_json(self) -> JsonObject:
+        """The trial for machines."""
+        return {"error": self.error, "code": self.code, "results": [result.as_json() for result in self.results]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Trial:
+        """A trial that another process made."""
+        results = tuple(CaseResult(str(r["name"]), r["passed"] is True, str(r["told"])) for r in value["results"])
+        return cls(str(value["error"]), str(value["code"]), results)
+
+
+def judges_evidence(spec: Spec) -> bool:
+    """Whether a policy is for evidence; otherwise it is for a resource."""
+    return spec.get("for") in EVIDENCE_TYPES
+
+
+def try_policy(spec: Spec) -> Trial:
+    """Compile a policy and run its cases. Total."""
+    text = str(spec.get("rego", ""))
+    cases = [case for case in spec.get("cases") or () if isinstance(case, dict)]
+    try:
+        if judges_evidence(spec):
+            policy = compile_policy(text)
+            tee = str(spec["for"])
+            return Trial(results=(_nothing(policy, tee), *(_evidence(policy, tee, case) for case in cases)))
+        gate = compile_resource_policy(text)
+        return Trial(results=(_nothing_asked(gate), *(_resource(gate, case) for case in cases)))
+    except BadPolicy as error:
+        return Trial(error=error.message, code=error.code)
+
+
+def _nothing(policy: Policy, tee: str) -> CaseResult:
+    accepts = policy.evaluate({}, EMPTY).seen_by(tee).affirms(tee)
+    return CaseResult(NOTHING, not accepts, "the policy affirms a machine that showed nothing" if accepts else "")
+
+
+def _nothing_asked(gate: ResourcePolicy) -> CaseResult:
+    accepts = gate.allow({}, Request(("default", "nobody", "nothing")))
+    told = "the policy lets a caller without claims have everything; leave it out instead" if accepts else ""
+    return CaseResult(NOTHING, not accepts, told)
+
+
+def _evidence(policy: Policy, tee: str, case: Spec) -> CaseResult:
+    vector = policy.evaluate(_mapping(case.get("input")), book_of_case(case.get("data"))).seen_by(tee)
+    told = [_difference("the result", vector.result(tee), str(case.get("expect", "")))]
+    told += [
+        _difference(name, vector.value(str(name).replace("_", "-")), wanted)
+        for name, wanted in _mapping(case.get("expectVector")).items()
+    ]
+    return _told(case, told, vector)
+
+
+def _resource(gate: ResourcePolicy, case: Spec) -> CaseResult:
+    allowed = gate.allow(_mapping(case.get("input")), request_of_case(case.get("data")))
+    told = [_difference("the result", AFFIRMED if allowed else REFUSED, str(case.get("expect", "")))]
+    return _told(case, told, None)
+
+
+def _told(case: Spec, differences: list[str], vector: TrustVector | None) -> CaseResult:
+    found = [text for text in differences if text]
+    if found and vector is not None and vector.error:
+        found.append(vector.error)
+    return CaseResult(str(case.get("name", "")), not found, "; ".join(found))
+
+
+def _difference(what: str, seen: object, wanted: object) -> str:
+    return "" if seen == wanted else f"{what} is {seen}, expected {wanted}"
+
+
+def book_of_case(data: object) -> ValueBook:
+    """The reference values of a case: by name a list, or one single value, as policies get them."""
+    return ValueBook(dict(_mapping(data)), {}, (), None)
+
+
+def request_of_case(data: object) -> Request:
+    """The request of a case, in the shape of a resource policy's data."""
+    given = _mapping(data)
+    path = given.get("resource-path")
+    query = {str(key): str(value) for key, value in _mapping(given.get("query")).items()}
+    parts = tuple(str(part) for part in path) if isinstance(path, list) else ()
+    return Request(parts, str(given.get("plugin", RESOURCE)), query)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,122 @@
+"""The loops for images, values and policies over a running embedded API, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.images import IMAGES, SETS, Images
+from fastness.controllers.attestation.policies import POLICIES, Policies
+from fastness.controllers.attestation.values import Values
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.engine.fenced import FencedCluster
+from fastness.domain.attestation.cases import Trial, try_policy
+from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.trustvector import TrustVector
+from fastness.domain.attestation.values import ValueBook
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition
+from tests.virtual import SeededEntropy, VirtualClock, settle
+
+NAMESPACE = "default"
+DIGEST = "ab" * 32
+IMAGE = f"registry.example/os@sha256:{DIGEST}"
+SET = f"image-{DIGEST[:20]}"
+PCRS = {number: f"{number:064x}" for number in (4, 7, 11, 12, 14)}
+
+
+def manifest(pcrs: Mapping[int, str] = PCRS) -> JsonObject:
+    """What machines measure, listed by hand."""
+    return {"values": [{"name": f"tpm_pcr{number}", "value": value} for number, value in pcrs.items()]}
+
+
+def approved_image(name: str = "os", image: str = IMAGE, measured: JsonObject | None = None) -> JsonObject:
+    """An ApprovedImage with measurements."""
+    notes = {"fastness.dev/measurements": json.encode(manifest() if measured is None else measured).decode()}
+    return {
+        "apiVersion": IMAGES.api_version,
+        "kind": "ApprovedImage",
+        "metadata": {"name": name, "namespace": NAMESPACE, "annotations": notes},
+        "spec": {"image": image},
+    }
+
+
+def quoted(pcrs: Mapping[int, str] = PCRS) -> JsonObject:
+    """The input of a policy for a genuine quote with these registers."""
+    return {
+        "tpm": {f"pcr{number:02}": value for number, value in pcrs.items()},
+        "appraisal": {"authentic": True, "acceptable": True, "checks": {"attestation-key": "Pass"}},
+    }
+
+
+async def in_process(spec: Mapping[str, Any]) -> Trial:
+    """A trial without a child, for texts that are known to be harmless."""
+    return try_policy(spec)
+
+
+class World:
+    """An API with the three loops; each call of `settle` lets all of them look at everything until nothing changes."""
+
+    def __init__(
+        self, cluster: Cluster, informers: Informers, clock: VirtualClock, attempt: Callable[..., Any]
+    ) -> None:
+        self.cluster = cluster
+        self.clock = clock
+        self.informers = informers
+
+        def fenced(loop: Any) -> FencedCluster:
+            return FencedCluster(cluster, loop.name, loop.writes)
+
+        self.loops: list[Controller] = [
+            Images(fenced(Images), informers, clock),
+            Values(fenced(Values), informers, clock),
+            Policies(fenced(Policies), clock, attempt),
+        ]
+
+    async def settle(self, rounds: int = 3) -> None:
+        """Every loop on every key, some times over."""
+        for _ in range(rounds):
+            await self.informers.synced()
+            await settle()
+            for loop in self.loops:
+                for key in sorted(
+                    {key for source in loop.sources for obj in await self._all(source) for key in source.keys(obj)}
+                ):
+                    await loop.reconcile(key)
+                    await settle()
+
+    async def _all(self, source: Any) -> list[JsonObject]:
+        return (await self.cluster.list(source.resource)).items
+
+    async def book(self) -> ValueBook:
+        """The values as a verifier sees them now."""
+        sets = (await self.cluster.list(SETS)).items
+        images = (await self.cluster.list(IMAGES)).items
+        return ValueBook.of(sets, self.clock.now(), images)
+
+    async def judge(self, document: JsonObject, tee: str = "tpm") -> TrustVector:
+        """A policy's answer, as a verifier asks for it."""
+        policies = (await self.cluster.list(POLICIES)).items
+        return PolicyBook.of(policies).judge(tee, document, await self.book())
+
+    async def condition(self, resource: Any, name: str, kind: str, namespace: str = "") -> Mapping[str, Any]:
+        """A condition of an object."""
+        found = condition(await self.cluster.get(resource, name, namespace), kind)
+        assert found is not None, f"{name} has no condition {kind}"
+        return found
+
+
+@asynccontextmanager
+async def world(
+    cluster: Cluster, attempt: Callable[[Mapping[str, Any]], Awaitable[Trial]] = in_process
+) -> AsyncIterator[World]:
+    """The loops over an API."""
+    clock = VirtualClock(datetime.now(UTC))
+    async with Informers(cluster, clock=clock, entropy=SeededEntropy()) as informers:
+        made = World(cluster, informers, clock, attempt)
+        yield made
