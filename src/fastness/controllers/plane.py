@@ -11,6 +11,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.images import Images
+from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.values import Values
@@ -18,6 +19,7 @@ from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 from fastness.model.kind import Resource
+from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 
 
@@ -28,12 +30,14 @@ def product_loops(cluster: Cluster, informers: Informers, around: Around) -> lis
         return FencedCluster(cluster, name, writes, around.may_write)
 
     record = fenced(Sequencer.name, Sequencer.writes)
+    members = fenced(Machines.name, Machines.writes)
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
         Policies(fenced(Policies.name, Policies.writes), around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
+        Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
         *machine_config_loops(cluster, informers, around),
     ]
 

@@ -42,7 +42,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.authorities import HERE
-from fastness.trust.machines import IdentityConflict, MachineWriter, find_machine, known_machine
+from fastness.trust.machines import Barred, IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tickets import TicketCheck, TicketProblem, check
 from fastness.trust.ticketuses import TicketSpent, TicketUses
@@ -176,12 +176,14 @@ class Enrolments:
             if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
             self._check_waiting(newcomer.pool)
-            await self.uses.spend(state.ticket, state.ticket_uid, newcomer.thumbprint)
             newcomer = replace(newcomer, supersedes=await self._writer.predecessor(newcomer))
+            await self.uses.spend(state.ticket, state.ticket_uid, newcomer.thumbprint)
             await self._record.append(_enrolled("enrol", newcomer))
             written = await self._writer.write(newcomer)
         except TicketSpent as spent:
             raise EnrolmentRefused(*_TICKET_REFUSALS[spent.problem]) from spent
+        except Barred as barred:
+            raise EnrolmentRefused(barred.standing.lower(), str(barred)) from barred
         except IdentityConflict as conflict:
             raise EnrolmentRefused("identity-conflict", str(conflict)) from conflict
         return Enrolled(written.machine, written.created)

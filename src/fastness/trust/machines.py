@@ -21,6 +21,7 @@ from fastness.crypto.errors import BadDigest
 from fastness.domain.attestation.membership import (
     ENDORSEMENT_LABEL,
     NAMESPACE,
+    Membership,
     Newcomer,
     attestation_key_object,
     endorsement_label,
@@ -28,9 +29,10 @@ from fastness.domain.attestation.membership import (
     machine_name,
     machine_object,
     machine_status,
+    predecessors_of,
 )
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, holds, is_being_deleted, object_name, view
+from fastness.model.objects import condition, is_being_deleted, object_name, view
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
@@ -40,6 +42,14 @@ _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
 
 class IdentityConflict(Exception):
     """The name of the Machine is taken by something that this key did not enrol."""
+
+
+class Barred(Exception):
+    """Another Machine of the same TPM was quarantined or revoked."""
+
+    def __init__(self, standing: Membership) -> None:
+        super().__init__(f"another key of this machine's TPM is {standing.lower()}")
+        self.standing = standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +107,20 @@ class MachineWriter:
         return found
 
     async def predecessor(self, newcomer: Newcomer) -> str:
-        """Uid of the newest live Machine of the same endorsement key; empty when there is none. Raises ApiError."""
+        """Uid of the live Machine that the newcomer replaces, empty without one; raises Barred, ApiError."""
         if not newcomer.endorsement:
             return ""
         scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
-        found = (await self._cluster.list(MACHINE.resource, scope)).items
-        others = [
-            obj
-            for obj in found
-            if (seen := view(obj, Machine)).status.endorsement is not None
-            and seen.status.endorsement.key == newcomer.endorsement
-            and seen.status.key_thumbprint != newcomer.thumbprint
-            and not holds(seen.status.conditions, "Revoked")
-        ]
-        newest = max(
-            others, key=lambda obj: (obj["metadata"]["creationTimestamp"], obj["metadata"]["name"]), default=None
-        )
-        return str(newest["metadata"]["uid"]) if newest else ""
+        replaced, barred = predecessors_of(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
+        if barred is not None:
+            raise Barred(barred)
+        return replaced
 
     async def write(self, newcomer: Newcomer) -> Written:
         """Make what is missing of the newcomer's objects; raises IdentityConflict, Conflict, ApiError."""
         created = False
         found = await self.existing(newcomer)
         if found is None:
-            newcomer = replace(newcomer, supersedes=await self.predecessor(newcomer))
             try:
                 found = await self._cluster.create(MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS)
                 created = True

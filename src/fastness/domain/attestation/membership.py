@@ -16,7 +16,7 @@ gives once. Eighty bits cannot be searched for a second key.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -25,7 +25,7 @@ from typing import Any, Final
 from fastness.crypto.digests import parse_digest
 from fastness.domain.attestation.subject import Subject
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, holds, object_name, with_condition
+from fastness.model.objects import condition, holds, is_being_deleted, object_name, view, with_condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
@@ -34,6 +34,7 @@ NAME_HEX: Final = 20
 MAX_POOL_IN_NODE_NAME: Final = 42
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
+SUPERSEDED: Final = "Superseded"
 _LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
@@ -173,6 +174,52 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
     if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
         return list(known)
     return with_condition(known, kind="Approved", status=status, reason=reason, message=message, now=now)
+
+
+def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject, JsonObject]]:
+    """Of Machines that may share an endorsement key: those that a newer one replaces, each with the newest.
+
+    Only an approved Machine replaces others. One that is revoked already needs nothing.
+    """
+    by_key: dict[str, list[tuple[tuple[str, str], JsonObject, Membership]]] = {}
+    for machine in machines:
+        seen = view(machine, Machine)
+        if seen.status.endorsement is not None and seen.status.key_thumbprint and not is_being_deleted(machine):
+            age = (seen.metadata.creation_timestamp or "", seen.metadata.name)
+            by_key.setdefault(seen.status.endorsement.key, []).append((age, dict(machine), membership_of(seen)))
+    found = []
+    for entries in by_key.values():
+        approved = [entry for entry in entries if entry[2] is Membership.APPROVED]
+        if not approved:
+            continue
+        newest = max(approved, key=lambda entry: entry[0])
+        found += [
+            (machine, newest[1])
+            for age, machine, standing in sorted(entries, key=lambda entry: entry[0])
+            if age < newest[0] and standing is not Membership.REVOKED
+        ]
+    return found
+
+
+def predecessors_of(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> tuple[str, Membership | None]:
+    """What Machines of the same endorsement key mean for a newcomer: the uid that it replaces, and what bars it.
+
+    A TPM whose machine was quarantined or revoked does not come back with a new key; one that was merely replaced does.
+    """
+    newest: tuple[tuple[str, str], str] = (("", ""), "")
+    for machine in machines:
+        seen = view(machine, Machine)
+        same = seen.status.endorsement is not None and seen.status.endorsement.key == newcomer.endorsement
+        if not same or seen.status.key_thumbprint == newcomer.thumbprint:
+            continue
+        standing, revoked = membership_of(seen), condition(machine, "Revoked")
+        if seen.spec.approval == Membership.QUARANTINED:
+            return "", Membership.QUARANTINED
+        if standing is Membership.REVOKED and revoked is not None and revoked.get("reason") != SUPERSEDED:
+            return "", Membership.REVOKED
+        if standing is not Membership.REVOKED:
+            newest = max(newest, ((seen.metadata.creation_timestamp or "", seen.metadata.name), seen.metadata.uid))
+    return newest[1], None
 
 
 def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[JsonObject]:

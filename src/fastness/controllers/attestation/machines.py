@@ -1,0 +1,147 @@
+"""Machines after enrolment: decisions go on the record, replaced ones are revoked, those that never come are swept.
+
+* `spec.approval` is what an administrator wants; the condition `Approved` follows once the decision is on the record. The doors
+  ask for both, so an approval without a trace lets nobody in; a quarantine needs no trace to count.
+* Of several Machines with one endorsement key (a reinstalled machine makes a new attestation key) only the newest that is
+  approved stays; the others are revoked. It is worked out from all of them, so two that enrolled at the same instant end alike.
+* A Machine that enrolled and never attested is deleted: a day after it was approved, a week if nobody approved it. Its key goes
+  with it, and the machine may enrol again. A quarantined or revoked one stays until somebody deletes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.domain.attestation.membership import (
+    ENDORSEMENT_LABEL,
+    NAMESPACE,
+    POOL_LABEL,
+    SUPERSEDED,
+    Membership,
+    approval_condition,
+    membership_of,
+    replaced_by,
+)
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import (
+    ObjectName,
+    condition,
+    is_being_deleted,
+    labels_of,
+    object_name,
+    view,
+    with_condition,
+)
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.trust.ports import Entry, Record
+
+NEVER_ATTESTED: Final = timedelta(days=1)
+NEVER_APPROVED: Final = timedelta(days=7)
+_STATUS: Final = WriteOptions(manager="machines", subresource="status")
+_WHAT: Final = {"True": "approve", "Quarantined": "quarantine", "Pending": "suspend"}
+
+
+class Machines:
+    """Keeps Machines in step with what was decided about them."""
+
+    name = "machines"
+    sources: Sequence[Source] = (Source(MACHINE.resource),)
+    writes: Sequence[Resource] = (MACHINE.resource, AUDIT_BATCH.resource)
+
+    def __init__(self, cluster: Cluster, record: Record, clock: Clock) -> None:
+        self._cluster = cluster
+        self._record = record
+        self._clock = clock
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Decide about one Machine; raises RecordError, Conflict, which are tried again."""
+        try:
+            machine = await self._cluster.get(MACHINE.resource, key.name, key.namespace)
+        except NotFound:
+            return GONE
+        if is_being_deleted(machine) or key.namespace != NAMESPACE:
+            return Done()
+        if view(machine, Machine).status.key_thumbprint:
+            machine = await self._follow_approval(machine)
+            machine = await self._revoke_replaced(machine)
+        return await self._sweep(machine)
+
+    async def _follow_approval(self, machine: JsonObject) -> JsonObject:
+        conditions = approval_condition(machine, self._clock.now())
+        if conditions == ((machine.get("status") or {}).get("conditions") or []):
+            return machine
+        decided = next(entry for entry in conditions if entry["type"] == "Approved")
+        what = _WHAT["True" if decided["status"] == "True" else decided["reason"]]
+        await self._append(f"machine-{what}", machine, reason=machine["spec"].get("approvalReason") or "")
+        return await self._set(machine, conditions)
+
+    async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
+        """Revoke the machine if a newer one has its endorsement key, or the older ones if it is the newest."""
+        label = labels_of(machine).get(ENDORSEMENT_LABEL)
+        if not label:
+            return machine
+        scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={label}")
+        peers = (await self._cluster.list(MACHINE.resource, scope)).items
+        for old, new in replaced_by(peers):
+            await self._append("machine-superseded", old, by=object_name(new).name)
+            message = f"its TPM enrolled a new key as {object_name(new).name}"
+            conditions = with_condition(
+                old["status"].get("conditions") or [], kind="Revoked", status="True", reason=SUPERSEDED,
+                message=message, now=self._clock.now(),
+            )  # fmt: skip
+            changed = await self._set(old, conditions)
+            if object_name(old) == object_name(machine):
+                machine = changed
+        return machine
+
+    async def _sweep(self, machine: JsonObject) -> Done:
+        """Delete a machine that never came, or come back when it may be."""
+        seen = view(machine, Machine)
+        standing = membership_of(seen)
+        ours = POOL_LABEL in labels_of(machine) or bool(seen.status.key_thumbprint)
+        if not ours or seen.status.last_attested or standing in (Membership.QUARANTINED, Membership.REVOKED):
+            return Done()
+        left = (_end(machine, standing) - self._clock.now()).total_seconds()
+        if left > 0:
+            return Done(again_after=left)
+        await self._append("machine-swept", machine)
+        meta = machine["metadata"]
+        options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        try:
+            await self._cluster.delete(MACHINE.resource, meta["name"], NAMESPACE, options)
+        except (NotFound, Conflict):
+            return Done(again_after=1.0)
+        return GONE
+
+    async def _set(self, machine: JsonObject, conditions: list[JsonObject]) -> JsonObject:
+        patch = {
+            "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
+            "status": {"conditions": conditions},
+        }
+        name = object_name(machine).name
+        return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def _append(self, what: str, machine: JsonObject, **detail: str) -> None:
+        status = machine.get("status") or {}
+        known = {"pool": status.get("pool") or "", "uid": machine["metadata"]["uid"], **detail}
+        facts = {name: value for name, value in known.items() if value}
+        name = object_name(machine).name
+        await self._record.append(
+            Entry(what, status.get("keyThumbprint") or name, resource=f"machine/{name}", detail=facts)
+        )
+
+
+def _end(machine: JsonObject, standing: Membership) -> datetime:
+    """When a machine that has not attested is given up."""
+    made = machine["metadata"]["creationTimestamp"]
+    approved = condition(machine, "Approved")
+    if standing is Membership.APPROVED and approved is not None:
+        return datetime.fromisoformat(approved.get("lastTransitionTime") or made) + NEVER_ATTESTED
+    return datetime.fromisoformat(made) + NEVER_APPROVED
