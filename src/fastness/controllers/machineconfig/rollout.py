@@ -66,20 +66,24 @@ class Rollout:
         self._pools = informers.of(POOLS)
         self._policies = informers.of(policies)
         self._ledger = Ledger()
+        self._concerned: dict[str, set[str]] = {}
         informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
         informers.of(NODES).subscribe(self._node_changed)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        self._ledger.node_changed(old, new)
+        concerned = self._ledger.node_changed(old, new)
+        name = object_name(new or old or {}).name
+        if new is None:
+            self._concerned.pop(name, None)
+        else:
+            self._concerned[name] = concerned
 
     def _pools_of(self, node: Object) -> Iterable[ObjectName]:
-        """The pool that counts the node; several for a node that nobody can place."""
+        """The pools that the last change of a node concerns: where it was, where it is, all that claim it."""
         name = object_name(node).name
         conflict = self._ledger.conflicts.get(name)
-        if conflict is not None:
-            return [ObjectName("", pool) for pool in conflict.pools]
-        pool = self._ledger.pool_of(name)
-        return (ObjectName("", pool),) if pool else (EVERY,)
+        pools = {*self._concerned.get(name, ()), *(conflict.pools if conflict is not None else ())}
+        return [ObjectName("", pool) for pool in sorted(pools)] or (EVERY,)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """One step for one pool."""
@@ -101,11 +105,20 @@ class Rollout:
                 pool, names.Event.SELECTING_ALL, "the node selector is empty and would take every node"
             )
             return Done()
+        await self._tell_conflicts(pool)
         waiting, until = "", None
         if goal.config and not is_being_deleted(pool) and not (pool.get("spec") or {}).get("paused"):
             waiting, until = await self._advance(pool, book, goal)
         await self._report(pool, book, goal, waiting)
         return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
+
+    async def _tell_conflicts(self, pool: JsonObject) -> None:
+        """Say which nodes no pool can have because several claim them."""
+        name = object_name(pool).name
+        for conflict in self._ledger.conflicts.values():
+            if name in conflict.pools:
+                text = f"{conflict.message} ({conflict.hint})"
+                await self._recorder.warning(pool, names.Event.POOL_CONFLICT, text)
 
     async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal) -> tuple[str, datetime | None]:
         """Tell the next nodes where to go; why the others wait, and until when."""

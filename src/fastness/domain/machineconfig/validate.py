@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -49,6 +50,7 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     "fips": (bool, "true or false"),
     "kernelType": (str, "a string"),
 }
+_UNIT_NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}", re.ASCII)
 _MEASURED: Final = "is part of what the machine proves when it boots"
 _BAKE: Final = "bake it into the image; --suggest prints the layer"
 _SIDE_DOORS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
@@ -92,6 +94,7 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt 
         document, of_document = current_document(name, usable["config"])
         found += of_document
         found += _modes(name, usable["config"])
+        found += _unit_names(name, usable["config"])
     found += _extensions(name, usable)
     found += _trust(name, usable, document, trust, config, exempt)
     return Examined(name, usable, document, tuple(found))
@@ -140,6 +143,26 @@ def _modes(name: str, document: Object) -> Iterator[Problem]:
                 f"{entry.get('path')}: mode {mode:#o} has bits above 0777",
                 "leave out setuid, setgid and sticky; is the number decimal by mistake?",
             )
+
+
+def _unit_names(name: str, document: Object) -> Iterator[Problem]:
+    """Names that would leave the directory of units; Ignition looks at the suffix only, and no agent would write them."""
+    systemd = document.get("systemd")
+    units = systemd.get("units") if isinstance(systemd, Mapping) else None
+    for index, entry in enumerate(units if isinstance(units, list) else ()):
+        unit = entry if isinstance(entry, Mapping) else {}
+        place = f"spec.config.systemd.units[{index}]"
+        if isinstance(unit.get("name"), str) and not _UNIT_NAME.fullmatch(unit["name"]):
+            why = f"{unit['name']!r} is not the name of a unit"
+            yield Problem(
+                name, f"{place}.name", "unit-name", why, "use letters, digits and :-_.\\\\@ with a type, as a.service"
+            )
+        dropins = unit.get("dropins")
+        for number, dropin in enumerate(dropins if isinstance(dropins, list) else ()):
+            called = dropin.get("name") if isinstance(dropin, Mapping) else None
+            if isinstance(called, str) and ("/" in called or "\0" in called):
+                why = f"{called!r} has a slash or a NUL" if "\0" in called else f"{called!r} has a slash"
+                yield Problem(name, f"{place}.dropins[{number}].name", "dropin-name", why, "give the name of a file")
 
 
 def _extensions(name: str, spec: Object) -> Iterator[Problem]:
