@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fastness.crypto.errors import BrokenSeal
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.claims import policy_input
+from fastness.domain.attestation.differences import differences
 from fastness.domain.attestation.policy import default_policy
 from fastness.domain.attestation.values import ValueBook
 from fastness.drivers.errors import TpmFailure
@@ -55,6 +57,21 @@ def test_a_word_more_on_the_command_line_is_not_affirmed(tee: str) -> None:
 def test_another_boot_loader_and_an_open_machine_are_not_affirmed(tee: str) -> None:
     assert not affirmed(tee, tamper.with_boot_loader(IMAGE))
     assert not affirmed(tee, tamper.without_secure_boot(IMAGE))
+
+
+@pytest.mark.parametrize(("tee", "register"), [("tpm", "PCR 4"), ("tdx", "RTMR 1")])
+def test_the_first_event_that_differs_is_named_and_belongs_to_an_image(tee: str, register: str) -> None:
+    other = tamper.with_boot_loader(IMAGE)
+    spec = {"source": "manual", "values": IMAGE.reference_values(tee)}
+    gone = {"source": "manual", "values": other.reference_values(tee), "withdrawn": {"at": "2025-12-01T00:00:00Z"}}
+    sets = [{"metadata": {"name": "good"}, "spec": spec}, {"metadata": {"name": "gone"}, "spec": gone}]
+    hybrid = replace(other, sections=(*other.sections[:-1], (".sbat", b"never approved")))
+    found = judged(VENDOR, tee, VENDOR.chip(tee).boot(hybrid).quote(NONCE))
+    told = {check.name: check for check in differences(found, ValueBook.of(sets, EPOCH), refused=True)}
+    check = next(check for name, check in told.items() if name.startswith(register))
+    assert check.code == "value-differs"
+    assert "EV_EFI_BOOT_SERVICES_APPLICATION" in check.hint
+    assert "the set gone (boot loader)" in check.hint
 
 
 @pytest.mark.parametrize("tee", LOGGED)

@@ -9,7 +9,9 @@ import pytest
 from sevsnpmeasure.gctx import GCTX  # type: ignore[import-untyped]
 from sevsnpmeasure.sev_hashes import SevHashes  # type: ignore[import-untyped]
 
+from fastness.domain.attestation.imagevalues import values_of_manifest
 from fastness.domain.attestation.replay import replay
+from fastness.domain.osimage.measurement import parse_manifest
 from fastness.formats.eventlog.log import parse_log
 from fastness.sim.tee import BootImage, changed, default_image, tamper
 from fastness.sim.tee.images import TPM_REFERENCES, reference_values
@@ -110,13 +112,25 @@ def test_the_measurement_of_a_domain_covers_every_byte_and_every_address() -> No
 
 
 def test_values_have_the_names_that_policies_ask_for() -> None:
-    named = {tee: {entry["name"] for entry in IMAGE.reference_values(tee)} for tee in ("tpm", "snp", "tdx")}
+    named = {
+        tee: {entry["name"] for entry in IMAGE.reference_values(tee) if not entry["name"].startswith("event_")}
+        for tee in ("tpm", "snp", "tdx")
+    }
     assert named["tpm"] == {f"tpm_pcr{index}" for index in TPM_REFERENCES}
     assert {"tpm_pcr4", "tpm_pcr7", "tpm_pcr11", "tpm_pcr12", "tpm_pcr14"} <= named["tpm"]
     assert named["snp"] == {"snp_launch_measurement", "snp_bootloader", "snp_tee_svn", "snp_snp_svn", "snp_microcode"}
     assert named["tdx"] == {"mr_td", "rtmr_0", "rtmr_1", "rtmr_2", "xfam"}
     with pytest.raises(ValueError, match="choose one of tpm, snp, tdx"):
         reference_values("sgx")
+
+
+def test_a_manifest_adds_up_and_holds_the_values_of_every_kind() -> None:
+    assert parse_manifest(IMAGE.manifest()).registers == {index: IMAGE.pcrs[index] for index in TPM_REFERENCES}
+    values = values_of_manifest(IMAGE.manifest())
+    assert len({(entry["name"], entry["value"]) for entry in values}) == len(values)
+    for tee in ("tpm", "snp", "tdx"):
+        wanted = {(entry["name"], entry["value"]) for entry in IMAGE.reference_values(tee)}
+        assert wanted <= {(entry["name"], entry["value"]) for entry in values}
 
 
 def test_an_image_is_worked_out_once() -> None:

@@ -143,14 +143,21 @@ def test_the_production_pins_refuse_every_endorsement_and_the_simulators_root_ac
     assert (believed.manufacturer, believed.model) == ("id:53494D00", "Fastness software TPM")
 
 
-def test_no_simulated_root_is_pinned_and_each_knows_itself() -> None:
+def test_no_simulated_root_is_pinned_and_their_anchors_say_simulated() -> None:
     pinned = {*AMD_ROOTS.values(), INTEL_ROOT, *TPM_ROOTS.values()}
     roots = VENDOR.roots
     mine = {*roots.amd.values(), roots.intel, *roots.tpm}
     assert len(mine) == 5
     assert not mine & pinned
-    assert all(root in roots for root in mine)
-    assert not any(root in roots for root in pinned)
+    anchors = roots.anchors
+    assert anchors.simulated
+    assert (anchors.amd, anchors.intel, anchors.tpm) == (roots.amd, roots.intel, roots.tpm)
+
+
+def test_roots_depend_on_the_seed_alone() -> None:
+    later = SimVendor.of(VENDOR.seed, EPOCH + timedelta(days=3650))
+    assert later.roots == VENDOR.roots
+    assert judged(VENDOR, "tdx", later.chip("tdx").boot().quote(NONCE), at=later.now).acceptable
 
 
 def test_vendors_do_not_believe_each_other() -> None:

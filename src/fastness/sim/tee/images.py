@@ -3,6 +3,7 @@
     image = default_image()
     changed(image, command_line=image.command_line + " debug")
     image.reference_values("tpm")          # entries of ReferenceValueSet.spec.values
+    image.manifest()                       # what an ApprovedImage carries: the values of all three TEEs
 
 A BootImage is a description: firmware, Secure Boot variables, boot loaders, sections of a unified kernel image. Registers, event
 logs and launch measurements follow from it by the rules of `uefi` and `launch`, and are worked out once per image, so that a
@@ -17,6 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from fastness.crypto.registers import hashed
+from fastness.domain.attestation.imagevalues import values_of_measurement
+from fastness.domain.attestation.values import EVENT_PREFIX
+from fastness.domain.osimage.measurement import MeasuredEvent, Measurement
+from fastness.formats.eventlog.log import EVENT_NAMES
 from fastness.sim.tee import uefi
 from fastness.sim.tee.eventlog import Measured, replayed, write_log
 from fastness.sim.tee.firmware import CURRENT_TCB, XFAM
@@ -113,6 +119,19 @@ class BootImage:
         """The command line that the kernel gets."""
         return self.load_options or self.command_line
 
+    @cached_property
+    def measurement(self) -> Measurement:
+        """What the image decides in a TPM, as `fastness measure` would predict it."""
+        events = [
+            MeasuredEvent(event.register, EVENT_NAMES[event.kind], hashed("sha256", event.subject), event.what)
+            for event in self.events
+        ]
+        return Measurement.of(TPM_REFERENCES, events)
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of an approval, for machines of every kind."""
+        return self.measurement.to_manifest() | {"values": [*_snp_values(self), *_tdx_values(self)]}
+
     def reference_values(self, tee: str) -> list[Value]:
         """What a verifier should expect of the image, as a ReferenceValueSet lists it."""
         return reference_values(tee, self)
@@ -181,15 +200,8 @@ def _measured(name: str, value: bytes, register: str, note: str = "") -> Value:
     return entry | ({"note": note} if note else {})
 
 
-def _setting(name: str, value: int | bool) -> Value:
-    """A version that is one of those accepted, or a flag that has one value."""
-    if isinstance(value, bool):
-        return {"name": name, "value": str(value).lower(), "type": "Boolean", "single": True, "state": "Current"}
-    return {"name": name, "value": str(value), "type": "Number", "state": "Current"}
-
-
 def _tpm_values(image: BootImage) -> list[Value]:
-    return [_measured(f"tpm_pcr{index}", image.pcrs[index], f"pcr{index}") for index in TPM_REFERENCES]
+    return values_of_measurement(image.measurement)
 
 
 def _snp_values(image: BootImage) -> list[Value]:
@@ -197,11 +209,19 @@ def _snp_values(image: BootImage) -> list[Value]:
     versions = {(name, tcb.components()[part]) for tcb in CURRENT_TCB.values() for part, name in names.items()}
     return [
         _measured("snp_launch_measurement", image.launch_digest, "measurement"),
-        *(_setting(name, version) for name, version in sorted(versions)),
+        *(
+            {"name": name, "value": str(version), "type": "Number", "state": "Current"}
+            for name, version in sorted(versions)
+        ),
     ]
 
 
 def _tdx_values(image: BootImage) -> list[Value]:
-    registers = [_measured(f"rtmr_{index}", image.rtmrs[index], f"rtmr{index}") for index in range(3)]
+    registers = [_measured(f"rtmr_{index}", image.rtmrs[index], f"rtmr{index}") for index in range(RTMRS - 1)]
     xfam = {"name": "xfam", "value": XFAM.hex(), "state": "Current"}
-    return [_measured("mr_td", image.mr_td, "mrtd"), *registers, xfam]
+    events: dict[tuple[str, str], Value] = {}
+    for event in uefi.cc_events(image):
+        name = f"rtmr{event.register - 1}"
+        value = _measured(f"{EVENT_PREFIX}{name}", hashed("sha384", event.subject), name, event.what)
+        events.setdefault((value["name"], value["value"]), value)
+    return [_measured("mr_td", image.mr_td, "mrtd"), *registers, xfam, *events.values()]

@@ -70,7 +70,9 @@ def cc_events(image: BootImage) -> tuple[Measured, ...]:
     hob = image.firmware_version.encode() + b" hand-off"
     head = (
         Measured(1, HANDOFF_TABLES2, hob, b"\x09TdxTable\0" + struct.pack("<Q", 1), "TD hand-off block"),
-        Measured(1, FIRMWARE_BLOB2, bytes(4096), b"\x0fConfigurationFV" + struct.pack("<QQ", 0xFFC0_0000, 4096)),
+        Measured(
+            1, FIRMWARE_BLOB2, bytes(4096), b"\x0fConfigurationFV" + struct.pack("<QQ", 0xFFC0_0000, 4096), "variables"
+        ),
     )
     mapped = (
         Measured(_CC_REGISTER[event.register], event.kind, event.subject, event.data, event.what)

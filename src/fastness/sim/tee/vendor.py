@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, Literal, overload
 
 from fastness.crypto.entropy import RandomBytes
+from fastness.domain.attestation.anchors import Anchors
 from fastness.formats.snp.tcb import Generation, Tcb
 from fastness.formats.tdx.collateral import Collateral
 from fastness.sim.tee import tpm2
@@ -30,7 +31,8 @@ from fastness.sim.tee.tpm import Keys, TpmChip, TpmFoundry
 
 SEED_BYTES: Final = 32
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_BEFORE, _AFTER = timedelta(days=366), timedelta(days=25 * 365)
+# Fixed, so that a root depends on the seed alone and a cluster that restarts years later still knows its own.
+VALIDITY: Final = Period(datetime(2020, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC))
 _DEFAULT_SEED: Final = b"fastness simulated vendor".ljust(SEED_BYTES, b"\0")
 
 
@@ -42,9 +44,10 @@ class SimRoots:
     intel: str
     tpm: frozenset[str]
 
-    def __contains__(self, fingerprint: str) -> bool:
-        """Whether a root is one of these, so that a verdict which rests on it must say `simulated`."""
-        return fingerprint in self.tpm or fingerprint == self.intel or fingerprint in self.amd.values()
+    @property
+    def anchors(self) -> Anchors:
+        """The roots as a verifier holds them: what rests on them is simulated, and its verdict says so."""
+        return Anchors(self.amd, self.intel, self.tpm, source="the simulated vendor's roots", simulated=True)
 
 
 class SimVendor:
@@ -54,7 +57,6 @@ class SimVendor:
         self.seed = entropy.token(SEED_BYTES) if entropy else _DEFAULT_SEED
         self.now = now
         self._tree = Seed(self.seed)
-        self._validity = Period(_second(now - _BEFORE), _second(now + _AFTER))
         self._made = {"tpm": 0, "snp": 0, "tdx": 0}
 
     @classmethod
@@ -65,17 +67,17 @@ class SimVendor:
     @cached_property
     def tpm(self) -> TpmFoundry:
         """The works for TPMs."""
-        return TpmFoundry(self._tree.branch("tpm"), self._validity)
+        return TpmFoundry(self._tree.branch("tpm"), VALIDITY)
 
     @cached_property
     def snp(self) -> SnpFoundry:
         """The works for SNP."""
-        return SnpFoundry(self._tree.branch("snp"), self._validity)
+        return SnpFoundry(self._tree.branch("snp"), VALIDITY)
 
     @cached_property
     def tdx(self) -> TdxFoundry:
         """The works for TDX."""
-        return TdxFoundry(self._tree.branch("tdx"), self._validity)
+        return TdxFoundry(self._tree.branch("tdx"), VALIDITY)
 
     @cached_property
     def roots(self) -> SimRoots:
@@ -144,7 +146,3 @@ class _Kept:
 
     def token(self, length: int) -> bytes:
         return self._seed[:length]
-
-
-def _second(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(microsecond=0)
