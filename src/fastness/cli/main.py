@@ -46,6 +46,8 @@ VERBS: Mapping[str, Verb] = {
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
     "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
     "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
+    "image": Verb("fastness.cli.images:image", "Approve what machines may boot, or take it back."),
+    "policy": Verb("fastness.cli.policies:policy", "Try policies that judge evidence and resources."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

@@ -1,0 +1,267 @@
+"""`fastness image`: approve what machines may boot, see what is approved, and take it back.
+
+Approving says what a machine measures when it boots the image: from a manifest (`fastness measure -o json`), from the label
+`org.coreos.pcrs` of an image, or measured here from a unified kernel image. The values count within seconds, and end with
+the approval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table, tell
+from fastness.cli.tickets import cluster_options
+from fastness.model.kind import JsonObject
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+
+NAMESPACE: Final = "fastness-system"
+MAX_MANIFEST: Final = 192 * 1024
+ZERO: Final = "0" * 64
+_EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.group()
+def image() -> None:
+    """Images that machines may boot."""
+
+
+@image.command("approve")
+@click.argument("reference")
+@click.option("--manifest", type=_EXISTING, help="What `fastness measure -o json` printed.")
+@click.option("--label", type=_EXISTING, help="The label org.coreos.pcrs of the image, as JSON.")
+@click.option("--uki", type=_EXISTING, help="The unified kernel image; it is measured here.")
+@click.option("--firmware-vars", type=_EXISTING, help="With --uki: the firmware's variables.")
+@click.option("--secure-boot", is_flag=True, help="With --uki: machines boot with Secure Boot.")
+@click.option("--zero", type=click.IntRange(0, 23), multiple=True, help="A register that the image leaves untouched.")
+@click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
+@click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
+@click.option("--until", default="", help="When the approval ends, as 2027-01-31T00:00:00Z; default a year from now.")
+@cluster_options
+@output_option
+def approve(
+    reference: str, manifest: Path | None, label: Path | None, uki: Path | None, firmware_vars: Path | None,
+    secure_boot: bool, zero: Sequence[int], name: str, namespace: str, until: str, kubeconfig: Path | None, context: str,
+    output: str,
+) -> None:  # fmt: skip
+    """Approve the image REFERENCE, named by digest, and the values that its machines measure."""
+    if sum(source is not None for source in (manifest, label, uki)) != 1:
+        raise CliError("say what machines measure", "Give one of --manifest, --label and --uki.", Exit.USAGE)
+    if uki is None and (firmware_vars is not None or secure_boot):
+        raise CliError("--firmware-vars and --secure-boot go with --uki", code=Exit.USAGE)
+    measured = _measured(uki, firmware_vars, secure_boot) if uki is not None else _read(manifest or label)
+    approval = _approval(reference, _with_zeros(measured, zero), name, namespace, until)
+    with told():
+        asyncio.run(_approve(approval, kubeconfig, context))
+    values = [value for value in _values(approval) if not value["name"].startswith("event_")]
+    if output == "json":
+        show_json({"name": approval["metadata"]["name"], "namespace": namespace, "image": reference, "values": values})
+        return
+    tell(f"{namespace}/{approval['metadata']['name']}: approved; machines that measure the following are accepted")
+    click.echo(table([(value["name"], value["value"]) for value in values]))
+
+
+def _read(path: Path | None) -> Any:
+    from fastness.formats import json
+    from fastness.formats.errors import JsonError
+
+    assert path is not None  # noqa: S101 - exactly one source was given
+    try:
+        return json.decode(_bytes(path, MAX_MANIFEST))
+    except JsonError as error:
+        raise CliError(f"{path}: {error}", error.hint, Exit.USAGE) from error
+
+
+def _measured(uki: Path, variables: Path | None, secure_boot: bool) -> JsonObject:
+    from fastness.domain.osimage.errors import OsImageError
+    from fastness.domain.osimage.firmware import FirmwareVars
+    from fastness.domain.osimage.measure import measure_uki
+    from fastness.formats.efi.variables import MAX_STORE
+    from fastness.formats.pe.errors import ImageError
+    from fastness.formats.pe.image import MAX_IMAGE
+
+    store = _bytes(variables, MAX_STORE) if variables is not None else None
+    try:
+        firmware = FirmwareVars.blank() if store is None else FirmwareVars.of_store(store)
+        return measure_uki(_bytes(uki, MAX_IMAGE), firmware, secure_boot=secure_boot).to_manifest()
+    except ImageError as error:
+        raise CliError(f"{uki}: {error}", error.hint, Exit.USAGE) from error
+    except OsImageError as error:
+        raise CliError(f"{uki}: {error.message}", error.hint, Exit.NO) from error
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    try:
+        if path.stat().st_size > most:
+            raise CliError(f"{path}: larger than {most} bytes", code=Exit.USAGE)
+        return path.read_bytes()
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}", code=Exit.USAGE) from error
+
+
+def _with_zeros(manifest: Any, registers: Sequence[int]) -> Any:
+    """The manifest with registers that stay at zero; one that it already has is an error."""
+    if not registers or not isinstance(manifest, dict):
+        return manifest
+    rows = manifest.get("pcrs") or []
+    known = [row.get("id") for row in rows if isinstance(row, dict)]
+    both = [register for register in registers if register in known]
+    if both:
+        raise CliError(f"--zero {both[0]}: the manifest says what register {both[0]} holds", code=Exit.USAGE)
+    return {**manifest, "pcrs": [*rows, *({"id": pcr, "value": ZERO, "events": []} for pcr in sorted(set(registers)))]}
+
+
+def _approval(reference: str, manifest: Any, name: str, namespace: str, until: str) -> JsonObject:
+    from fastness.domain.attestation.errors import BadValues
+    from fastness.domain.attestation.imagevalues import (
+        MEASUREMENTS,
+        VALID_UNTIL,
+        set_name,
+        set_of_image,
+    )
+    from fastness.formats import json
+    from fastness.model.objects import rfc3339
+    from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+    kept = {key: manifest[key] for key in ("pcrs", "values") if key in manifest} if isinstance(manifest, dict) else {}
+    notes = {MEASUREMENTS: json.encode(kept).decode(), **({VALID_UNTIL: until} if until else {})}
+    try:
+        meta = {"name": name or set_name(reference), "namespace": namespace, "annotations": notes}
+        approval: JsonObject = {
+            "apiVersion": APPROVED_IMAGE.api_version,
+            "kind": APPROVED_IMAGE.kind,
+            "metadata": meta,
+            "spec": {"image": reference},
+        }
+        # What the cluster would refuse later is refused here, before anything is written.
+        stamped = {**approval, "metadata": {**meta, "creationTimestamp": rfc3339(datetime.now(UTC))}}
+        set_of_image(reference, [stamped])
+    except BadValues as error:
+        raise CliError(error.message, error.hint, Exit.USAGE) from error
+    return approval
+
+
+def _values(approval: JsonObject) -> list[JsonObject]:
+    from fastness.domain.attestation.imagevalues import values_of_approval
+
+    return sorted(values_of_approval(approval), key=lambda value: (len(value["name"]), value["name"]))
+
+
+async def _approve(approval: JsonObject, kubeconfig: Path | None, context: str) -> None:
+    from fastness.cluster.errors import AlreadyExists
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.cluster.port import PatchType
+    from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+    images, meta = APPROVED_IMAGE.resource, approval["metadata"]
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        await _namespace(cluster, meta["namespace"])
+        try:
+            await cluster.create(images, approval)
+        except AlreadyExists:
+            known = await cluster.get(images, meta["name"], meta["namespace"])
+            if known["spec"]["image"] != approval["spec"]["image"]:
+                raise CliError(f"{meta['name']} approves another image", "Choose another --name.") from None
+            patch = {"metadata": {"annotations": meta["annotations"]}}
+            await cluster.patch(images, meta["name"], patch, PatchType.MERGE, meta["namespace"])
+
+
+async def _namespace(cluster: Cluster, name: str) -> None:
+    from fastness.cluster.errors import AlreadyExists
+    from fastness.model.kind import Resource
+
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    try:
+        await cluster.create(Resource("", "v1", "namespaces", "Namespace", False), made)
+    except AlreadyExists:
+        return
+
+
+@image.command("list")
+@cluster_options
+@output_option
+def list_images(kubeconfig: Path | None, context: str, output: str) -> None:
+    """List the approved images, and those whose approval was withdrawn of late."""
+    with told():
+        rows = asyncio.run(_list(kubeconfig, context))
+    if output == "json":
+        show_json(rows)
+        return
+    head = ("NAME", "STATE", "VALUES", "UNTIL", "IMAGE")
+    click.echo(table([head, *(tuple(str(row[key.lower()]) for key in head) for row in rows)]))
+
+
+async def _list(kubeconfig: Path | None, context: str) -> list[JsonObject]:
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+    from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        images = (await cluster.list(APPROVED_IMAGE.resource)).items
+        sets = (await cluster.list(REFERENCE_VALUE_SET.resource)).items
+    return _rows(images, sets)
+
+
+def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[JsonObject]:
+    from fastness.model.objects import condition, object_name
+
+    by_image = {values["spec"].get("image"): values for values in sets if values["spec"]["source"] == "image"}
+    rows: list[JsonObject] = []
+    for approval in images:
+        committed = condition(approval, "Committed") or {}
+        kept = by_image.get(approval["spec"]["image"])
+        state = "approved" if committed.get("status") == "True" else str(committed.get("reason", "pending"))
+        rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], kept))
+    for name, values in by_image.items():
+        withdrawn = values["spec"].get("withdrawn")
+        if withdrawn is not None:
+            rows.append(_row(values["metadata"]["name"], f"withdrawn {withdrawn['at'][:10]}", str(name), values))
+    return rows
+
+
+def _row(name: str, state: str, reference: str, values: JsonObject | None) -> JsonObject:
+    listed = values["spec"]["values"] if values else []
+    count = sum(not value["name"].startswith("event_") for value in listed)
+    until = values["spec"].get("validity", {}).get("notAfter", "") if values else ""
+    return {"name": name, "state": state, "values": count, "until": until[:10], "image": reference}
+
+
+@image.command("withdraw")
+@click.argument("which")
+@cluster_options
+def withdraw(which: str, kubeconfig: Path | None, context: str) -> None:
+    """Take back the approval of an image; WHICH is its reference, or namespace/name of the ApprovedImage.
+
+    Machines that boot it are refused from their next attestation on.
+    """
+    with told():
+        gone = asyncio.run(_withdraw(which, kubeconfig, context))
+    if not gone:
+        raise CliError(f"nothing approves {which}", "See `fastness image list`.", Exit.NO)
+    for name in gone:
+        click.echo(f"{name}: withdrawn")
+
+
+async def _withdraw(which: str, kubeconfig: Path | None, context: str) -> list[str]:
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.model.objects import object_name
+    from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+    gone: list[str] = []
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        for approval in (await cluster.list(APPROVED_IMAGE.resource)).items:
+            place = object_name(approval)
+            if which in (approval["spec"]["image"], str(place)):
+                await cluster.delete(APPROVED_IMAGE.resource, place.name, place.namespace)
+                gone.append(str(place))
+    return gone
