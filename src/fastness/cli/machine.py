@@ -1,0 +1,242 @@
+"""`fastness machine`: the machines that enrolled, and what an administrator decides about them.
+
+    fastness machine list [--pool P] [--state Pending]
+    fastness machine show NAME
+    fastness machine approve NAME… [--reason TEXT]
+    fastness machine quarantine NAME… --reason TEXT
+    fastness machine release NAME… [--reason TEXT]
+
+NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
+`spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table, tell
+from fastness.cli.tickets import cluster_options
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+    from fastness.model.kind import JsonObject
+
+_STATES = ("Pending", "Approved", "Quarantined", "Revoked")
+_REASON = click.option("--reason", default="", help="Why; kept on the Machine and in the record.")
+_NAMES = click.argument("names", nargs=-1, required=True)
+
+
+@click.group()
+def machine() -> None:
+    """Machines that enrolled: list, approve, quarantine."""
+
+
+@machine.command("list")
+@click.option("--pool", default="", help="Only machines of this pool.")
+@click.option("--state", type=click.Choice(_STATES), help="Only machines in this state.")
+@cluster_options
+@output_option
+def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context: str, output: str) -> None:
+    """List machines, newest last."""
+    with told():
+        found = asyncio.run(_list(pool, state or "", kubeconfig, context))
+    if output == "json":
+        show_json(found)
+        return
+    if not found:
+        tell("no machines")
+        return
+    rows = [["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "ENROLLED", "NOTES"]]
+    rows += [
+        [
+            entry["name"], entry["pool"] or "-", entry["node"] or "-", entry["tee"] or "-", entry["state"],
+            entry["attested"], entry["enrolled"], ", ".join(entry["notes"]) or "-",
+        ]
+        for entry in found
+    ]  # fmt: skip
+    click.echo(table(rows))
+
+
+@machine.command()
+@click.argument("name")
+@cluster_options
+@output_option
+def show(name: str, kubeconfig: Path | None, context: str, output: str) -> None:
+    """Say everything that is known about a machine."""
+    with told():
+        found = asyncio.run(_show(name, kubeconfig, context))
+    if output == "json":
+        show_json(found)
+        return
+    for key, value in found.items():
+        if key != "conditions" and value not in ("", [], None):
+            shown = ", ".join(value) if isinstance(value, list) else value
+            click.echo(f"{key + ':':<14}{shown}")
+    for entry in found["conditions"]:
+        click.echo(f"  {entry['type']:<12}{entry['status']:<8}{entry.get('reason', ''):<16}{entry.get('message', '')}")
+
+
+@machine.command()
+@_NAMES
+@_REASON
+@cluster_options
+def approve(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
+    """Let machines attest that wait for approval."""
+    _decide(names, "Approved", ("Pending",), reason, kubeconfig, context)
+
+
+@machine.command()
+@_NAMES
+@click.option("--reason", required=True, help="Why; kept on the Machine and in the record.")
+@cluster_options
+def quarantine(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
+    """Give machines nothing any more, from this moment on; their TPM cannot enrol another key either."""
+    _decide(names, "Quarantined", ("Pending", "Approved", "Revoked"), reason, kubeconfig, context)
+
+
+@machine.command()
+@_NAMES
+@_REASON
+@cluster_options
+def release(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
+    """End the quarantine of machines: they may attest again."""
+    _decide(names, "Approved", ("Quarantined",), reason, kubeconfig, context)
+
+
+def _decide(
+    names: Sequence[str], wanted: str, come_from: Sequence[str], reason: str, kubeconfig: Path | None, context: str
+) -> None:
+    with told():
+        done = asyncio.run(_write(names, wanted, come_from, reason, kubeconfig, context))
+    for name, changed in done:
+        click.echo(f"{name}: {wanted.lower()}{'' if changed else ' already'}")
+
+
+@asynccontextmanager
+async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Cluster]:
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        yield cluster
+
+
+async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
+    async with _connected(kubeconfig, context) as cluster:
+        rows = [_row(entry) for entry in await _machines(cluster)]
+    rows.sort(key=lambda row: (row["enrolled"], row["name"]))
+    return [row for row in rows if row["pool"] == (pool or row["pool"]) and row["state"] == (state or row["state"])]
+
+
+async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
+    async with _connected(kubeconfig, context) as cluster:
+        found = _one(await _machines(cluster), name)
+    status = found.get("status") or {}
+    return {
+        **_row(found), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
+        "uid": found["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
+        "ticket": status.get("ticket", ""), "endorsement": (status.get("endorsement") or {}).get("key", ""),
+        "root": (status.get("endorsement") or {}).get("root", ""), "supersedes": status.get("supersedes", ""),
+        "verdict": status.get("lastVerdict", ""), "lastAttested": status.get("lastAttested", ""),
+        "conditions": status.get("conditions") or [],
+    }  # fmt: skip
+
+
+async def _write(
+    names: Sequence[str], wanted: str, come_from: Sequence[str], reason: str, kubeconfig: Path | None, context: str
+) -> list[tuple[str, bool]]:
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    async with _connected(kubeconfig, context) as cluster:
+        known = await _machines(cluster)
+        chosen = [_one(known, name) for name in names]
+        for found in chosen:
+            _check(found, wanted, come_from)
+        done = []
+        for found in chosen:
+            name, now = found["metadata"]["name"], found["spec"].get("approval", "Pending")
+            changed = now != wanted
+            if changed:
+                # On the version that was judged: a quarantine that came in between is not undone by an approval.
+                patch = {
+                    "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
+                    "spec": {"approval": wanted, "approvalReason": reason or None},
+                }
+                options = WriteOptions(manager="fastness-cli")
+                await cluster.patch(
+                    MACHINE.resource, name, patch, PatchType.MERGE, found["metadata"]["namespace"], options
+                )
+            done.append((name, changed))
+    return done
+
+
+def _check(found: JsonObject, wanted: str, come_from: Sequence[str]) -> None:
+    row = _row(found)
+    if row["state"] in come_from or found["spec"].get("approval", "Pending") == wanted:
+        return
+    hints = {
+        "Quarantined": "End the quarantine with `fastness machine release`.",
+        "Revoked": "It cannot come back: delete the Machine and let it enrol anew.",
+    }
+    hint = hints.get(row["state"], "Only a quarantined machine can be released.")
+    raise CliError(f"{row['name']} is {row['state'].lower()}", hint, Exit.NO)
+
+
+async def _machines(cluster: Cluster) -> list[JsonObject]:
+    from fastness.cluster.port import Scope
+    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    return (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
+
+
+def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:
+    """The machine that a name means; raises CliError for none and for several."""
+
+    def names(found: JsonObject) -> tuple[str, ...]:
+        status = found.get("status") or {}
+        short = found["metadata"]["name"].removeprefix("machine-")
+        return (
+            found["metadata"]["name"],
+            short,
+            status.get("nodeName", ""),
+            found["spec"]["id"],
+            found["metadata"]["uid"],
+        )
+
+    exact = [found for found in machines if name in names(found)]
+    near = exact or [found for found in machines if any(known.startswith(name) for known in names(found))]
+    if len(near) == 1:
+        return near[0]
+    if not near:
+        raise CliError(f"there is no machine {name}", "See `fastness machine list`.", Exit.NO)
+    several = ", ".join(sorted(found["metadata"]["name"] for found in near)[:5])
+    raise CliError(f"{name} means several machines: {several}", "Give more of the name.", Exit.USAGE)
+
+
+def _row(found: JsonObject) -> dict[str, Any]:
+    from fastness.domain.attestation.membership import membership_of
+    from fastness.model.objects import condition, view
+    from fastness.model.trusted_execution.machine import Machine
+
+    seen, attested = view(found, Machine), condition(found, "Attested")
+    notes = ["simulated"] if seen.status.simulated else []
+    if seen.status.endorsement is not None and seen.status.endorsement.trust_on_first_use:
+        notes.append("trusted on first use")
+    if seen.status.supersedes:
+        notes.append("replaces another")
+    return {
+        "name": seen.metadata.name, "pool": seen.status.pool, "node": seen.status.node_name, "tee": seen.status.tee,
+        "state": str(membership_of(seen)), "attested": attested["status"] if attested else "Unknown",
+        "enrolled": seen.metadata.creation_timestamp or "", "notes": notes,
+    }  # fmt: skip
