@@ -1,0 +1,90 @@
+"""`fastness measure` on files: what it prints, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fastness.cli.main import cli
+from fastness.domain.osimage.firmware import FirmwareVars
+from fastness.domain.osimage.measure import measure_uki
+from fastness.domain.osimage.measurement import parse_manifest
+from fastness.domain.osimage.uki import write_uki
+from fastness.formats.efi.guid import SIG_X509
+from tests.measuredboot import minted
+
+SIGNER = minted.Signer("db certificate of the test")
+PLAIN = write_uki(minted.stub(), minted.sections())
+SIGNED = SIGNER.sign(PLAIN)
+STORE = minted.store(minted.keys(minted.siglist(SIG_X509, SIGNER.der)))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, data in (("plain.efi", PLAIN), ("signed.efi", SIGNED), ("vars.fd", STORE), ("empty", b"")):
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def measure(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["measure", *map(str, words)], prog_name="fastness")
+
+
+def test_json_is_a_manifest_and_holds_reference_values(files: Path) -> None:
+    result = measure(files / "plain.efi", "-o", "json")
+    assert result.exit_code == 0
+    said = json.loads(result.stdout)
+    expected = measure_uki(PLAIN, FirmwareVars.blank(), secure_boot=False)
+    assert parse_manifest(said).registers == expected.registers
+    assert said["values"] == expected.reference_values()
+    assert said["secureBoot"] is False
+    assert said["notes"] == []
+
+
+def test_text_lists_registers_and_events(files: Path) -> None:
+    said = measure(files / "plain.efi").stdout
+    expected = measure_uki(PLAIN, FirmwareVars.blank(), secure_boot=False)
+    for pcr, value in expected.registers.items():
+        assert f"PCR {pcr}".ljust(10) + value.hex() in said
+    assert "command line: quiet x=1" in said
+    assert "kernel 6.1.0-test in the image" in said
+
+
+def test_secure_boot_names_the_certificate_that_lets_the_image_start(files: Path) -> None:
+    result = measure(files / "signed.efi", "--firmware-vars", files / "vars.fd", "--secure-boot")
+    assert result.exit_code == 0
+    assert "db certificate of the test" in result.stdout
+    assert "Secure Boot is on" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("plain.efi", "--firmware-vars", "vars.fd", "--secure-boot"), 1, "not-allowed"),
+        (("signed.efi", "--secure-boot"), 1, "setup-mode"),
+        (("empty",), 2, "not-pe"),
+        (("vars.fd",), 2, "not-pe"),
+        (("plain.efi", "--firmware-vars", "plain.efi"), 2, "not-a-variable-store"),
+        (("absent",), 2, "does not exist"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_what_cannot_be_measured_is_told_with_a_hint(files: Path, words: tuple[str, ...], code: int, text: str) -> None:
+    given = [word if word.startswith("--") else str(files / word) for word in words]
+    result = measure(*given)
+    assert result.exit_code == code
+    assert text in result.stderr
+    assert not result.stdout
+
+
+def test_a_register_that_is_left_out_is_told_beside_the_result(files: Path) -> None:
+    (files / "old.efi").write_bytes(write_uki(minted.stub(), minted.sections(linux=minted.kernel("5.10.0"))))
+    result = measure(files / "old.efi", "-o", "json")
+    assert result.exit_code == 0
+    assert "PCR 9 is not predicted" in result.stderr
+    said = json.loads(result.stdout)
+    assert 9 not in [row["id"] for row in said["pcrs"]]
+    assert said["notes"]
