@@ -1,11 +1,13 @@
 """`fastness doctor`: what is installed, what is missing, what to do.
 
 Each check is a row of data: what is looked for, what it is good for, how to get it. Required things that are missing make
-the exit code 1; optional ones are only said.
+the exit code 1; optional ones are only said. With `--kubeconfig` or `--context` it also asks that cluster whether another
+operator does work that is ours; without them it never connects.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import os
 import shutil
@@ -14,13 +16,18 @@ import ssl
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
+from fastness.cli.errors import told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
 
 MIN_SQLITE = (3, 37)
 
@@ -112,15 +119,49 @@ def _directory(state: Path) -> Finding:
     )
 
 
+async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
+    """For each family of controllers, whether somebody else does its work in this cluster."""
+    from fastness.controllers.plane import FAMILIES, held_back
+
+    held = await held_back(cluster, (), now)
+    return [
+        Finding(
+            f"{family} operator",
+            "optional" if family in held else "ok",
+            held.get(family, "no other is active"),
+            "its controllers start here",
+            f"they do not start without `fastness serve --adopt {family}`" if family in held else "",
+        )
+        for family in FAMILIES
+    ]
+
+
+async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        return await neighbours(cluster, datetime.now(UTC))
+
+
 @click.command()
 @click.option(
     "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="State directory."
 )
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also look for other operators in this cluster.",
+)
+@click.option("--context", default="", help="A context of the kubeconfig; asks the cluster too.")
 @output_option
 @click.pass_context
-def doctor(ctx: click.Context, state: Path, output: str) -> None:
+def doctor(ctx: click.Context, state: Path, kubeconfig: Path | None, context: str, output: str) -> None:
     """Say what is installed, what is missing and what to do."""
     findings = examine(state)
+    if kubeconfig is not None or context:
+        with told():
+            findings += asyncio.run(_ask(kubeconfig, context))
     missing = [finding for finding in findings if finding.state == "missing"]
     if output == "json":
         show_json({"ok": not missing, "findings": [asdict(finding) for finding in findings]})

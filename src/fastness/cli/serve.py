@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 CONTROLLERS, CONFIG_SERVER = "controllers", "configserver"
 ROLES = (CONTROLLERS, CONFIG_SERVER)
 METRICS_PORT, CONFIG_PORT, INTERNAL_PORT = 9090, 22624, 22626
+ADOPTABLE = ("machine-config",)
 _PORT = click.IntRange(0, 65535)
 
 
@@ -55,6 +56,7 @@ class ServeOptions:
     internal_port: int
     names: tuple[str, ...]
     config_url: str
+    adopt: tuple[str, ...] = ()
 
 
 @click.command()
@@ -88,6 +90,12 @@ class ServeOptions:
     "--config-url",
     default="",
     help="Where machines reach the config server (https); the controllers put it into user-data.",
+)
+@click.option(
+    "--adopt",
+    multiple=True,
+    type=click.Choice(ADOPTABLE),
+    help="Do this work although another operator is active in the cluster; may be repeated.",
 )
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -215,7 +223,7 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
     from fastness.cluster.informers import Informers
     from fastness.controllers.engine import Leadership, LostLease, Runner
     from fastness.controllers.machineconfig.plane import Around
-    from fastness.controllers.plane import product_loops
+    from fastness.controllers.plane import held_back, product_loops
 
     clock, entropy = SystemClock(), SystemEntropy()
     leadership = Leadership(cluster, options.identity, clock, entropy, settings)
@@ -223,7 +231,10 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
             doors = await _doors(cluster, informers, clock, entropy, options.config_url)
             around = Around(clock, entropy, doors=doors, may_write=leadership.require)
-            loops = product_loops(cluster, informers, around)
+            held = await held_back(cluster, options.adopt, clock.now())
+            for family, sign in held.items():
+                tell(f"the {family} controllers are not started: {sign}; take over with --adopt {family}")
+            loops = product_loops(cluster, informers, around, without=held)
             runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
             with suppress(LostLease):

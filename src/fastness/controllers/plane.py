@@ -1,11 +1,16 @@
 """The controllers of the product: the same on the embedded API and on any Kubernetes.
 
 `product_loops` is the one list. Embedded mode adds those of `kube/`; on a real API server they are Kubernetes' own business.
+
+Where somebody else does the work of a family of loops, that family does not start unless it is adopted by name: `held_back` asks
+the cluster, `product_loops(…, without=…)` leaves them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Final
 
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
@@ -17,14 +22,27 @@ from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.values import Values
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
+from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 from fastness.model.kind import Resource
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 
+FAMILIES: Final = (neighbours.FAMILY,)
 
-def product_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
-    """All controllers of the product, each behind its declaration of writes and the lease."""
+
+async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
+    """The families that must not start because another operator is active, with the sign of it; adopted ones may."""
+    if neighbours.FAMILY in adopted:
+        return {}
+    sign = await neighbours.other_operator(cluster, now)
+    return {neighbours.FAMILY: sign} if sign else {}
+
+
+def product_loops(
+    cluster: Cluster, informers: Informers, around: Around, *, without: Collection[str] = ()
+) -> list[Controller]:
+    """All controllers of the product but those of some families, each behind its declaration of writes and the lease."""
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
         return FencedCluster(cluster, name, writes, around.may_write)
@@ -38,7 +56,7 @@ def product_loops(cluster: Cluster, informers: Informers, around: Around) -> lis
         Images(fenced(Images.name, Images.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
-        *machine_config_loops(cluster, informers, around),
+        *(machine_config_loops(cluster, informers, around) if neighbours.FAMILY not in without else ()),
     ]
 
 
