@@ -1,4 +1,4 @@
-"""A TPM in software, as far as quotes go: keys, TPMS_ATTEST, TPMT_SIGNATURE, the envelope, and event logs."""
+"""Quotes and event logs that are wrong on purpose: any key, scheme, hash, selection and digest, put together and signed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-NUMBERS = {"sha1": 0x0004, "sha256": 0x000B, "sha384": 0x000C, "sha512": 0x000D}
-SIZES = {"sha1": 20, "sha256": 32, "sha384": 48, "sha512": 64}
+from fastness.sim.tee.eventlog import NUMBERS, SIZES, Measured, write_log
+from fastness.sim.tee.tpm2 import attest, selection, sized
+
+__all__ = ["SIZES", "selection", "sized"]
 _HASHES = {"sha1": hashes.SHA1(), "sha256": hashes.SHA256(), "sha384": hashes.SHA384()}
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
@@ -31,20 +33,9 @@ def ec_key(number: int = 0) -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def sized(data: bytes) -> bytes:
-    """TPM2B: a 16-bit length and the bytes."""
-    return struct.pack(">H", len(data)) + data
-
-
 def public(key: Key) -> bytes:
     """SubjectPublicKeyInfo."""
     return key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-
-def selection(bank: str, registers: Sequence[int], size: int = 3) -> bytes:
-    """TPMS_PCR_SELECTION."""
-    bits = sum(1 << index for index in set(registers))
-    return struct.pack(">HB", NUMBERS[bank], size) + bits.to_bytes(size, "little")
 
 
 def message(
@@ -57,9 +48,10 @@ def message(
     safe: int = 1,
 ) -> bytes:
     """TPMS_ATTEST."""
-    head = struct.pack(">IH", magic, kind) + sized(b"\x00\x0b" + bytes(32)) + sized(nonce)
-    clock = struct.pack(">QIIBQ", 1000, 2, 3, safe, 0x20260101)
-    return head + clock + struct.pack(">I", len(selections)) + b"".join(selections) + sized(digest)
+    clock = struct.pack(">QIIB", 1000, 2, 3, safe)
+    return attest(
+        b"\x00\x0b" + bytes(32), nonce, clock, selections, digest, firmware=0x20260101, magic=magic, kind=kind
+    )
 
 
 def sign(key: Key, data: bytes, scheme: str = "RSASSA", bank: str = "sha256") -> bytes:
@@ -117,13 +109,7 @@ def event_log(
     events: Sequence[tuple[int, int, bytes]], banks: Sequence[str] = ("sha256",), filling: bytes = b""
 ) -> bytes:
     """A crypto-agile log whose digests cover the data: (register, type, data) each."""
-    spec = b"Spec ID Event03\0" + struct.pack("<IBBBB", 0, 0, 2, 0, 2) + struct.pack("<I", len(banks))
-    spec += b"".join(struct.pack("<HH", NUMBERS[bank], SIZES[bank]) for bank in banks) + b"\0"
-    log = struct.pack("<II20sI", 0, 3, bytes(20), len(spec)) + spec
-    for register, kind, data in events:
-        digests = b"".join(struct.pack("<H", NUMBERS[bank]) + hashlib.new(bank, data).digest() for bank in banks)
-        log += struct.pack("<III", register, kind, len(banks)) + digests + struct.pack("<I", len(data)) + data
-    return log + filling
+    return write_log([Measured(register, kind, data, data) for register, kind, data in events], banks) + filling
 
 
 def _b64(data: bytes) -> str:

@@ -20,7 +20,6 @@ from fastness.formats.tpm.attest import parse_quote
 from fastness.formats.tpm.envelope import parse_envelope
 from fastness.formats.tpm.signature import parse_signature
 from tests.evidence import tpm
-from tests.evidence.authority import der
 from tests.evidence.snp import Chip
 from tests.evidence.tdx import SGX, Platform
 from tests.fuzz.driver import Target
@@ -35,7 +34,7 @@ _ENVELOPE: Final = json.dumps({"attestation_report": base64.b64encode(_CHIP.repo
 
 
 def _pck() -> bytes:
-    (leaf,) = load_certificates(der(_PLATFORM.leaf))
+    (leaf,) = load_certificates(_PLATFORM.leaf)
     return extension_values(leaf)[SGX]
 
 

@@ -11,8 +11,8 @@ from fastness.crypto.errors import BadCertificate, BadKey, UntrustedCertificate
 from fastness.crypto.pins import AMD_ROOTS, INTEL_ROOT
 from fastness.crypto.revocation import RevocationList
 from fastness.crypto.verify import AttestationKey, p256_certified, p256_raw, p384_certified
-from tests.evidence.authority import der, issue, pem, revocations
-from tests.evidence.tdx import NOW, PLATFORM, ROOT, Platform, new_key
+from tests.evidence.authority import issue, new_key, pem, revocations
+from tests.evidence.tdx import NOW, PLATFORM, ROOT, Platform
 
 VENDOR = Platform()
 LEAF, MIDDLE, TOP = load_certificates(pem(VENDOR.leaf, VENDOR.authority, VENDOR.root))
@@ -36,7 +36,7 @@ def test_a_missing_link_is_named() -> None:
 
 def test_a_leaf_cannot_issue() -> None:
     key = new_key()
-    (forged,) = load_certificates(der(issue("forged", key, VENDOR.leaf_name, VENDOR.pck_key)))
+    (forged,) = load_certificates(issue("forged", key, VENDOR.leaf_name, VENDOR.pck_key))
     assert not signed_by(forged, LEAF)
     with pytest.raises(UntrustedCertificate, match="did not sign"):
         chain_to_pin(forged, [LEAF, MIDDLE, TOP], [VENDOR.pin])
@@ -45,7 +45,7 @@ def test_a_leaf_cannot_issue() -> None:
 def test_chains_are_short() -> None:
     keys = [new_key() for _ in range(7)]
     made = [issue(f"n{n}", keys[n], f"n{n + 1}", keys[n + 1], ca=True) for n in range(6)]
-    certificates = [load_certificates(der(entry))[0] for entry in made]
+    certificates = [load_certificates(entry)[0] for entry in made]
     with pytest.raises(UntrustedCertificate, match="links"):
         chain_to_pin(certificates[0], certificates, [VENDOR.pin])
 
@@ -58,7 +58,7 @@ def test_dates_are_told_per_certificate() -> None:
 
 @pytest.mark.parametrize("spoil", ["tail", "cut", "algorithm", "loose bits"])
 def test_a_certificate_has_one_spelling(spoil: str) -> None:
-    raw = der(VENDOR.leaf)
+    raw = VENDOR.leaf
     signature = LEAF.handle.signature
     at = len(raw) - len(signature) - 1
     changed = {

@@ -29,7 +29,7 @@ from fastness.sim.tee.rsa import RsaKey
 from fastness.sim.tee.seed import Seed
 
 Endorsement = Literal["VCEK", "VLEK"]
-PROVIDER: Final = "CN=simulated-cloud.example"
+PROVIDER: Final = "CN=cloud.example"
 POLICY: Final = 0x30000  # SMT allowed, and the bit that must be one
 DEBUG: Final = 1 << 19
 PLATFORM_INFO: Final = 0x21  # SMT on, alias check complete

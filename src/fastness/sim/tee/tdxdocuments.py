@@ -25,7 +25,7 @@ _MODULE: Final = {"mrsigner": "00" * 48, "attributes": "00" * 8, "attributesMask
 Document = dict[str, Any]
 
 
-def tcb_info(at: datetime, *, fmspc: bytes = FMSPC, levels: Sequence[TdxFirmware] = (), **changes: Any) -> Document:
+def tcb_info(at: datetime, *, levels: Sequence[TdxFirmware] = (), **changes: Any) -> Document:
     """TCB information for TDX platforms of one kind; `changes` replace members."""
     chosen = levels or tuple(TDX_LEVELS.values())
     newest, oldest = chosen[0], chosen[-1]
@@ -34,7 +34,7 @@ def tcb_info(at: datetime, *, fmspc: bytes = FMSPC, levels: Sequence[TdxFirmware
         "id": "TDX",
         "version": 3,
         **_dates(at),
-        "fmspc": fmspc.hex().upper(),
+        "fmspc": FMSPC.hex().upper(),
         "pceId": "0000",
         "tcbType": 0,
         "tcbEvaluationDataNumber": EVALUATION,

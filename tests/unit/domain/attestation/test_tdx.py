@@ -170,7 +170,7 @@ def test_a_platform_that_is_behind_is_told_which_component_and_which_advisory() 
     found = judged(platform, platform.quote(), platform.collateral(platform.tcb_info(tcbLevels=[lower, higher])))
     assert codes(found) == ["tcb-behind"]
     seen = next(check.seen for check in found.checks if check.name == "tcb-status")
-    assert seen == "OutOfDate; SGX component 8 (BIOS, part 7): 5, needs 6; INTEL-SA-00001"
+    assert seen == "OutOfDate; SGX component 8 (OS/VMM, SEAMLDR ACM): 5, needs 6; INTEL-SA-00001"
     assert opinion(found) == "OutOfDate; INTEL-SA-00001"
     expected = TdxExpectations(statuses=frozenset({"UpToDate", "OutOfDate"}))
     again = judged(
