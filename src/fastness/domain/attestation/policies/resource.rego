@@ -9,11 +9,12 @@ default allow := false
 
 allow if {
 	data.plugin == "resource"
+	is_object(input.submods)
 	count(input.submods) > 0
-	count(doubtful) == 0
+	count(affirmed) == count(input.submods)
 }
 
-doubtful contains name if {
+affirmed contains name if {
 	some name, part in input.submods
-	object.get(part, "ear.status", "none") != "affirming"
+	part["ear.status"] == "affirming"
 }
