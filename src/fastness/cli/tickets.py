@@ -12,13 +12,16 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LIFETIME = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
@@ -44,17 +47,21 @@ def ticket() -> None:
 @ticket.command("create")
 @click.option("--pool", required=True, help="The pool that machines with this ticket join.")
 @click.option(
-    "--uses", type=click.IntRange(0, 4096), default=1, show_default=True, help="How many machines; 0 means any number."
+    "--uses",
+    type=click.IntRange(0, 4096),
+    help="How many machines; 0 means any number. Default 1 where machines enrol, else 0: without a key nobody can count.",
 )
 @click.option("--lifetime", default="24h", show_default=True, help="How long it is good, as 30m, 24h or 7d.")
 @click.option("--name", default="", help="Name of the JoinTicket; default made from its hash.")
 @cluster_options
 @output_option
-def create(pool: str, uses: int, lifetime: str, name: str, kubeconfig: Path | None, context: str, output: str) -> None:
+def create(
+    pool: str, uses: int | None, lifetime: str, name: str, kubeconfig: Path | None, context: str, output: str
+) -> None:
     """Make a join ticket and print it once."""
     expires = datetime.now(UTC) + _duration(lifetime)
     with told():
-        text, stored = asyncio.run(_create(pool, uses, expires, name, kubeconfig, context))
+        text, stored, uses = asyncio.run(_create(pool, uses, expires, name, kubeconfig, context))
     if output == "json":
         show_json(
             {
@@ -83,8 +90,8 @@ def _duration(text: str) -> timedelta:
 
 
 async def _create(
-    pool: str, uses: int, expires: datetime, name: str, kubeconfig: Path | None, context: str
-) -> tuple[str, str]:
+    pool: str, uses: int | None, expires: datetime, name: str, kubeconfig: Path | None, context: str
+) -> tuple[str, str, int]:
     from fastness.cluster.clock import SystemEntropy
     from fastness.cluster.kube import Surroundings, connect, find
     from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -94,8 +101,30 @@ async def _create(
     stored = name or f"{pool}-{ticket_hash(made)[-10:]}"
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        uses = await _countable(cluster, pool, uses)
         await cluster.create(JOIN_TICKET.resource, join_ticket(stored, made, pool, expires, uses))
-    return made.reveal(), stored
+    return made.reveal(), stored, uses
+
+
+async def _countable(cluster: Cluster, pool: str, uses: int | None) -> int:
+    """The number of uses, as far as somebody will count them; raises CliError for a limit that nobody would."""
+    from fastness.cluster.errors import NotFound
+    from fastness.domain.trustmodel import TrustModel, trust_model
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+
+    try:
+        confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        confidential = None
+    if trust_model(confidential, pool) is not TrustModel.NONE:
+        return 1 if uses is None else uses
+    if uses:
+        raise CliError(
+            f"machines of pool {pool} do not enrol, so nobody can count the uses of a ticket",
+            "Give --uses 0 and a short --lifetime, and delete the ticket when the machine is there.",
+            Exit.NO,
+        )
+    return 0
 
 
 @click.command()

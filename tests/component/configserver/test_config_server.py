@@ -121,6 +121,12 @@ async def test_a_machine_with_a_ticket_gets_its_config_and_nobody_else_does(worl
     assert (await world.get(ticket=expired)).status_code == 401
 
 
+async def test_a_ticket_whose_uses_are_counted_fetches_nothing_here(world: World) -> None:
+    for uses in (1, 4096):
+        refused = await world.get(ticket=await world.ticket(uses=uses))
+        assert (refused.status_code, code(refused)) == (403, "limited-ticket")
+
+
 async def test_a_ticket_is_good_for_its_own_pool_only_and_an_unknown_pool_is_404_for_its_holder(world: World) -> None:
     ticket = await world.ticket("infra")
     other = await world.get(ticket=ticket)

@@ -3,6 +3,7 @@
 | port     | shows                              | ordinary pool | confidential pool                    |
 | -------- | ---------------------------------- | ------------- | ------------------------------------ |
 | ticket   | a join ticket of the pool          | served        | 403: machines come through the gate  |
+|          | one with a limited number of uses  | 403: ADR 11   | 403                                  |
 | internal | certificate of the gate or broker  | served        | served, once `authorize` agrees too  |
 
 What a pool is, nobody learns without a credential. On the internal port TLS has refused everybody without a certificate of the
@@ -40,6 +41,8 @@ def by_ticket(tickets: Informer, confidential: Informer, clock: Clock) -> Admit:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
         if trust_model(confidential.get("", "cluster"), pool) is TrustModel.CONFIDENTIAL_CLUSTER:
             raise Refusal(403, "attestation-required", "machines of this pool come through the gate, attested")
+        if found.limited:
+            raise Refusal(403, "limited-ticket", "uses are counted by enrolment alone: show a ticket without a limit")
 
     return admit
 
