@@ -1,0 +1,150 @@
+"""The machine's half of the key broker: answer a challenge with evidence, then ask for what is ours.
+
+    async with BrokerClient(url, trust, attester, entropy) as broker:
+        await broker.attest()                              # a session, bound to a key of this boot
+        secret = await broker.resource("machine/…/key")    # opened with that key
+
+The key of the session is drawn for this boot and never leaves the process; the evidence covers it together with the
+broker's nonce. A machine without a TPM also signs both with the guest key that it enrolled with.
+
+* A refusal is final and carries the broker's code; 503 means come back.
+* An expired session is a 401: attest again.
+"""
+
+from __future__ import annotations
+
+import ssl
+from types import TracebackType
+from typing import Final, Self
+
+import httpx
+
+from fastness.agent.attester import Attester
+from fastness.agent.errors import AgentError
+from fastness.cluster.clock import Entropy
+from fastness.crypto import jwe
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.jwk import public_jwk
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.guestkey import identity_message, identity_text
+from fastness.formats import json, kbs
+from fastness.formats.enrolment import TPM, jwk_of
+from fastness.formats.errors import JsonError
+from fastness.model.kind import JsonObject
+
+PREFIX: Final = "/kbs/v0"
+MAX_ANSWER: Final = 4 * 1024 * 1024
+_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ANSWER, max_depth=16)
+
+
+class BrokerRefused(AgentError):
+    """The broker said no; `reason` is its code, `status` the answer, `retry_after` when to come back if that may help."""
+
+    code = "broker-refused"
+    hint = "On the control plane: fastness attest explain with the name of this machine."
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.reason, self.retry_after = status, reason, retry_after
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same question may be answered differently later."""
+        return self.status >= 500
+
+
+class BrokerClient:
+    """One machine's conversation with a broker."""
+
+    def __init__(
+        self, url: str, trust: ssl.SSLContext, attester: Attester, entropy: Entropy, seconds: float = 30.0
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=url, verify=trust, timeout=seconds, follow_redirects=False)
+        self._attester = attester
+        self._entropy = entropy
+        self._key = PrivateKey.generate(entropy)
+        self.token = SecretText("")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    @property
+    def recipient(self) -> JsonObject:
+        """The public key of this boot, which answers are sealed to."""
+        return dict(public_jwk(self._key))
+
+    async def attest(self, init_data: tuple[str, str] | None = None) -> SecretText:
+        """Ask for a challenge and answer it; the token; raises BrokerRefused, DriverError."""
+        opened = await self._call("POST", f"{PREFIX}/auth", kbs.request_message(self._attester.tee))
+        nonce = _text(opened, "nonce")
+        answer = await self._answer(nonce, init_data)
+        proved = await self._call("POST", f"{PREFIX}/attest", kbs.attestation_message(answer))
+        self.token = SecretText(_text(proved, "token"))
+        return self.token
+
+    async def resource(self, path: str) -> SecretBytes:
+        """A resource that is ours; raises BrokerRefused, BrokenSeal."""
+        sealed = await self._call("GET", f"{PREFIX}/resource/{path}")
+        try:
+            return jwe.opened(sealed, self._key)
+        except CryptoError as error:
+            raise BrokerRefused(502, error.code, f"the broker's answer does not open: {error}") from error
+
+    async def _answer(self, nonce: str, init_data: tuple[str, str] | None) -> kbs.KbsAttestation:
+        recipient, additional = self.recipient, ""
+        if self._attester.tee != TPM:
+            public = await self._attester.identity_public()
+            signature = await self._attester.sign(identity_message(nonce, recipient))
+            additional = identity_text(jwk_of(public[-64:]), signature)
+        bound = kbs.binding(self._attester.tee, kbs.runtime_data(nonce, recipient, additional))
+        evidence = await self._attester.evidence(bound)
+        return kbs.KbsAttestation(nonce, recipient, evidence, additional, init_data)
+
+    async def _call(self, method: str, path: str, body: bytes = b"") -> bytes:
+        headers = {"content-type": "application/json"} if body else {}
+        try:
+            async with self._http.stream(method, path, content=body or None, headers=headers) as answer:
+                content = await _bounded(answer)
+                status, later = answer.status_code, answer.headers.get("retry-after", "")
+        except (TimeoutError, httpx.HTTPError) as error:
+            raise BrokerRefused(503, "unreachable", f"the broker cannot be reached: {type(error).__name__}") from error
+        if status == 200:
+            return content
+        raise _refused(status, content, later)
+
+
+async def _bounded(answer: httpx.Response) -> bytes:
+    found = bytearray()
+    async for chunk in answer.aiter_bytes():
+        found += chunk
+        if len(found) > MAX_ANSWER:
+            raise BrokerRefused(502, "answer-too-long", f"the broker answered with more than {MAX_ANSWER} bytes")
+    return bytes(found)
+
+
+def _refused(status: int, content: bytes, later: str) -> BrokerRefused:
+    try:
+        problem = json.decode(content, _LIMITS)
+    except JsonError:
+        problem = {}
+    problem = problem if isinstance(problem, dict) else {}
+    reason, detail = str(problem.get("code", status)), str(problem.get("detail", ""))
+    seconds = float(later) if later.isascii() and later.isdigit() and len(later) < 6 else 0.0
+    return BrokerRefused(status, reason, f"the broker refused ({reason}): {detail}", seconds)
+
+
+def _text(content: bytes, member: str) -> str:
+    try:
+        value = json.decode(content, _LIMITS)
+        found = value[member]
+    except (JsonError, KeyError, TypeError) as error:
+        raise BrokerRefused(502, "bad-answer", f"the broker's answer has no {member}") from error
+    if not isinstance(found, str) or not found:
+        raise BrokerRefused(502, "bad-answer", f"the broker's answer has no {member}")
+    return found

@@ -1,0 +1,117 @@
+"""From an appraisal to a verdict: policy and reference values, and why.
+
+    conclusion = conclude(appraisal, facts, policies, book)
+    conclusion.accepted, conclusion.reason, conclusion.checks
+
+Three things must agree: the checks of the verifier (nothing refuses), the binding of init data (a text that was sent is the
+one that the hardware signed), and the policy (every mandatory claim affirmed). The order of the checks is the order in
+which somebody would read them: what the hardware says, where the machine differs, what the policy made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastness.crypto.registers import hashed
+from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.claims import init_data_bound, policy_input
+from fastness.domain.attestation.differences import differences, nothing_published
+from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.trustvector import TrustVector
+from fastness.domain.attestation.values import ValueBook
+from fastness.formats.initdata import InitData
+from fastness.model.kind import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known beside the evidence: runtime data as claims, and the init data that the caller sent."""
+
+    runtime: Mapping[str, Any] = field(default_factory=dict)
+    init_data: InitData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The outcome: checks in order, the trust vector, the claims that the policy saw."""
+
+    checks: tuple[Check, ...]
+    vector: TrustVector
+    claims: JsonObject
+    result: str
+    reason: str
+    accepted: bool
+    retry: bool = False
+
+    @property
+    def detail(self) -> str:
+        """What a machine may be told: names of checks, never values."""
+        if self.accepted:
+            return "affirmed"
+        failed = next((check for check in self.checks if check.refuses), None)
+        return f"{failed.name}: {failed.code}" if failed else self.reason
+
+
+def conclude(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: ValueBook) -> Conclusion:
+    """Judge an appraisal by the policies that are active and the values that are published."""
+    checks = list(appraisal.checks)
+    digest = _digest(facts.init_data)
+    if digest is not None:
+        checks.append(_binding(appraisal, digest))
+    table = dict(facts.init_data.data) if facts.init_data else None
+    claims = policy_input(appraisal, facts.runtime, digest, table)
+    vector = policies.judge(appraisal.tee, claims, book).seen_by(appraisal.tee)
+    affirmed = vector.affirms(appraisal.tee)
+    if appraisal.authentic:
+        checks += differences(appraisal, book, refused=not affirmed)
+    checks.append(_policy(appraisal.tee, vector, policies.version(appraisal.tee)))
+    refusing = next((check for check in checks if check.refuses), None)
+    accepted = appraisal.authentic and refusing is None and affirmed
+    unpublished = appraisal.acceptable and not accepted and nothing_published(appraisal.tee, book)
+    return Conclusion(
+        checks=tuple(checks),
+        vector=vector,
+        claims=claims,
+        result="Affirmed" if accepted else "Refused",
+        reason="" if accepted else "values-not-published" if unpublished else _reason(refusing),
+        accepted=accepted,
+        retry=unpublished,
+    )
+
+
+def _binding(appraisal: Appraisal, digest: bytes) -> Check:
+    bound = init_data_bound(appraisal, digest)
+    return Check(
+        "init-data",
+        Result.PASS if bound else Result.FAIL,
+        "ok" if bound else "init-data-differs",
+        digest.hex(),
+        str(appraisal.claims.get("init_data", "")),
+        "the evidence",
+        "" if bound else "The text that was sent is not the one that the machine was started with.",
+    )
+
+
+def _policy(tee: str, vector: TrustVector, version: str) -> Check:
+    missing = ", ".join(vector.unaffirmed(tee))
+    seen = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
+    if vector.affirms(tee):
+        return Check("policy", Result.PASS, "ok", seen, "every mandatory claim affirmed", f"policy {version}")
+    hint = (
+        f"Not affirmed: {missing}. The comparisons above say where the machine differs."
+        if missing
+        else "See the policy."
+    )
+    return Check(
+        "policy", Result.FAIL, "policy-denied", seen, "every mandatory claim affirmed", f"policy {version}", hint
+    )
+
+
+def _reason(refusing: Check | None) -> str:
+    return refusing.code if refusing else "policy-denied"
+
+
+def _digest(init_data: InitData | None) -> bytes | None:
+    return hashed(init_data.algorithm, init_data.text) if init_data else None

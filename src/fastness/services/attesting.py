@@ -1,0 +1,103 @@
+"""The doors that machines prove themselves at: enrolment and the key broker, with everything behind them.
+
+    async with attesting(cluster, informers, around) as doors:
+        doors.enrolment.port, doors.broker.port
+
+One composition for all ways to run: embedded beside the API, or as processes of their own against any Kubernetes. All state is in
+the cluster, so any number of replicas may run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.enrol.server import EnrolServer, enrol_server
+from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.judges import CollateralSource
+from fastness.trust.mackeys import MacKeys
+from fastness.trust.record import ClusterRecord
+from fastness.trust.resources import Cipher
+from fastness.trust.revocations import MachineRevocations
+from fastness.trust.simulated import SimulatedVendor
+from fastness.trust.verifier import ClusterVerifier
+
+
+@dataclass(frozen=True, slots=True)
+class AttestingOptions:
+    """Where the two doors listen; port 0 is any free one."""
+
+    enrolment: ListenOptions = field(default_factory=ListenOptions)
+    broker: BrokerOptions = field(default_factory=BrokerOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the doors need beside the cluster: time, entropy, the key that seals what they keep, vendors' documents."""
+
+    clock: Clock
+    entropy: Entropy
+    cipher: Cipher
+    collateral: CollateralSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttestingDoors:
+    """The running doors and their verifier."""
+
+    enrolment: EnrolServer
+    broker: BrokerDoor
+    verifier: ClusterVerifier
+
+
+@asynccontextmanager
+async def broker_door(
+    cluster: Cluster, informers: Informers, around: Around, options: BrokerOptions
+) -> AsyncIterator[tuple[BrokerDoor, ClusterVerifier]]:
+    """A broker with the verifier of this cluster behind it; raises ApiError, OSError, TrustError."""
+    vendor = SimulatedVendor(informers, around.collateral)
+    await vendor.synced()
+    record = ClusterRecord(cluster, around.clock, around.entropy, "broker")
+    verifier = ClusterVerifier(cluster, informers, record, around.clock, vendor)
+    await verifier.synced()
+    revocations = MachineRevocations(informers, around.clock)
+    await revocations.synced()
+    judges = Judges(verifier, record, revocations, around.cipher)
+    async with broker(cluster, informers, around.clock, around.entropy, judges, options) as door:
+        yield door, verifier
+
+
+@asynccontextmanager
+async def enrolment_door(
+    cluster: Cluster, informers: Informers, around: Around, options: ListenOptions
+) -> AsyncIterator[EnrolServer]:
+    """The door of enrolment; raises ApiError, OSError, TrustError."""
+    secrets = informers.of(SECRETS, HERE)
+    await secrets.synced()
+    macs = await MacKeys.open(cluster, secrets, around.clock, around.entropy)
+    vendor = SimulatedVendor(informers)
+    await vendor.synced()
+    record = ClusterRecord(cluster, around.clock, around.entropy, "enrolment")
+    async with enrol_server(
+        cluster, informers, macs, record, around.clock, around.entropy, options, simulated=vendor.maker
+    ) as door:
+        yield door
+
+
+@asynccontextmanager
+async def attesting(
+    cluster: Cluster, informers: Informers, around: Around, options: AttestingOptions | None = None
+) -> AsyncIterator[AttestingDoors]:
+    """Both doors, for the time of the block."""
+    options = options or AttestingOptions()
+    async with (
+        enrolment_door(cluster, informers, around, options.enrolment) as enrolment,
+        broker_door(cluster, informers, around, options.broker) as (door, verifier),
+    ):
+        yield AttestingDoors(enrolment, door, verifier)

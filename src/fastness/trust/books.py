@@ -1,0 +1,78 @@
+"""What a verifier compares with, kept ready: reference values, policies, the cluster's demands.
+
+Each is decoded once and again when one of its objects changes; reference values also when the validity of a set begins or
+ends. So an attestation reads ready-made tables, and a withdrawn approval counts from the moment the cache hears of it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastness.cluster.informers import Informer, Informers
+from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.values import EMPTY, ValueBook
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+
+
+class _Stale:
+    """Whether something changed since it was last looked at."""
+
+    def __init__(self, *informers: Informer) -> None:
+        self.changed = True
+        self._ends = [informer.subscribe(self._note) for informer in informers]
+
+    def _note(self, *_: JsonObject | None) -> None:
+        self.changed = True
+
+    def close(self) -> None:
+        for end in self._ends:
+            end()
+
+
+class Books:
+    """The tables of a verifier."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._values_of = informers.of(REFERENCE_VALUE_SET.resource)
+        self._images = informers.of(APPROVED_IMAGE.resource)
+        self._policies_of = informers.of(APPRAISAL_POLICY.resource)
+        self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._stale_values = _Stale(self._values_of, self._images)
+        self._stale_policies = _Stale(self._policies_of)
+        self._values = EMPTY
+        self._policies = PolicyBook(())
+
+    async def synced(self) -> None:
+        """Wait until all caches have held the state once."""
+        for informer in (self._values_of, self._images, self._policies_of, self._clusters):
+            await informer.synced()
+
+    def close(self) -> None:
+        """Listen to nothing any more."""
+        self._stale_values.close()
+        self._stale_policies.close()
+
+    @property
+    def cluster(self) -> JsonObject | None:
+        """The ConfidentialCluster, if there is one."""
+        return self._clusters.get("", NAME)
+
+    def values(self, now: datetime) -> ValueBook:
+        """The reference values that count now."""
+        over = self._values.until is not None and now >= self._values.until
+        if self._stale_values.changed or over:
+            self._stale_values.changed = False
+            self._values = ValueBook.of(self._values_of.list(), now, self._images.list())
+        return self._values
+
+    @property
+    def policies(self) -> PolicyBook:
+        """The policies that are active."""
+        if self._stale_policies.changed:
+            self._stale_policies.changed = False
+            self._policies = PolicyBook.of(self._policies_of.list())
+        return self._policies

@@ -1,0 +1,121 @@
+"""The simulated vendor of a simulated cluster, as it is announced to every door: one ConfigMap, `simulated-vendor`.
+
+    roots          fingerprints of its roots, by kind of evidence
+    certificates   PEM of its TPM works, to complete chains
+    tdx            what Intel would publish about its platforms
+
+Announcing costs nothing and means nothing: a cluster that does not say `simulated` never looks here, and one that does says
+so on every verdict. What cannot be read is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fastness.cluster.errors import AlreadyExists
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.chains import load_certificates
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.anchors import Anchors
+from fastness.formats import json
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.errors import JsonError
+from fastness.formats.snp.report import Report
+from fastness.formats.tdx.collateral import Collateral, parse_collateral
+from fastness.model.kind import JsonObject
+from fastness.trust.judges import CollateralSource, NoCollateral
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker
+
+NAME: Final = "simulated-vendor"
+SOURCE: Final = "a simulated vendor"
+_AS: Final = WriteOptions(manager="simulator")
+
+
+async def announce(cluster: Cluster, roots: Anchors, certificates: str, collateral: bytes) -> None:
+    """Tell all doors of this cluster about its simulated vendor."""
+    named = {"amd": dict(roots.amd), "intel": roots.intel, "tpm": sorted(roots.tpm)}
+    data = {"roots": json.canonical(named).decode(), "certificates": certificates, "tdx": collateral.decode()}
+    body: JsonObject = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data,
+    }  # fmt: skip
+    try:
+        await cluster.create(CONFIG_MAPS, body, _AS)
+    except AlreadyExists:
+        await cluster.patch(CONFIG_MAPS, NAME, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+
+
+class SimulatedVendor:
+    """What was announced, read again when it changes."""
+
+    def __init__(self, informers: Informers, real: CollateralSource | None = None) -> None:
+        self._maps: Informer = informers.of(CONFIG_MAPS)
+        self._real = real or NoCollateral()
+        self._seen: JsonObject | None = None
+        self._anchors: Anchors | None = None
+        self._maker = NOT_SIMULATED
+        self._tdx: Collateral | None = None
+
+    async def synced(self) -> None:
+        """Wait until an announcement would have been heard."""
+        await self._maps.synced()
+
+    @property
+    def anchors(self) -> Anchors | None:
+        """Its roots; they count only where the cluster is simulated."""
+        self._read()
+        return self._anchors
+
+    @property
+    def maker(self) -> SimulatedMaker:
+        """Its TPM works, for enrolment."""
+        self._read()
+        return self._maker
+
+    async def tdx(self, fmspc: str, ca: str, anchors: Anchors) -> Collateral | None:
+        """The documents of whoever the anchors belong to."""
+        if anchors.simulated:
+            self._read()
+            return self._tdx
+        return await self._real.tdx(fmspc, ca, anchors)
+
+    async def snp(self, report: Report, anchors: Anchors) -> Sequence[Certificate]:
+        """Certificates of whoever the anchors belong to; simulated reports bring theirs."""
+        return () if anchors.simulated else await self._real.snp(report, anchors)
+
+    def _read(self) -> None:
+        found = self._maps.get(NAMESPACE, NAME)
+        if found is self._seen:
+            return
+        self._seen = found
+        data = (found or {}).get("data") or {}
+        self._anchors = _anchors(data)
+        self._maker = _maker(data, self._anchors)
+        self._tdx = _collateral(data)
+
+
+def _anchors(data: Mapping[str, Any]) -> Anchors | None:
+    try:
+        roots = json.decode(data["roots"].encode())
+        return Anchors(dict(roots["amd"]), str(roots["intel"]), frozenset(roots["tpm"]), SOURCE, simulated=True)
+    except (JsonError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _maker(data: Mapping[str, Any], anchors: Anchors | None) -> SimulatedMaker:
+    if anchors is None:
+        return NOT_SIMULATED
+    try:
+        return SimulatedMaker(anchors.tpm, tuple(load_certificates(str(data.get("certificates", "")).encode())))
+    except CryptoError:
+        return SimulatedMaker(anchors.tpm)
+
+
+def _collateral(data: Mapping[str, Any]) -> Collateral | None:
+    try:
+        return parse_collateral(str(data["tdx"]).encode())
+    except (KeyError, EvidenceError):
+        return None

@@ -1,0 +1,187 @@
+"""Keeping what was found: the Verdict, the evidence it rests on, the Machine's status, the spent challenge.
+
+A verdict is written when it differs from the machine's last one, or after a day; in between a good machine costs one write,
+its Machine's `lastAttested`. Evidence is kept with a verdict, by digest, once. Nothing here is written for somebody whose
+evidence is not authentic: a stranger must not be able to fill the store or to darken another's name.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.digests import sha256
+from fastness.domain.attestation.checks import Check
+from fastness.domain.attestation.conclude import Conclusion
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.subject import Subject
+from fastness.formats import json
+from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339, with_condition
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.trust.errors import ReplayedChallenge
+
+REWRITTEN_AFTER: Final = timedelta(hours=24)
+MOST_CHECKS: Final = 512
+MOST_TEXT: Final = 1024
+_TRIES: Final = 5
+CONTENT_LABEL: Final = "fastness.dev/content"
+MACHINE_LABEL: Final = "fastness.dev/machine"
+_AS: Final = WriteOptions(manager="verifier")
+_STATUS: Final = WriteOptions(manager="verifier", subresource="status")
+# What differs between two appraisals of the same state.
+_FRESH: Final = frozenset({"nonce", "clock"})
+
+
+class Verdicts:
+    """Writes verdicts and what belongs to them."""
+
+    def __init__(self, cluster: Cluster, verdicts: Informer) -> None:
+        self._cluster = cluster
+        self._verdicts = verdicts
+
+    async def spend(self, nonce: str, expires: datetime) -> None:
+        """Make a challenge good for nothing any more; raises ReplayedChallenge when it was answered before."""
+        name = f"nonce-{sha256(nonce.encode()).hex}"
+        body = {
+            "apiVersion": SPENT_CHALLENGE.api_version, "kind": SPENT_CHALLENGE.kind, "metadata": {"name": name},
+            "spec": {"expires": rfc3339(expires)},
+        }  # fmt: skip
+        try:
+            await self._cluster.create(SPENT_CHALLENGE.resource, body, _AS)
+        except AlreadyExists as error:
+            raise ReplayedChallenge("this challenge was answered before", "Ask for a new challenge.") from error
+
+    async def keep(
+        self, machine: JsonObject, subject: Subject, tee: str, evidence: bytes, found: Found, now: datetime
+    ) -> JsonObject:
+        """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence."""
+        conclusion = found.conclusion
+        content = _content(tee, found)
+        last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
+        if last is not None and _still(last, content, now):
+            return last
+        digest = await self._blob(tee, evidence)
+        spec: JsonObject = {
+            "subject": {"machine": subject.machine, "keyThumbprint": subject.thumbprint},
+            "evidence": {"type": tee, "digest": digest},
+            "policyVersion": found.policy,
+            "valueSets": [{"name": name, "version": version} for name, version in found.value_sets],
+            "result": conclusion.result,
+            "simulated": found.simulated,
+            "checks": [_check(check) for check in conclusion.checks[:MOST_CHECKS]],
+            "trustVector": dict(conclusion.vector.claims),
+            "expires": rfc3339(now + REWRITTEN_AFTER * 2),
+            **({"reason": conclusion.reason} if conclusion.reason else {}),
+        }
+        name = f"{subject.name}-{sha256(json.canonical([content, digest])).hex[:12]}"
+        labels = {CONTENT_LABEL: content, MACHINE_LABEL: subject.name}
+        body = {
+            "apiVersion": VERDICT.api_version, "kind": VERDICT.kind, "metadata": {"name": name, "labels": labels}, "spec": spec,
+        }  # fmt: skip
+        try:
+            return await self._cluster.create(VERDICT.resource, body, _AS)
+        except AlreadyExists:
+            return await self._cluster.get(VERDICT.resource, name)
+
+    async def mark(self, machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> None:
+        """Write on the Machine how it stands. A refusal takes `Attested` away; it never moves `lastAttested`."""
+        name = str(machine["metadata"]["name"])
+        for _ in range(_TRIES):
+            version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+            patch = {"metadata": version, "status": _standing(machine, verdict, found, now)}
+            try:
+                await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+                return
+            except NotFound:
+                return
+            except Conflict:
+                # Others write conditions of their own; ours is put into the list as it is now.
+                machine = await self._cluster.get(MACHINE.resource, name, NAMESPACE)
+        raise Conflict(f"machine {name} changes too fast")
+
+    async def _blob(self, tee: str, evidence: bytes) -> str:
+        digest = sha256(evidence)
+        packed = gzip.compress(evidence, 6, mtime=0)
+        if len(packed) <= MOST_BYTES:
+            spec = {"digest": str(digest), "type": tee, "encoding": "gzip", "data": base64.b64encode(packed).decode()}
+            body = {
+                "apiVersion": EVIDENCE_BLOB.api_version, "kind": EVIDENCE_BLOB.kind, "spec": spec,
+                "metadata": {"name": f"sha256-{digest.hex}"},
+            }  # fmt: skip
+            with suppress(AlreadyExists):
+                await self._cluster.create(EVIDENCE_BLOB.resource, body, _AS)
+        return str(digest)
+
+
+class Found:
+    """What an attempt led to, as far as a Verdict tells it."""
+
+    __slots__ = ("conclusion", "policy", "simulated", "value_sets")
+
+    def __init__(
+        self, conclusion: Conclusion, policy: str, value_sets: tuple[tuple[str, str], ...], *, simulated: bool
+    ) -> None:
+        self.conclusion = conclusion
+        self.policy = policy
+        self.value_sets = value_sets
+        self.simulated = simulated
+
+
+def _content(tee: str, found: Found) -> str:
+    """What makes two verdicts the same: everything but the freshness of the evidence."""
+    conclusion = found.conclusion
+    said: list[Any] = [
+        tee,
+        conclusion.result,
+        conclusion.reason,
+        found.policy,
+        list(found.value_sets),
+        dict(conclusion.vector.claims),
+        found.simulated,
+        [[one.name, str(one.result), one.code, "" if one.name in _FRESH else one.seen] for one in conclusion.checks],
+    ]
+    return sha256(json.canonical(said)).hex[:32]
+
+
+def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
+    conclusion = found.conclusion
+    conditions = with_condition(
+        (machine.get("status") or {}).get("conditions") or [],
+        kind="Attested",
+        status="True" if conclusion.accepted else "False",
+        reason="Affirmed" if conclusion.accepted else _camel(conclusion.reason),
+        message="every mandatory claim is affirmed" if conclusion.accepted else conclusion.detail,
+        now=now,
+    )
+    status: JsonObject = {
+        "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
+    }  # fmt: skip
+    return {**status, "lastAttested": rfc3339(now)} if conclusion.accepted else status
+
+
+def _still(last: JsonObject, content: str, now: datetime) -> bool:
+    written = datetime.fromisoformat(last["metadata"]["creationTimestamp"])
+    return bool(
+        (last["metadata"].get("labels") or {}).get(CONTENT_LABEL) == content and now - written < REWRITTEN_AFTER
+    )
+
+
+def _check(check: Check) -> JsonObject:
+    said = {"seen": check.seen, "expected": check.expected, "source": check.source, "hint": check.hint}
+    return {
+        "name": check.name[:128], "result": str(check.result), "code": check.code,
+        **{name: text[:MOST_TEXT] for name, text in said.items() if text},
+    }  # fmt: skip
+
+
+def _camel(code: str) -> str:
+    return "".join(part.capitalize() for part in code.split("-")) or "Refused"

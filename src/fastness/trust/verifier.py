@@ -1,0 +1,182 @@
+"""The verifier of a cluster: evidence in, verdict out.
+
+    identity → membership → evidence → policy and values → challenge spent → Verdict and Machine written → Judgement
+
+1. The attempt shows who it is: an attestation key that was enrolled, or a guest key that signed it. Nobody else is looked
+at further. 2. Only an approved machine is judged. One that waits for approval is asked to come back. 3. Evidence is judged
+under the roots of this cluster, then by its policies and values (`domain.attestation`). 4. Whoever's evidence is authentic
+and answers this challenge has spent it, whatever the outcome, and leaves a verdict.
+
+Evidence that is not authentic leaves nothing but a line of the record: its sender may be anybody.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Protocol
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster
+from fastness.crypto.errors import BadKey
+from fastness.crypto.verify import AttestationKey
+from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
+from fastness.domain.attestation.checks import Appraisal, Result
+from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
+from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
+from fastness.domain.attestation.membership import Membership, membership_of, subject_of
+from fastness.domain.attestation.subject import Subject
+from fastness.formats import json
+from fastness.formats.initdata import parse_init_data
+from fastness.formats.tpm.envelope import parse_envelope
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.model.objects import object_name
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.trust.books import Books
+from fastness.trust.judges import CollateralSource, Judged, NoCollateral, judge
+from fastness.trust.machines import find_machine, known_machine
+from fastness.trust.ports import Attempt, Entry, Judgement, Record
+from fastness.trust.verdicts import Found, Verdicts
+
+_STALE: Final = frozenset(
+    {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
+)
+
+
+class Vendor(CollateralSource, Protocol):
+    """Vendors' documents, and the roots of a simulated vendor where one is announced."""
+
+    @property
+    def anchors(self) -> Anchors | None:
+        """Roots that count only where the cluster is simulated."""
+
+
+class NobodySimulates(NoCollateral):
+    """No simulated vendor, and no documents beside what evidence brings."""
+
+    anchors: Anchors | None = None
+
+
+class ClusterVerifier:
+    """Judges attempts with what the cluster knows."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        record: Record,
+        clock: Clock,
+        vendor: Vendor | None = None,
+    ) -> None:
+        self.books = Books(informers)
+        self._cluster = cluster
+        self._machines: Informer = informers.of(MACHINE.resource)
+        verdicts = informers.of(VERDICT.resource)
+        self._verdicts = Verdicts(cluster, verdicts)
+        self._followed = (self._machines, verdicts)
+        self._record = record
+        self._clock = clock
+        self._vendor: Vendor = vendor or NobodySimulates()
+
+    async def synced(self) -> None:
+        """Wait until everything that is compared with is at hand."""
+        await self.books.synced()
+        for informer in self._followed:
+            await informer.synced()
+
+    async def appraise(self, attempt: Attempt) -> Judgement:
+        """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
+        if attempt.tee not in accepted_evidence(self.books.cluster):
+            return await self._refuse(
+                "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
+            )
+        try:
+            key = _shown_key(attempt)
+        except BadIdentity as error:
+            return await self._refuse(error.code, error.detail)
+        machine = known_machine(self._machines, str(key.thumbprint)) or await find_machine(
+            self._cluster, str(key.thumbprint)
+        )
+        if machine is None:
+            return await self._refuse("not-enrolled", "no machine enrolled with this key", str(key.thumbprint))
+        membership = membership_of(machine)
+        if membership is not Membership.APPROVED:
+            return await self._not_a_member(machine, membership)
+        return await self._judge(attempt, key, machine)
+
+    async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine) -> Judgement:
+        now, books = self._clock.now(), self.books
+        init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
+        anchors = anchors_of(books.cluster, attempt.tee, self._vendor.anchors)
+        judged = await judge(attempt, key, anchors, self._vendor, now)
+        facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
+        conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
+        thumbprint = str(key.thumbprint)
+        if not judged.appraisal.authentic or not _fresh(judged.appraisal):
+            stale = any(check.code in _STALE and check.refuses for check in judged.appraisal.checks)
+            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=stale)
+        return await self._settle(attempt, machine, judged, conclusion, now)
+
+    async def _settle(
+        self, attempt: Attempt, machine: Machine, judged: Judged, conclusion: Conclusion, now: datetime
+    ) -> Judgement:
+        """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
+        simulated = judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated)
+        subject = _subject(machine, simulated)
+        await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
+        raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
+        found = Found(
+            conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated
+        )
+        verdict = await self._verdicts.keep(raw, subject, attempt.tee, json.canonical(attempt.evidence), found, now)
+        await self._verdicts.mark(raw, verdict, found, now)
+        name = object_name(verdict).name
+        entry = Entry(
+            "attested" if conclusion.accepted else "refusal", subject.thumbprint, verdict=name,
+            evidence=verdict["spec"]["evidence"]["digest"], detail={"code": conclusion.reason or "ok", "tee": attempt.tee},
+        )  # fmt: skip
+        await self._record.append(entry)
+        return Judgement(
+            conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
+            conclusion.claims, retry=conclusion.retry,
+        )  # fmt: skip
+
+    async def _raw(self, machine: Machine) -> JsonObject:
+        return await self._cluster.get(MACHINE.resource, machine.metadata.name, machine.metadata.namespace)
+
+    async def _not_a_member(self, machine: Machine, membership: Membership) -> Judgement:
+        thumbprint = machine.status.key_thumbprint
+        if membership is Membership.PENDING:
+            return await self._refuse("approval-pending", "the machine waits for approval", thumbprint, retry=True)
+        code = "revoked" if membership is Membership.REVOKED else "quarantined"
+        return await self._refuse(code, "this machine is no longer trusted", thumbprint)
+
+    async def _refuse(self, code: str, detail: str, who: str = "", *, retry: bool = False) -> Judgement:
+        await self._record.append(Entry("refusal", who, detail={"code": code}))
+        return Judgement(False, code, detail, retry=retry)
+
+
+def _shown_key(attempt: Attempt) -> AttestationKey:
+    """The key that the attempt says it is from; raises BadIdentity, EvidenceError."""
+    if attempt.tee != "tpm":
+        return proved_identity(attempt.additional, attempt.nonce, attempt.tee_pubkey)
+    public = parse_envelope(json.encode(attempt.evidence)).ak_public
+    if not public:
+        raise BadIdentity(
+            "identity-missing", "the evidence must carry ak_public, the key that the machine enrolled with"
+        )
+    try:
+        return AttestationKey(public)
+    except BadKey as error:
+        raise BadIdentity(error.code, error.message) from error
+
+
+def _fresh(appraisal: Appraisal) -> bool:
+    """Whether the evidence answers this challenge."""
+    return any(check.name == "nonce" and check.result is Result.PASS for check in appraisal.checks)
+
+
+def _subject(machine: Machine, simulated: bool) -> Subject:
+    found = subject_of(machine)
+    return Subject(found.machine, found.name, found.thumbprint, found.pool, found.tenant, simulated)

@@ -1,0 +1,144 @@
+"""The doors of attestation for tests, composed as the product composes them, and machines of a simulated vendor.
+
+async with attesting_world(cluster) as world:
+    await world.approve("tpm")
+    machine = await world.enrolled("tpm")
+    async with world.broker(machine) as broker:
+        await broker.attest()
+        secret = await broker.resource("default/attestation-status/status")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from fastness.agent.attester import Attester
+from fastness.agent.enrol import Enrolled, HttpTransport, Patience, enrol
+from fastness.agent.prove import BrokerClient
+from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.secret import SecretText
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.attesting import Around, AttestingDoors, attesting
+from fastness.sim.announce import announce_vendor
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import BootImage, default_image
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.resources import SealedResources
+from fastness.trust.tickets import join_ticket, mint, ticket_hash
+from tests.enrolling import MovedClock, settle_cluster
+
+ENTROPY = SystemEntropy()
+SIMULATED: JsonObject = {"mode": "Enforce", "simulated": True}
+
+
+@dataclass
+class AttestingWorld:
+    """A cluster with its doors, a vendor, and a clock that can be moved."""
+
+    cluster: Cluster
+    doors: AttestingDoors
+    informers: Informers
+    vendor: SimVendor
+    clock: MovedClock
+    cipher: KeyRing
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        """What machines believe of the doors."""
+        return ssl.create_default_context(cadata=self.doors.broker.doors.bundle)
+
+    async def ticket(self, pool: str = "worker", uses: int = 0) -> SecretText:
+        """A ticket that the door has heard of."""
+        made = mint(ENTROPY)
+        name = f"t-{ticket_hash(made)[-12:]}"
+        expires = self.clock.now() + timedelta(hours=1)
+        await self.cluster.create(JOIN_TICKET.resource, join_ticket(name, made, pool, expires, uses))
+        tickets = self.informers.of(JOIN_TICKET.resource)
+        await until(lambda: _true(tickets.get("", name) is not None))
+        return made
+
+    def machine(self, tee: str = "tpm", image: BootImage | None = None, **options: Any) -> SimAttester:
+        """A machine that booted an image."""
+        return SimAttester(self.vendor.chip(tee, **options).boot(image or default_image()))
+
+    async def enrol(self, attester: Attester, ticket: SecretText) -> Enrolled:
+        """The agent's way in."""
+        async with HttpTransport(f"https://127.0.0.1:{self.doors.enrolment.port}", self.trust) as transport:
+            return await enrol(transport, attester, ticket, Patience(self.clock, ENTROPY, 20, pause=0.1))
+
+    async def enrolled(self, tee: str = "tpm", image: BootImage | None = None, pool: str = "worker") -> SimAttester:
+        """A machine that enrolled."""
+        made = self.machine(tee, image)
+        await self.enrol(made, await self.ticket(pool))
+        return made
+
+    def broker(self, attester: Attester, port: int = 0) -> BrokerClient:
+        """A machine's conversation with the broker."""
+        return BrokerClient(f"https://127.0.0.1:{port or self.doors.broker.port}", self.trust, attester, ENTROPY)
+
+    async def approve(self, tee: str, image: BootImage | None = None, name: str = "") -> str:
+        """Publish what an image measures, and wait until the verifier knows."""
+        name = name or f"values-{tee}"
+        spec = {"source": "manual", "values": (image or default_image()).reference_values(tee)}
+        body = {
+            "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind,
+            "metadata": {"name": name}, "spec": spec,
+        }  # fmt: skip
+        await self.cluster.create(REFERENCE_VALUE_SET.resource, body)
+        sets = self.informers.of(REFERENCE_VALUE_SET.resource)
+        await until(lambda: _true(sets.get("", name) is not None))
+        return name
+
+    async def keep(self, path: str, value: bytes) -> None:
+        """Put a resource where the broker finds it."""
+        from fastness.crypto.secret import SecretBytes
+        from fastness.domain.attestation.resources import split_path
+
+        found = split_path(tuple(path.split("/")))
+        assert found is not None
+        await SealedResources(self.cluster, self.cipher).write(found, SecretBytes(value))
+
+    async def machine_object(self, attester: SimAttester) -> JsonObject:
+        """The Machine of a machine."""
+        name = f"machine-{attester.machine.thumbprint.removeprefix('sha256:')[:20]}"
+        return await self.cluster.get(MACHINE.resource, name, NAMESPACE)
+
+
+@asynccontextmanager
+async def attesting_world(
+    cluster: Cluster, spec: JsonObject | None = None, vendor: SimVendor | None = None
+) -> AsyncIterator[AttestingWorld]:
+    """Doors in front of a cluster, for the time of the block."""
+    await settle_cluster(cluster, spec or SIMULATED)
+    vendor, clock = vendor or SimVendor(ENTROPY), MovedClock()
+    await announce_vendor(cluster, vendor, clock.now())
+    cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
+    async with (
+        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
+    ):
+        yield AttestingWorld(cluster, doors, informers, vendor, clock, cipher)
+
+
+async def _true(value: bool) -> bool:
+    return value
+
+
+async def until(check: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for something to become true, with a bound."""
+    async with asyncio.timeout(15):
+        while not await check():  # noqa: ASYNC110  # caches tell handlers, not tests
+            await asyncio.sleep(0.01)
