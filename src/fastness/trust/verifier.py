@@ -114,8 +114,7 @@ class ClusterVerifier:
         conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
-            stale = any(check.code in _STALE and check.refuses for check in judged.appraisal.checks)
-            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=stale)
+            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=_stale(judged.appraisal))
         return await self._settle(attempt, machine, judged, conclusion, now)
 
     async def _settle(
@@ -175,6 +174,12 @@ def _shown_key(attempt: Attempt) -> AttestationKey:
 def _fresh(appraisal: Appraisal) -> bool:
     """Whether the evidence answers this challenge."""
     return any(check.name == "nonce" and check.result is Result.PASS for check in appraisal.checks)
+
+
+def _stale(appraisal: Appraisal) -> bool:
+    """Whether nothing speaks against the evidence but documents that are missing or too old: those may still come."""
+    refusing = [check.code for check in appraisal.checks if check.refuses]
+    return bool(refusing) and set(refusing) <= _STALE
 
 
 def _subject(machine: Machine, simulated: bool) -> Subject:
