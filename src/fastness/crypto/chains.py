@@ -32,6 +32,7 @@ from fastness.crypto.errors import BadCertificate, UntrustedCertificate
 from fastness.crypto.x509 import Certificate
 
 MAX_LINKS: Final = 4
+_REMEMBERED: Final = 8192
 _PEM: Final = b"-----BEGIN CERTIFICATE-----"
 _UNREADABLE: Final = (
     ValueError,
@@ -60,7 +61,19 @@ class MissingIssuer(UntrustedCertificate):
 
 
 def load_certificates(data: bytes) -> list[Certificate]:
-    """All certificates of a PEM text, or the one of DER bytes; raises BadCertificate."""
+    """All certificates of a PEM text, or the one of DER bytes; raises BadCertificate.
+
+    Remembered: machines bring the same certificates each time, and reading one costs as much as a signature.
+    """
+    return list(_loaded(data) if len(data) <= _REMEMBERED else _load(data))
+
+
+@lru_cache(maxsize=1024)
+def _loaded(data: bytes) -> tuple[Certificate, ...]:
+    return _load(data)
+
+
+def _load(data: bytes) -> tuple[Certificate, ...]:
     with warnings.catch_warnings():
         # The library only warns of names that break the rules of X.520; no vendor's certificate has one.
         warnings.simplefilter("error", UserWarning)
@@ -68,8 +81,8 @@ def load_certificates(data: bytes) -> list[Certificate]:
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         try:
             if _PEM in data:
-                return [_sound(handle) for handle in x509.load_pem_x509_certificates(data)]
-            return [_sound(x509.load_der_x509_certificate(data))]
+                return tuple(_sound(handle) for handle in x509.load_pem_x509_certificates(data))
+            return (_sound(x509.load_der_x509_certificate(data)),)
         except (UserWarning, *_UNREADABLE) as error:
             raise BadCertificate("the certificate cannot be read, neither as PEM nor as DER") from error
 

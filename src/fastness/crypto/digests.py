@@ -81,6 +81,8 @@ def parse_digest(text: str) -> Digest:
 
 def same(left: bytes | str, right: bytes | str) -> bool:
     """Whether two secrets are equal; the time does not depend on where they differ."""
+    if isinstance(left, bytes) and isinstance(right, bytes):
+        return hmac.compare_digest(left, right)
     return hmac.compare_digest(_raw(left), _raw(right))
 
 

@@ -7,9 +7,12 @@ replayed where the platform's library lacks it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 _NAMES: Final = {"sm3_256": "sm3"}
+_COMMON: Final = {"sha1": hashlib.sha1, "sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
 
 
 def replayable(bank: str) -> bool:
@@ -24,4 +27,13 @@ def extend(bank: str, value: bytes, digest: bytes) -> bytes:
 
 def hashed(bank: str, data: bytes) -> bytes:
     """The digest of some data in a bank's algorithm."""
-    return hashlib.new(_NAMES.get(bank, bank), data).digest()
+    return hasher(bank)(data)
+
+
+@cache
+def hasher(bank: str) -> Callable[[bytes], bytes]:
+    """The hash function of a bank, for those who hash much."""
+    make = _COMMON.get(bank)
+    if make is None:
+        make = partial(hashlib.new, _NAMES.get(bank, bank))
+    return lambda data: make(data).digest()

@@ -23,6 +23,8 @@ _HASHES: Final[dict[str, hashes.HashAlgorithm]] = {
     "sha384": hashes.SHA384(),
     "sha512": hashes.SHA512(),
 }
+_ECDSA: Final = {name: ec.ECDSA(algorithm) for name, algorithm in _HASHES.items()}
+_PKCS1: Final = padding.PKCS1v15()
 _CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _REFUSED: Final = (InvalidSignature, ValueError, UnsupportedAlgorithm)
 
@@ -40,10 +42,7 @@ def p256_raw(key: bytes, signature: bytes, message: bytes) -> bool:
 
 def p256_certified(certificate: Certificate, signature: bytes, message: bytes) -> bool:
     """ECDSA P-256 with SHA-256 by the key of a certificate, signature as r‖s."""
-    try:
-        public = certificate.handle.public_key()
-    except _REFUSED:
-        return False
+    public = certificate.public_key
     if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP256R1):
         return False
     return _p256(public, signature, message)
@@ -51,11 +50,11 @@ def p256_certified(certificate: Certificate, signature: bytes, message: bytes) -
 
 def p384_certified(certificate: Certificate, r: int, s: int, message: bytes) -> bool:
     """ECDSA P-384 with SHA-384 by the key of a certificate."""
+    public = certificate.public_key
+    if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP384R1):
+        return False
     try:
-        public = certificate.handle.public_key()
-        if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP384R1):
-            return False
-        public.verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA384()))
+        public.verify(encode_dss_signature(r, s), message, _ECDSA["sha384"])
     except _REFUSED:
         return False
     return True
@@ -66,7 +65,7 @@ def _p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -
         return False
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
     try:
-        public.verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
+        public.verify(encode_dss_signature(r, s), message, _ECDSA["sha256"])
     except _REFUSED:
         return False
     return True
@@ -75,7 +74,7 @@ def _p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -
 class AttestationKey:
     """The public half of a key that a TPM signs quotes with."""
 
-    __slots__ = ("_key", "der", "kind")
+    __slots__ = ("_elliptic", "_rsa", "der", "kind", "name", "thumbprint")
 
     def __init__(self, data: bytes) -> None:
         """Read SubjectPublicKeyInfo as DER or PEM; raises BadKey."""
@@ -87,19 +86,18 @@ class AttestationKey:
             raise BadKey(
                 "the attestation key cannot be read", "Give the public key as PEM, or as DER of SubjectPublicKeyInfo."
             ) from error
+        self._rsa: rsa.RSAPublicKey | None = None
+        self._elliptic: ec.EllipticCurvePublicKey | None = None
         if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
-            self.kind = f"RSA-{key.key_size}"
+            self.kind, self._rsa = f"RSA-{key.key_size}", key
         elif isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, _CURVES):
-            self.kind = f"EC {key.curve.name}"
+            self.kind, self._elliptic = f"EC {key.curve.name}", key
         else:
             raise BadKey("the attestation key is neither RSA of 2048 bits or more nor a NIST curve")
-        self._key: rsa.RSAPublicKey | ec.EllipticCurvePublicKey = key
         self.der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-    @property
-    def thumbprint(self) -> Digest:
-        """SHA-256 of the key in its canonical form."""
-        return sha256(self.der)
+        # SHA-256 of the key in its canonical form, and the same as text: what identities, tokens and the record call it.
+        self.thumbprint: Digest = sha256(self.der)
+        self.name = str(self.thumbprint)
 
     def signed(self, scheme: str, hash_name: str, numbers: Sequence[bytes], message: bytes) -> bool:
         """Whether the key signed `message`: RSASSA, RSAPSS (one number) or ECDSA (two)."""
@@ -107,16 +105,18 @@ class AttestationKey:
         if algorithm is None:
             return False
         try:
-            if isinstance(self._key, ec.EllipticCurvePublicKey):
+            if self._elliptic is not None:
                 if scheme != "ECDSA" or len(numbers) != 2:
                     return False
-                r, s = (int.from_bytes(number, "big") for number in numbers)
-                self._key.verify(encode_dss_signature(r, s), message, ec.ECDSA(algorithm))
-            elif len(numbers) == 1 and scheme == "RSASSA":
-                self._key.verify(numbers[0], message, padding.PKCS1v15(), algorithm)
-            elif len(numbers) == 1 and scheme == "RSAPSS":
+                r, s = int.from_bytes(numbers[0], "big"), int.from_bytes(numbers[1], "big")
+                self._elliptic.verify(encode_dss_signature(r, s), message, _ECDSA[hash_name])
+            elif self._rsa is None or len(numbers) != 1:
+                return False
+            elif scheme == "RSASSA":
+                self._rsa.verify(numbers[0], message, _PKCS1, algorithm)
+            elif scheme == "RSAPSS":
                 # A TPM salts as long as the key allows, or as long as the hash in FIPS mode.
-                self._key.verify(numbers[0], message, padding.PSS(padding.MGF1(algorithm), padding.PSS.AUTO), algorithm)
+                self._rsa.verify(numbers[0], message, padding.PSS(padding.MGF1(algorithm), padding.PSS.AUTO), algorithm)
             else:
                 return False
         except _REFUSED:

@@ -65,12 +65,23 @@ class Subject:
 class Certificate:
     """One X.509 certificate."""
 
-    __slots__ = ("der", "fingerprint", "handle")
+    __slots__ = ("_key", "der", "fingerprint", "handle")
 
     def __init__(self, handle: x509.Certificate) -> None:
         self.handle = handle
         self.der = handle.public_bytes(serialization.Encoding.DER)
         self.fingerprint: Digest = sha256(self.der)
+        self._key: object = None
+
+    @property
+    def public_key(self) -> object:
+        """The key as the library has it, read once; None when it cannot be read."""
+        if self._key is None:
+            try:
+                self._key = self.handle.public_key()
+            except _UNREADABLE:
+                return None
+        return self._key
 
     @classmethod
     def from_pem(cls, pem: bytes) -> Certificate:

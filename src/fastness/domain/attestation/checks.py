@@ -11,10 +11,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 
 class Result(StrEnum):
@@ -26,9 +28,8 @@ class Result(StrEnum):
     NOT_ASSESSED = "NotAssessed"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check and its outcome."""
+class Check(msgspec.Struct, frozen=True):
+    """One check and its outcome. A verdict has a dozen: a struct is made in a quarter of the time of a dataclass."""
 
     name: str
     result: Result
@@ -65,6 +66,30 @@ class Identity:
 
     kind: str
     value: str
+
+
+class Claims(Mapping[str, Any]):
+    """What the evidence says, made when somebody asks: nobody does for evidence that is refused."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = make
+        self._made: Mapping[str, Any] | None = None
+
+    def _all(self) -> Mapping[str, Any]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +155,10 @@ class Findings:
         proof: bool = False,
     ) -> bool:
         """A check that passes or fails; returns which. The hint is kept for failures."""
-        result = Result.PASS if good else Result.FAIL
-        kept = ("ok", "") if good else (code, hint)
-        self.checks.append(Check(name, result, kept[0], seen, expected, source, kept[1], proof))
+        if good:
+            self.checks.append(Check(name, Result.PASS, "ok", seen, expected, source, "", proof))
+        else:
+            self.checks.append(Check(name, Result.FAIL, code, seen, expected, source, hint, proof))
         return good
 
     def fail(self, name: str, code: str, seen: str, *, source: str = "", hint: str = "", proof: bool = False) -> None:

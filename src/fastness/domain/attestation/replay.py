@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.crypto.registers import extend, hashed, replayable
+from fastness.crypto.registers import hasher, replayable
 from fastness.domain.attestation.checks import Findings
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.eventlog.log import EV_NO_ACTION, Event, EventLog, parse_log
+from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
 
 _LOCALITY: Final = b"StartupLocality\0"
 _RESET_TO_ONES: Final = range(17, 23)
@@ -56,13 +56,13 @@ def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
 
 def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
     values: dict[int, bytes] = {}
-    for event in log.events:
-        if event.kind == EV_NO_ACTION:
-            if event.data.startswith(_LOCALITY) and len(event.data) == len(_LOCALITY) + 1 and 0 not in values:
-                values[0] = bytes(size - 1) + event.data[-1:]
+    extend, zeros = hasher(bank), bytes(size)
+    for register, kind, digests, data in log.events:
+        if kind == EV_NO_ACTION:
+            if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
+                values[0] = zeros[1:] + data[-1:]
             continue
-        before = values.get(event.register, bytes(size))
-        values[event.register] = extend(bank, before, event.digests[bank])
+        values[register] = extend(values.get(register, zeros) + digests[bank])
     return values
 
 
@@ -93,7 +93,7 @@ def judge_log(
             hint="The log is incomplete, belongs to another boot, or was changed.",
         )
     _unexplained(findings, ends, signed, register)
-    return [_claim(number, event, bank, agreeing, register) for number, event in enumerate(log.events)]
+    return _claims(log, bank, agreeing, register)
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
@@ -118,14 +118,21 @@ def _initial(index: int, size: int, register: Register) -> bytes:
     return b"\xff" * size if register.dynamic and index in _RESET_TO_ONES else bytes(size)
 
 
-def _claim(number: int, event: Event, bank: str, agreeing: set[int], register: Register) -> dict[str, Any]:
-    digest = event.digests[bank]
-    return {
-        "number": number,
-        "register": event.register,
-        "register_name": register.name(event.register),
-        "type": event.name,
-        "digest": digest.hex(),
-        "verified": event.kind != EV_NO_ACTION and event.register in agreeing,
-        "covers_data": hashed(bank, event.data) == digest,
-    }
+def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) -> list[dict[str, Any]]:
+    names = {index: register.name(index) for index in {event.register for event in log.events}}
+    digest_of = hasher(bank)
+    claims = []
+    for number, (index, kind, digests, data) in enumerate(log.events):
+        digest = digests[bank]
+        claims.append(
+            {
+                "number": number,
+                "register": index,
+                "register_name": names[index],
+                "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
+                "digest": digest.hex(),
+                "verified": kind != EV_NO_ACTION and index in agreeing,
+                "covers_data": digest_of(data) == digest,
+            }
+        )
+    return claims

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from fastness.crypto.digests import same
 from fastness.crypto.errors import BadKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal, Findings, Identity
+from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity
 from fastness.domain.attestation.replay import PCR, judge_log
 from fastness.formats.tpm.envelope import TpmEvidence
 
 RESETTABLE: Final = frozenset({16, 23})
 _TCG: Final = "TPM 2.0 Library"
+_CLAIMS: Final = tuple(f"pcr{index:02}" for index in range(24))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +56,19 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
         "a TPM vouches for what was booted, not for who can read the memory",
         hint="Where the host is not trusted, ask for evidence of a TEE.",
     )
-    claims = _claims(evidence, key)
-    log = expected.event_log or evidence.event_log
+    log, events = expected.event_log or evidence.event_log, None
     if log:
-        events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR)
-        claims["tpm"]["uefi_event_logs"] = events or []
-    identity = Identity("attestation-key", str(key.thumbprint)) if key else None
+        events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR) or []
+    claims = Claims(partial(_claims, evidence, key, events))
+    identity = Identity("attestation-key", key.name) if key else None
     return findings.appraisal("tpm", claims, identity)
 
 
 def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None) -> AttestationKey | None:
     carried: AttestationKey | None = None
-    if evidence.ak_public:
+    if known is not None and same(evidence.ak_public, known.der):
+        carried = known
+    elif evidence.ak_public:
         try:
             carried = AttestationKey(evidence.ak_public)
         except BadKey as error:
@@ -80,7 +83,7 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
             findings.skip(
                 "attestation-key",
                 "key-not-given",
-                f"{carried.kind} {carried.thumbprint}",
+                f"{carried.kind} {carried.name}",
                 hint="Give the enrolled key: a key on its own word may live anywhere.",
                 mandatory=False,
             )
@@ -90,8 +93,8 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
         "attestation-key",
         matches,
         "key-differs",
-        seen=str(carried.thumbprint) if carried else "",
-        expected=str(known.thumbprint),
+        seen=carried.name if carried else "",
+        expected=known.name,
         source="the enrolled key",
         hint="Another TPM answered, or the machine made a new key: enrol it again.",
         proof=True,
@@ -101,10 +104,9 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
 
 def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
     signature = evidence.signature
-    seen = f"{signature.scheme.name} {signature.hash.name}"
-    good = key is not None and key.signed(
-        signature.scheme.name, signature.hash.name, signature.numbers, evidence.quote.message
-    )
+    scheme, algorithm = signature.scheme.name, signature.hash.name
+    seen = f"{scheme} {algorithm}"
+    good = key is not None and key.signed(scheme, algorithm, signature.numbers, evidence.quote.message)
     findings.expect(
         "signature",
         good,
@@ -119,8 +121,8 @@ def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | 
 
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
     selections = evidence.quote.selections
-    seen = "; ".join(f"{entry.bank.name}:{','.join(map(str, entry.registers))}" for entry in selections)
-    valued = tuple(sorted(evidence.pcrs))
+    seen = "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
+    valued = tuple(evidence.pcrs)
     findings.expect(
         "register-selection",
         bool(valued)
@@ -129,14 +131,23 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
         and selections[0].registers == valued,
         "register-selection-differs",
         seen=seen,
-        expected=f"{evidence.bank}:{','.join(map(str, valued))}",
+        expected=_listed(evidence.bank, valued),
         source="the values beside the quote",
         hint="Values of registers outside the selection are unsigned. Quote exactly the registers that are sent.",
         proof=True,
     )
-    if required is None:
-        return
-    missing, soft = sorted(required - set(valued)), sorted(required & RESETTABLE)
+    if required is not None:
+        _requirement(findings, seen, set(valued), required)
+
+
+@lru_cache(maxsize=256)
+def _listed(bank: str, registers: tuple[int, ...]) -> str:
+    """A selection as people write it; a fleet uses a handful."""
+    return f"{bank}:{','.join(map(str, registers))}"
+
+
+def _requirement(findings: Findings, seen: str, quoted: set[int], required: frozenset[int]) -> None:
+    missing, soft = sorted(required - quoted), sorted(required & RESETTABLE)
     findings.expect(
         "register-requirement",
         not missing and not soft,
@@ -150,7 +161,7 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
 
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     algorithm = evidence.signature.hash.name
-    computed = hashed(algorithm, b"".join(value for _, value in sorted(evidence.pcrs.items())))
+    computed = hashed(algorithm, b"".join(evidence.pcrs.values()))
     findings.expect(
         "register-digest",
         same(computed, evidence.quote.digest),
@@ -174,20 +185,17 @@ def _clock(findings: Findings, evidence: TpmEvidence) -> None:
         )
 
 
-def _claims(evidence: TpmEvidence, key: AttestationKey | None) -> dict[str, Any]:
-    quote = evidence.quote
-    return {
-        "tpm": {
-            **{f"pcr{index:02}": value.hex() for index, value in sorted(evidence.pcrs.items())},
-            "bank": evidence.bank,
-            "resettable": sorted(RESETTABLE & set(evidence.pcrs)),
-            "ak": str(key.thumbprint) if key else "",
-            "ak_public": base64.b64encode(key.der).decode() if key else "",
-            "firmware_version": f"{quote.firmware:016x}",
-            "clock": quote.clock.milliseconds,
-            "reset_count": quote.clock.resets,
-            "restart_count": quote.clock.restarts,
-            "clock_safe": quote.clock.safe,
-        },
-        "report_data": quote.extra_data.hex(),
-    }
+def _claims(
+    evidence: TpmEvidence, key: AttestationKey | None, events: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    quote, pcrs = evidence.quote, evidence.pcrs
+    tpm: dict[str, Any] = {_CLAIMS[index]: value.hex() for index, value in pcrs.items()}
+    tpm["bank"] = evidence.bank
+    tpm["resettable"] = sorted(RESETTABLE & pcrs.keys())
+    tpm["ak"] = key.name if key else ""
+    tpm["ak_public"] = base64.b64encode(key.der).decode() if key else ""
+    tpm["firmware_version"] = f"{quote.firmware:016x}"
+    tpm["clock"], tpm["reset_count"], tpm["restart_count"], tpm["clock_safe"] = quote.clock
+    if events is not None:
+        tpm["uefi_event_logs"] = events
+    return {"tpm": tpm, "report_data": quote.extra_data.hex()}

@@ -5,13 +5,15 @@ in an area of fixed size that is filled up with 0x00 or 0xFF: eight such bytes e
 
 * Sizes are claims; the number of events and the size of the log are bounded.
 * A record whose digests are not exactly those of the announced banks is refused: a replay of one bank would skip it silently.
+* Firmware writes the digests in the announced order, so the head of a record has one layout for the whole log; a record in
+  another order is read piece by piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash
@@ -65,8 +67,7 @@ EVENT_NAMES: Final[Mapping[int, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One record: register, type, a digest per bank, and data that the digest may or may not cover."""
 
     register: int
@@ -80,8 +81,7 @@ class Event:
         return EVENT_NAMES.get(self.kind, f"{self.kind:#010x}")
 
 
-@dataclass(frozen=True, slots=True)
-class EventLog:
+class EventLog(NamedTuple):
     """The banks that the log announces and its records after the header."""
 
     banks: tuple[Hash, ...]
@@ -94,12 +94,39 @@ def parse_log(data: bytes) -> EventLog:
         raise EvidenceError("too-long", f"an event log has at most {MAX_LOG} bytes, not {len(data)}")
     cursor = Cursor(data, "the event log", "little")
     banks = _header(cursor)
+    head = _Head(banks)
     events: list[Event] = []
     while not _ended(cursor):
         if len(events) == MAX_EVENTS:
             raise EvidenceError("too-many-events", f"an event log has at most {MAX_EVENTS} events")
-        events.append(_event(cursor, banks))
+        events.append(head.event(cursor) or _event(cursor, banks))
     return EventLog(tuple(banks.values()), tuple(events))
+
+
+class _Head:
+    """Register, type and digests of a record in the announced order: one layout for all records of a log."""
+
+    __slots__ = ("_layout", "_names", "_numbers")
+
+    def __init__(self, banks: Mapping[int, Hash]) -> None:
+        self._names = tuple(bank.name for bank in banks.values())
+        self._numbers = tuple(banks)
+        self._layout = Struct("<III" + "".join(f"H{bank.size}s" for bank in banks.values()) + "I")
+
+    def event(self, cursor: Cursor) -> Event | None:
+        """The next record; None, and nothing read, when it is written in another way or cut off."""
+        layout, start = self._layout, cursor.offset
+        if cursor.size - start < layout.size:
+            return None
+        fields = layout.unpack_from(cursor.data, start)
+        if fields[2] != len(self._names) or fields[3:-1:2] != self._numbers:
+            return None
+        begin = start + layout.size
+        end = begin + fields[-1]
+        if end > cursor.size:
+            return None
+        cursor.offset = end
+        return Event(fields[0], fields[1], dict(zip(self._names, fields[4:-1:2], strict=True)), cursor.data[begin:end])
 
 
 def _header(cursor: Cursor) -> dict[int, Hash]:
@@ -138,11 +165,11 @@ def _bank(cursor: Cursor) -> Hash:
 
 
 def _ended(cursor: Cursor) -> bool:
-    if cursor.left == 0:
-        return True
     filling = cursor.data[cursor.offset : cursor.offset + 8]
+    if not filling:
+        return True
     # A record cannot begin so: register 0 with type 0 (pre-boot certificate, never used) or register 0xFFFFFFFF.
-    if filling not in _ENDS and not (len(filling) < 8 and len(set(filling)) == 1 and filling[0] in (0x00, 0xFF)):
+    if filling not in _ENDS and (len(filling) == 8 or (filling.strip(b"\0") and filling.strip(b"\xff"))):
         return False
     rest = cursor.data[cursor.offset :]
     if rest.count(rest[:1]) != len(rest):

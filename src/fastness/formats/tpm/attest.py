@@ -6,8 +6,9 @@ register numbers here, so that nobody above maps values by position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from struct import Struct
+from typing import Final, NamedTuple
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash
@@ -17,12 +18,13 @@ TYPE_QUOTE: Final = 0x8018
 MAX_BANKS: Final = 16
 MAX_BITMAP: Final = 32
 MAX_MESSAGE: Final = 2048
+_HEAD: Final = Struct(">IH")
+_CLOCK: Final = Struct(">QIIBQ")
 _MAX_NAME: Final = 2 + 64
 _MAX_DATA: Final = 2 + 64
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(NamedTuple):
     """The TPM's own clock: milliseconds, and how often it was reset and resumed."""
 
     milliseconds: int
@@ -31,16 +33,14 @@ class Clock:
     safe: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Registers of one bank, in ascending order."""
 
     bank: Hash
     registers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(NamedTuple):
     """A parsed quote; `message` is what the signature covers."""
 
     message: bytes
@@ -57,35 +57,29 @@ def parse_quote(message: bytes) -> Quote:
     if len(message) > MAX_MESSAGE:
         raise EvidenceError("too-long", f"a quote has at most {MAX_MESSAGE} bytes, not {len(message)}")
     cursor = Cursor(message, "the TPM quote", "big")
-    if cursor.u32("magic") != MAGIC:
+    magic, kind = cursor.fields(_HEAD, "magic and type")
+    if magic != MAGIC:
         raise EvidenceError("not-a-quote", "the structure was not made by a TPM: its magic number differs")
-    kind = cursor.u16("type")
     if kind != TYPE_QUOTE:
         raise EvidenceError("not-a-quote", f"the TPM attests something else than a quote (type {kind:#06x})")
     signer = cursor.sized("qualifiedSigner", _MAX_NAME)
     extra = cursor.sized("extraData", _MAX_DATA)
-    clock = _clock(cursor)
-    firmware = cursor.u64("firmwareVersion")
+    milliseconds, resets, restarts, safe, firmware = cursor.fields(_CLOCK, "clockInfo and firmwareVersion")
+    if safe > 1:
+        raise EvidenceError("bad-flag", f"the flag `safe` is 0 or 1, not {safe}")
+    clock = Clock(milliseconds, resets, restarts, safe == 1)
     selections = _selections(cursor)
     digest = cursor.sized("pcrDigest", 64)
     cursor.finish()
     return Quote(message, signer, extra, clock, firmware, selections, digest)
 
 
-def _clock(cursor: Cursor) -> Clock:
-    milliseconds, resets, restarts = cursor.u64("clock"), cursor.u32("resetCount"), cursor.u32("restartCount")
-    safe = cursor.u8("safe")
-    if safe > 1:
-        raise EvidenceError("bad-flag", f"the flag `safe` is 0 or 1, not {safe}")
-    return Clock(milliseconds, resets, restarts, safe == 1)
-
-
 def _selections(cursor: Cursor) -> tuple[Selection, ...]:
     count = cursor.u32("pcrSelect.count")
     if count > MAX_BANKS:
         raise EvidenceError("too-many-banks", f"the quote selects from {count} banks; at most {MAX_BANKS} are possible")
-    selections = tuple(_selection(cursor) for _ in range(count))
-    if len({selection.bank for selection in selections}) != count:
+    selections = tuple([_selection(cursor) for _ in range(count)])
+    if count > 1 and len({selection.bank for selection in selections}) != count:
         raise EvidenceError("repeated-bank", "the quote selects from the same bank twice")
     return selections
 
@@ -98,5 +92,11 @@ def _selection(cursor: Cursor) -> Selection:
     size = cursor.u8("sizeofSelect")
     if size > MAX_BITMAP:
         raise EvidenceError("too-long", f"a bitmap of registers has at most {MAX_BITMAP} bytes, not {size}")
-    bits = int.from_bytes(cursor.take(size, "pcrSelect"), "little")
-    return Selection(bank, tuple(index for index in range(size * 8) if bits >> index & 1))
+    return Selection(bank, _registers(cursor.take(size, "pcrSelect")))
+
+
+@lru_cache(maxsize=256)
+def _registers(bitmap: bytes) -> tuple[int, ...]:
+    """The numbers behind a bitmap; a fleet uses a handful of them."""
+    bits = int.from_bytes(bitmap, "little")
+    return tuple(index for index in range(len(bitmap) * 8) if bits >> index & 1)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from struct import Struct
+from typing import Any, Final, NamedTuple
 
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.envelope import base64_field, read_object, refuse_unknown
@@ -23,13 +23,18 @@ from fastness.formats.tpm.attest import Quote, parse_quote
 from fastness.formats.tpm.signature import Signature, parse_signature
 
 REGISTERS: Final = 24
+_MEMBERS: Final = frozenset({"ak_public", "tpm_quote", "event_log"})
+_QUOTE_MEMBERS: Final = frozenset({"message", "signature", "pcrs"})
+_WHOLE_BANK: Final = Struct("32s" * REGISTERS)
 _INDEX: Final = re.compile(r"(?:0|[1-9][0-9]?)\Z", re.ASCII)
 _SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
 
 
-@dataclass(frozen=True, slots=True)
-class TpmEvidence:
-    """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log."""
+class TpmEvidence(NamedTuple):
+    """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log.
+
+    The registers are in ascending order.
+    """
 
     quote: Quote
     signature: Signature
@@ -41,12 +46,16 @@ class TpmEvidence:
 
 def parse_envelope(data: bytes) -> TpmEvidence:
     """Read the JSON envelope; raises EvidenceError."""
-    value = read_object(data)
-    refuse_unknown(value, {"ak_public", "tpm_quote", "event_log"}, "the envelope")
+    return read_envelope(read_object(data))
+
+
+def read_envelope(value: Mapping[str, Any]) -> TpmEvidence:
+    """The same from JSON that was decoded already; raises EvidenceError."""
+    refuse_unknown(value, _MEMBERS, "the envelope")
     inner = value.get("tpm_quote")
     if not isinstance(inner, dict):
         raise EvidenceError("bad-envelope", "the envelope lacks the object tpm_quote", "tpm_quote")
-    refuse_unknown(inner, {"message", "signature", "pcrs"}, "tpm_quote")
+    refuse_unknown(inner, _QUOTE_MEMBERS, "tpm_quote")
     bank, pcrs = _pcrs(inner.get("pcrs"))
     return TpmEvidence(
         parse_quote(base64_field(inner, "message")),
@@ -62,7 +71,7 @@ def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
     if isinstance(value, list):
         if len(value) != REGISTERS:
             raise EvidenceError("bad-pcrs", f"a list of registers has {REGISTERS} entries, not {len(value)}", "pcrs")
-        return "sha256", {index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(value)}
+        return "sha256", _whole_bank(value)
     if not isinstance(value, dict) or not isinstance(value.get("values"), dict):
         raise EvidenceError("bad-pcrs", "pcrs is neither a list nor an object with bank and values", "pcrs")
     refuse_unknown(value, {"bank", "values"}, "pcrs")
@@ -72,7 +81,19 @@ def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
     values = {
         _index(name): _value(entry, _SIZES[bank], f"pcrs.values.{name}") for name, entry in value["values"].items()
     }
-    return bank, values
+    return bank, dict(sorted(values.items()))
+
+
+def _whole_bank(entries: list[Any]) -> dict[int, bytes]:
+    """All registers of the SHA-256 bank: read at once when all look well, and one by one to say which does not."""
+    try:
+        raw = bytes.fromhex("".join(entries))
+    except (TypeError, ValueError):
+        raw = b""
+    # fromhex skips spaces, and lengths could make up for each other: both are looked at.
+    if len(raw) == _WHOLE_BANK.size and set(map(len, entries)) == {64}:
+        return dict(enumerate(_WHOLE_BANK.unpack(raw)))
+    return {index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(entries)}
 
 
 def _index(name: str) -> int:

@@ -6,18 +6,17 @@ decided where the signature is checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash, Scheme
 
+_SCHEMES: Final = {int(scheme): scheme for scheme in Scheme}
 _MAX_RSA: Final = 512
 _MAX_EC: Final = 66
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """A parsed signature: one number for RSA, two for ECDSA, big-endian as the TPM wrote them."""
 
     scheme: Scheme
@@ -29,9 +28,9 @@ def parse_signature(data: bytes) -> Signature:
     """Read TPMT_SIGNATURE; raises EvidenceError."""
     cursor = Cursor(data, "the TPM signature", "big")
     number = cursor.u16("sigAlg")
-    if number not in set(Scheme):
+    scheme = _SCHEMES.get(number)
+    if scheme is None:
         raise EvidenceError("unknown-scheme", f"the signature has the unknown scheme {number:#06x}")
-    scheme = Scheme(number)
     algorithm = HASHES.get(cursor.u16("hash"))
     if algorithm is None:
         raise EvidenceError("unknown-hash", "the signature names an unknown hash algorithm")
