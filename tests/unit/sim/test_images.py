@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sevsnpmeasure.gctx import GCTX  # type: ignore[import-untyped]
 from sevsnpmeasure.sev_hashes import SevHashes  # type: ignore[import-untyped]
 
+from fastness.crypto.registers import hashed
 from fastness.domain.attestation.imagevalues import values_of_manifest
 from fastness.domain.attestation.replay import replay
 from fastness.domain.osimage.measurement import parse_manifest
@@ -16,6 +20,7 @@ from fastness.formats.eventlog.log import parse_log
 from fastness.sim.tee import BootImage, changed, default_image, tamper
 from fastness.sim.tee.images import TPM_REFERENCES, reference_values
 from fastness.sim.tee.launch import HASHES_AT, PAGE, kernel_hashes, mr_td, processor_state
+from tests.evidence.vectors import vectors
 
 IMAGE = default_image()
 
@@ -53,7 +58,7 @@ def test_the_log_of_a_confidential_vm_replays_to_its_runtime_registers() -> None
         (tamper.with_boot_loader(IMAGE), {4}, {1}),
         (tamper.with_word(IMAGE), {4, 9, 11}, {1, 2}),
         (tamper.with_options(IMAGE), {9, 12}, {2}),
-        (tamper.without_secure_boot(IMAGE), {7}, {0}),
+        (tamper.without_secure_boot(IMAGE), {4, 7}, {0, 1}),
         (changed(IMAGE, variables={**IMAGE.variables, "MokList": b"owner"}), {14}, {2}),
         (changed(IMAGE, firmware=bytes(PAGE)), {0}, set()),
         (default_image("43.0"), {4, 9, 11}, {1, 2}),
@@ -79,6 +84,40 @@ def test_launch_measurements_follow_firmware_and_what_it_may_boot() -> None:
         )
     }
     assert len(launched) == 5
+
+
+REAL = Path(__file__).parents[2] / "evidence" / "data" / "measured-boot" / "good.json"
+
+
+def shapes(log: bytes, bank: str = "sha256") -> list[tuple[int, str, bool]]:
+    """Register, type, and whether the digest covers the data, of each event that does not belong to one machine alone."""
+    return [
+        (event.register, event.name, hashed(bank, event.data) == event.digests[bank])
+        for event in parse_log(log).events
+        if event.register > 1 or event.name == "EV_SEPARATOR"
+    ]
+
+
+def test_a_machine_that_really_booted_logs_the_same_events_in_the_same_order() -> None:
+    evidence = json.loads(REAL.read_text())
+    bare = changed(IMAGE, secure_boot=False, loaders=(), variables={})
+    assert shapes(bare.event_log) == shapes(base64.b64decode(evidence["event_log"]))
+    # Where no part of the image enters, the values are equal too.
+    values = evidence["tpm_quote"]["pcrs"]["values"]
+    assert {index: bare.pcrs[index].hex() for index in (2, 3, 5, 6, 7, 12)} == {
+        index: values[str(index)] for index in (2, 3, 5, 6, 7, 12)
+    }
+
+
+def test_no_event_of_ours_is_of_a_kind_that_real_machines_do_not_log() -> None:
+    directory = vectors() / "eventlog"
+    real = shapes(base64.b64decode((directory / "uefi-measured-boot.b64").read_text()))
+    real += shapes(base64.b64decode(json.loads(REAL.read_text())["event_log"]))
+    # That log is of a shim without MokListTrusted, which it measures as it does the other two.
+    assert set(shapes(IMAGE.event_log)) <= set(real)
+    for name in ("CCEL_data_ovmf", "CCEL_data_grub"):
+        real += shapes((directory / name).read_bytes(), "sha384")
+    assert set(shapes(IMAGE.cc_event_log, "sha384")) <= set(real)
 
 
 def test_a_changed_boot_loader_is_one_event_with_another_digest() -> None:
