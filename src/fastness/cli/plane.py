@@ -28,9 +28,12 @@ from fastness.crypto.secret import SecretBytes
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.formats import json
 from fastness.observe import logs
+from fastness.services import attesting
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import ListenOptions, config_server
 from fastness.trust.keyfiles import write_private
+from fastness.trust.tiles import FileTiles
 
 RENEW_SECONDS = 3600.0
 READY_POLL = 0.02
@@ -61,28 +64,30 @@ class Endpoints:
 
     api: str
     config_server: str
+    enrolment: str
+    broker: str
 
     def to_json(self) -> dict[str, str]:
         """The content of the file."""
-        return {"api": self.api, "configServer": self.config_server}
+        return {
+            "api": self.api,
+            "configServer": self.config_server,
+            "enrolment": self.enrolment,
+            "broker": self.broker,
+        }
 
 
 class ControlPlane:
     """A running embedded control plane."""
 
     def __init__(
-        self, server: EmbeddedServer, runner: Runner, state: Path, config_server: str, machines: int = 0
+        self, server: EmbeddedServer, runner: Runner, state: Path, endpoints: Endpoints, machines: int = 0
     ) -> None:
         self.server = server
         self.runner = runner
         self.state = state
         self.machines = machines
-        self._config_server = config_server
-
-    @property
-    def endpoints(self) -> Endpoints:
-        """Where the doors are."""
-        return Endpoints(self.server.url, self._config_server)
+        self.endpoints = endpoints
 
     async def wait_ready(self, seconds: float) -> None:
         """Return when `/readyz` would say ok; raises NotReady after so many seconds."""
@@ -109,24 +114,53 @@ async def running(
     listening = ServerOptions(options.state, options.host, options.port)
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
-        async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
-            listen = ListenOptions(options.host)
-            async with config_server(server.cluster, informers, clock, entropy, listen) as door:
-                configs = _url(options.host, door.port)
-                loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
-                around = Around(clock, entropy, SIMULATED, lambda: Doors("", configs, door.doors.bundle))
-                controllers = [*loops.controllers, *product_loops(server.cluster, informers, around)]
-                runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
-                server.health.add("controllers", runner.waiting_for)
-                count = options.machines if options.profile == "containers" else 0
-                plane = ControlPlane(server, runner, options.state, configs, count)
-                fleet = _machines(server, options, clock, entropy)
-                async with _background(runner.run, lambda: _renew(server, clock)), fleet:
-                    _publish(plane)
-                    yield plane
+        async with (
+            Informers(server.cluster, clock=clock, entropy=entropy) as informers,
+            _doors(server, informers, options, clock, entropy) as (endpoints, doors),
+        ):
+            runner = _runner(server, informers, options, doors, clock, entropy)
+            server.health.add("controllers", runner.waiting_for)
+            count = options.machines if options.profile == "containers" else 0
+            plane = ControlPlane(server, runner, options.state, endpoints, count)
+            fleet = _machines(server, options, clock, entropy)
+            async with _background(runner.run, lambda: _renew(server, clock)), fleet:
+                _publish(plane)
+                yield plane
     finally:
         _log.info("server.stopping")
         await server.close()
+
+
+@asynccontextmanager
+async def _doors(
+    server: EmbeddedServer, informers: Informers, options: PlaneOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[tuple[Endpoints, Callable[[], Doors]]]:
+    """The doors that machines come to, for the time of the block: config server, enrolment, broker."""
+    listen = ListenOptions(options.host)
+    needs = attesting.Around(clock, entropy, server.vault)
+    chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
+    async with (
+        config_server(server.cluster, informers, clock, entropy, listen) as configs,
+        attesting.attesting(server.cluster, informers, needs, chosen) as proofs,
+    ):
+        enrolment, broker = (_url(options.host, port) for port in (proofs.enrolment.port, proofs.broker.port))
+        endpoints = Endpoints(server.url, _url(options.host, configs.port), enrolment, broker)
+        yield endpoints, lambda: Doors(enrolment, endpoints.config_server, configs.doors.bundle)
+
+
+def _runner(
+    server: EmbeddedServer,
+    informers: Informers,
+    options: PlaneOptions,
+    doors: Callable[[], Doors],
+    clock: Clock,
+    entropy: Entropy,
+) -> Runner:
+    """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
+    kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+    around = Around(clock, entropy, SIMULATED, doors, tiles=FileTiles(options.state / "record"))
+    controllers = [*kube.controllers, *product_loops(server.cluster, informers, around)]
+    return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
 
 
 def _machines(

@@ -63,6 +63,7 @@ class EmbeddedServer:
     pki: ApiPki
     health: Health
     guard: Guard
+    vault: Vault
     _authenticator: Authenticator
     _listener: Listener
     _tls: ssl.SSLContext
@@ -112,7 +113,7 @@ class EmbeddedServer:
 
 async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stack: AsyncExitStack) -> EmbeddedServer:
     options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store = await _open_store(options, clock, entropy)
+    store, vault = await _open_store(options, clock, entropy)
     stack.push_async_callback(_close_store, store)
     stack.enter_context(metrics.refreshed_by(lambda: _publish_store(store)))
     now = clock.now()
@@ -135,17 +136,18 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
     return EmbeddedServer(
-        api, LocalCluster(api), pki, health, guard, authenticator, listener, context, options.host, stack
+        api, LocalCluster(api), pki, health, guard, vault, authenticator, listener, context, options.host, stack
     )
 
 
-async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> Store:
+async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> tuple[Store, Vault]:
     fresh = not (options.state / "state.db").exists()
     vault = Vault.open_file(PlainRingFile(options.state / "vault.json"), clock.now(), entropy, create=fresh)
     identity = {"simulated": "true" if options.simulated else "false"}
-    return await Store.open(
+    store = await Store.open(
         options.state, cipher=vault, identity=identity, clock=clock, entropy=entropy, settings=options.store
     )
+    return store, vault
 
 
 def _hosts(host: str) -> list[str]:
