@@ -12,12 +12,15 @@ import yaml
 
 from fastness.crypto.errors import BrokenSeal
 from fastness.formats.snp.tcb import Generation
-from fastness.sim.tee import SimVendor, default_image, tamper
+from fastness.formats.tpm.public import parse_public
+from fastness.sim.tee import SimVendor, asn1, default_image, tamper
+from fastness.sim.tee.snp import Endorsement
 from fastness.sim.tee.tdx import pem
 from fastness.sim.tee.tpm import Keys, TpmMachine
 from fastness.sim.tee.tpm2 import name_of
 from fastness.sim.tee.vendor import EPOCH
 from tests.components import require_program
+from tests.swtpm import Swtpm
 
 VENDOR = SimVendor()
 NONCE = bytes(range(32))
@@ -133,6 +136,43 @@ def test_tpm2_tools_read_the_events_by_their_structures(tmp_path: Path) -> None:
         entry["Event"]["DevicePath"] for entry in events if entry["EventType"] == "EV_EFI_BOOT_SERVICES_APPLICATION"
     ]
     assert len(loaded) == 3
+
+
+@pytest.mark.parametrize("keys", ["ecc", "rsa"])
+def test_a_real_tpm_loads_our_keys_and_gives_them_the_same_names(keys: Keys, swtpm: Swtpm, tmp_path: Path) -> None:
+    machine = VENDOR.chip("tpm", keys=keys).boot()
+    message, signature = machine.attest(NONCE)
+    files = {"ak": machine.ak_public, "ek": machine.ek_public, "quote": message, "signature": signature}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    for name in ("ak", "ek"):
+        context, named = tmp_path / f"{name}.context", tmp_path / f"{name}.name"
+        swtpm.tool("loadexternal", "-C", "n", "-u", str(tmp_path / name), "-c", str(context), "-n", str(named))
+        assert named.read_bytes() == parse_public(files[name]).name
+    words = ("-c", str(tmp_path / "ak.context"), "-g", "sha256", "-m", str(tmp_path / "quote"))
+    swtpm.tool("verifysignature", *words, "-s", str(tmp_path / "signature"))
+    (tmp_path / "quote").write_bytes(message + b"\0")
+    with pytest.raises(subprocess.CalledProcessError):
+        swtpm.tool("verifysignature", *words, "-s", str(tmp_path / "signature"))
+
+
+@pytest.mark.parametrize("endorsement", ["VCEK", "VLEK"])
+@pytest.mark.parametrize("version", [2, 3, 5])
+@pytest.mark.parametrize("generation", list(Generation))
+def test_openssl_verifies_the_signature_of_every_report(
+    generation: Generation, version: int, endorsement: Endorsement, tmp_path: Path
+) -> None:
+    require_program(Path("/usr/bin/openssl"), "openssl")
+    machine = VENDOR.chip("snp", generation=generation, endorsement=endorsement).boot(version=version)
+    raw = machine.report(NONCE)
+    r, s = (int.from_bytes(raw[start : start + 72], "little") for start in (0x2A0, 0x2E8))
+    (tmp_path / "body").write_bytes(raw[:0x2A0])
+    (tmp_path / "signature").write_bytes(asn1.sequence(asn1.integer(r), asn1.integer(s)))
+    (tmp_path / "key").write_text(pem(machine.chip.key.public_der()).replace("CERTIFICATE", "PUBLIC KEY"))
+    words = ("openssl", "dgst", "-sha384", "-verify", tmp_path / "key", "-signature", tmp_path / "signature")
+    assert ran(*words, tmp_path / "body").returncode == 0
+    (tmp_path / "body").write_bytes(raw[:0x29F] + b"\x01")
+    assert ran(*words, tmp_path / "body").returncode != 0
 
 
 @pytest.mark.parametrize("generation", list(Generation))

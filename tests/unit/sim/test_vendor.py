@@ -11,6 +11,7 @@ import pytest
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.pins import AMD_ROOTS, INTEL_ROOT, TPM_ROOTS
 from fastness.crypto.verify import AttestationKey
+from fastness.domain.attestation.anchors import PINNED, anchors_of
 from fastness.domain.attestation.checks import Findings
 from fastness.domain.attestation.claims import policy_input
 from fastness.domain.attestation.endorsement import judge_endorsement
@@ -18,6 +19,7 @@ from fastness.domain.attestation.policy import default_policy
 from fastness.domain.attestation.values import ValueBook
 from fastness.formats.snp.tcb import Generation
 from fastness.formats.tpm.public import parse_public
+from fastness.sim.announce import anchors_of_vendor
 from fastness.sim.tee import SimVendor, default_image
 from fastness.sim.tee.snp import Endorsement
 from fastness.sim.tee.tpm import Keys
@@ -143,15 +145,20 @@ def test_the_production_pins_refuse_every_endorsement_and_the_simulators_root_ac
     assert (believed.manufacturer, believed.model) == ("id:53494D00", "Fastness software TPM")
 
 
-def test_no_simulated_root_is_pinned_and_their_anchors_say_simulated() -> None:
+def test_no_simulated_root_is_pinned() -> None:
     pinned = {*AMD_ROOTS.values(), INTEL_ROOT, *TPM_ROOTS.values()}
     roots = VENDOR.roots
     mine = {*roots.amd.values(), roots.intel, *roots.tpm}
     assert len(mine) == 5
     assert not mine & pinned
-    anchors = roots.anchors
-    assert anchors.simulated
-    assert (anchors.amd, anchors.intel, anchors.tpm) == (roots.amd, roots.intel, roots.tpm)
+
+
+@pytest.mark.parametrize("tee", TEES)
+def test_only_a_simulated_cluster_believes_the_vendor_and_it_says_so(tee: str) -> None:
+    mine = anchors_of_vendor(VENDOR)
+    assert mine.simulated
+    assert mine in anchors_of({"spec": {"mode": "Enforce", "simulated": True}}, tee, mine)
+    assert anchors_of({"spec": {"mode": "Enforce"}}, tee, mine) == [PINNED]
 
 
 def test_roots_depend_on_the_seed_alone() -> None:

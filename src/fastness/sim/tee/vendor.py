@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, Final, Literal, overload
 
 from fastness.crypto.entropy import RandomBytes
-from fastness.domain.attestation.anchors import Anchors
 from fastness.formats.snp.tcb import Generation, Tcb
 from fastness.formats.tdx.collateral import Collateral
 from fastness.sim.tee import tpm2
@@ -43,11 +42,6 @@ class SimRoots:
     amd: dict[str, str]
     intel: str
     tpm: frozenset[str]
-
-    @property
-    def anchors(self) -> Anchors:
-        """The roots as a verifier holds them: what rests on them is simulated, and its verdict says so."""
-        return Anchors(self.amd, self.intel, self.tpm, source="the simulated vendor's roots", simulated=True)
 
 
 class SimVendor:
