@@ -173,8 +173,17 @@ def verified(issuer: Certificate, signature: bytes, message: bytes) -> bool:
 def chain_to_pin(
     leaf: Certificate, pool: Iterable[Certificate], pins: Iterable[str], links: Links = Links.PROCESSOR
 ) -> tuple[Certificate, ...]:
-    """The chain from `leaf` to a certificate with a pinned fingerprint; raises MissingIssuer, UntrustedCertificate."""
-    trusted, known = frozenset(pins), tuple(pool)
+    """The chain from `leaf` to a certificate with a pinned fingerprint; raises MissingIssuer, UntrustedCertificate.
+
+    Remembered for the same certificates and pins; what is refused is looked at each time.
+    """
+    return _chain(leaf, tuple(pool), frozenset(pins), links)
+
+
+@lru_cache(maxsize=512)
+def _chain(
+    leaf: Certificate, known: tuple[Certificate, ...], trusted: frozenset[str], links: Links
+) -> tuple[Certificate, ...]:
     chain = [leaf]
     while len(chain) <= MAX_LINKS:
         last = chain[-1]
@@ -187,6 +196,12 @@ def chain_to_pin(
             )
         chain.append(_issuer(last, known, links))
     raise UntrustedCertificate(f"the chain has more than {MAX_LINKS} links")
+
+
+@lru_cache(maxsize=512)
+def valid_between(chain: tuple[Certificate, ...]) -> tuple[datetime, datetime]:
+    """From when to when all of a chain is valid."""
+    return max(entry.not_before for entry in chain), min(entry.not_after for entry in chain)
 
 
 def outside_validity(chain: Sequence[Certificate], at: datetime) -> list[str]:

@@ -22,10 +22,11 @@ _UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidV
 class RevocationList:
     """One certificate revocation list."""
 
-    __slots__ = ("handle",)
+    __slots__ = ("_judged", "handle")
 
     def __init__(self, data: bytes) -> None:
         """Read DER or PEM; raises BadCertificate."""
+        self._judged: dict[bytes, bool] = {}
         try:
             pem = data.lstrip().startswith(b"-----BEGIN")
             self.handle = x509.load_pem_x509_crl(data) if pem else x509.load_der_x509_crl(data)
@@ -33,10 +34,32 @@ class RevocationList:
             raise BadCertificate("the revocation list cannot be read") from error
 
     def signed_by(self, issuer: Certificate) -> bool:
-        """Whether this authority issued the list."""
-        if self.handle.issuer != issuer.handle.subject:
-            return False
-        return verified(issuer, self.handle.signature, self.handle.tbs_certlist_bytes)
+        """Whether this authority issued the list. Remembered: one list is asked about for every report of a fleet."""
+        known = self._judged.get(issuer.der)
+        if known is None:
+            known = self.handle.issuer == issuer.handle.subject and verified(
+                issuer, self.handle.signature, self.handle.tbs_certlist_bytes
+            )
+            self._judged[issuer.der] = known
+        return known
+
+    @property
+    def number(self) -> int | None:
+        """The list's own number, which only grows; None when it has none."""
+        try:
+            return self.handle.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+        except (x509.ExtensionNotFound, *_UNREADABLE):
+            return None
+
+    @property
+    def issued(self) -> datetime:
+        """From when it counts."""
+        return self.handle.last_update_utc
+
+    @property
+    def ends(self) -> datetime | None:
+        """Until when it counts."""
+        return self.handle.next_update_utc
 
     def current(self, at: datetime) -> bool:
         """Whether the time lies within the dates of the list; a list without an end never does."""

@@ -4,15 +4,15 @@ The endorsement key's certificate must be of the kind that the report names, cha
 say the same firmware versions and chip as the report. Chip ids have 8 bytes on Turin and 64 before.
 
 * Debug, a migration agent and a privilege level other than the expected one are hard failures.
-* TCB minimums hold for the reported, committed and launch version: a host could roll back to anything between.
+* Whether the chip is new enough and still vouched for is asked in `snpstanding`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from fastness.crypto.chains import (
@@ -22,30 +22,22 @@ from fastness.crypto.chains import (
     issuer_name,
     load_certificates,
     outside_validity,
+    valid_between,
 )
 from fastness.crypto.errors import BadCertificate, UntrustedCertificate
-from fastness.crypto.pins import AMD_ROOTS
 from fastness.crypto.verify import p384_certified
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.checks import Appraisal, Findings, Identity
+from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity
+from fastness.domain.attestation.snpstanding import SnpExpectations, judge_revocation, judge_versions
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.report import SIGNATURE_P384, Report, SigningKey
-from fastness.formats.snp.tcb import Generation, Tcb, read_tcb
+from fastness.formats.snp.tcb import read_tcb
 from fastness.formats.snp.vek import Vek, read_vek
+
+__all__ = ["SnpExpectations", "appraise_snp"]
 
 _AMD: Final = "AMD"
 _ALIAS_CHECK: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class SnpExpectations:
-    """What the caller knows: challenge, privilege level, minimum versions, generations that still count, roots."""
-
-    nonce: bytes | None = None
-    vmpl: int = 0
-    minimum: Mapping[Generation, Tcb] = field(default_factory=dict)
-    generations: frozenset[Generation] = frozenset(Generation)
-    roots: Mapping[str, str] = field(default_factory=lambda: AMD_ROOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +54,15 @@ def appraise_snp(
     found = _endorsement(findings, report, certificates)
     if found is not None:
         _signature(findings, report, found.certificate)
-        _chain(findings, found, certificates, expected, at)
+        chain = _chain(findings, found, certificates, expected, at)
+        if chain:
+            judge_revocation(findings, chain, found.vek.generation, expected, at)
         _binding(findings, report, found.vek)
     findings.nonce(report.report_data, expected.nonce, 64)
     _policy(findings, report, expected)
     if found is not None:
-        _versions(findings, report, found.vek.generation, expected)
-    return findings.appraisal("snp", _claims(report, found), _identity(report, found))
+        judge_versions(findings, report, found.vek.generation, expected)
+    return findings.appraisal("snp", Claims(partial(_claims, report, found)), _identity(report, found))
 
 
 def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]) -> _Endorsement | None:
@@ -132,35 +126,41 @@ def _signature(findings: Findings, report: Report, certificate: Certificate) -> 
 
 def _chain(
     findings: Findings, found: _Endorsement, pool: Sequence[Certificate], expected: SnpExpectations, at: datetime
-) -> None:
+) -> tuple[Certificate, ...]:
     generation = found.vek.generation
     try:
         chain = chain_to_pin(found.certificate, pool, [expected.roots[generation]])
     except MissingIssuer as error:
         findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
-        return
+        return ()
     except UntrustedCertificate as error:
         findings.fail("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
-        return
+        return ()
     findings.expect(
         "certificate-chain",
         True,
         "",
-        seen=" ← ".join(issuer_name(entry) for entry in chain[:-1]),
+        seen=_links(chain),
         expected=f"ARK-{generation} sha256:{expected.roots[generation]}",
         source="the pinned root",
         proof=True,
     )
-    wrong = outside_validity(chain, at)
+    begin, end = valid_between(chain)
     findings.expect(
         "certificate-dates",
-        not wrong,
+        begin <= at <= end,
         "certificate-dates",
-        seen="; ".join(wrong) or f"until {min(entry.not_after for entry in chain):%Y-%m-%dT%H:%M:%SZ}",
+        seen=f"until {end:%Y-%m-%dT%H:%M:%SZ}" if begin <= at <= end else "; ".join(outside_validity(chain, at)),
         expected=f"valid at {at:%Y-%m-%dT%H:%M:%SZ}",
         source=_AMD,
         hint="Ask the host for a new certificate; check the clock.",
     )
+    return chain
+
+
+@lru_cache(maxsize=512)
+def _links(chain: tuple[Certificate, ...]) -> str:
+    return " ← ".join(issuer_name(entry) for entry in chain[:-1])
 
 
 def _binding(findings: Findings, report: Report, vek: Vek) -> None:
@@ -245,48 +245,6 @@ def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> No
             expected="bit 5 set",
             source=_AMD,
             hint="The firmware does not say that it looked for memory modules that lie about their size (BadRAM).",
-        )
-
-
-def _versions(findings: Findings, report: Report, generation: Generation, expected: SnpExpectations) -> None:
-    findings.expect(
-        "generation-accepted",
-        generation in expected.generations,
-        "generation-refused",
-        seen=str(generation),
-        expected=", ".join(sorted(expected.generations)),
-        source="the expectations",
-    )
-    floor = expected.minimum.get(generation)
-    if floor is None:
-        findings.skip(
-            "tcb-minimum",
-            "tcb-minimum-not-given",
-            str(read_tcb(report.reported_tcb, generation)),
-            hint="No minimum is configured for this generation.",
-            mandatory=False,
-        )
-    else:
-        for name in ("reported", "committed", "launch"):
-            tcb = read_tcb(getattr(report, f"{name}_tcb"), generation)
-            behind = tcb.behind(floor)
-            findings.expect(
-                f"tcb-{name}",
-                not behind,
-                "tcb-behind",
-                seen=str(tcb),
-                expected=f"at least {floor}",
-                source="the minimum of this generation",
-                hint=f"Behind: {', '.join(behind)}. Update the host's firmware.",
-            )
-    if report.committed_tcb != report.current_tcb:
-        findings.warn(
-            "tcb-rollback",
-            "tcb-not-committed",
-            str(read_tcb(report.committed_tcb, generation)),
-            expected=str(read_tcb(report.current_tcb, generation)),
-            source="the running firmware",
-            hint="The host can still go back to the committed firmware.",
         )
 
 

@@ -25,6 +25,7 @@ from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation import tcb
 from fastness.domain.attestation.checks import Appraisal, Findings, Identity
 from fastness.domain.attestation.collateral import judge_collateral
+from fastness.domain.attestation.minimums import NO_MINIMUM, TdxMinimum
 from fastness.domain.attestation.replay import RTMR, judge_log
 from fastness.domain.attestation.tdxclaims import quote_claims, standing_claims
 from fastness.formats.cursor import EvidenceError
@@ -39,11 +40,12 @@ _AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA"
 
 @dataclass(frozen=True, slots=True)
 class TdxExpectations:
-    """What the caller knows: challenge, Intel's documents, statuses that still count, an event log, the root."""
+    """What the caller knows: challenge, Intel's documents, statuses and minimums that still count, an event log, the root."""
 
     nonce: bytes | None = None
     collateral: Collateral | None = None
     statuses: frozenset[str] = frozenset({tcb.UP_TO_DATE})
+    minimum: TdxMinimum = NO_MINIMUM
     event_log: bytes = b""
     root: str = INTEL_ROOT
 
@@ -207,7 +209,34 @@ def _collateral(
     judge_collateral(findings, collateral, platform.chain, platform.pck, expected.root, at)
     standing = _standing(findings, quote, platform.pck, collateral, expected.statuses)
     _agreement(findings, quote, platform, collateral, standing, at)
+    _minimum(findings, collateral, standing, expected.minimum)
     return standing
+
+
+def _minimum(findings: Findings, collateral: Collateral, standing: tcb.Standing, least: TdxMinimum) -> None:
+    """Floors that the cluster sets beside Intel's own statuses."""
+    hint = "Update the host's firmware and TDX module, and fetch newer documents."
+    if least.evaluation:
+        found = min(collateral.tcb_info.evaluation, collateral.qe_identity.evaluation)
+        findings.expect(
+            "tcb-evaluation",
+            found >= least.evaluation,
+            "tcb-behind",
+            seen=str(found),
+            expected=f"at least {least.evaluation}",
+            source="the minimum of this cluster",
+            hint=hint,
+        )
+    if least.date is not None:
+        findings.expect(
+            "tcb-date",
+            standing.date is not None and standing.date >= least.date,
+            "tcb-behind",
+            seen=f"{standing.date:%Y-%m-%d}" if standing.date else "no level",
+            expected=f"at least {least.date:%Y-%m-%d}",
+            source="the minimum of this cluster",
+            hint=hint,
+        )
 
 
 def _standing(

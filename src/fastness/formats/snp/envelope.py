@@ -8,18 +8,18 @@ that the signature covers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.envelope import base64_field, is_json, read_object, refuse_unknown, undressed
 from fastness.formats.snp.report import SIZE, Report, parse_report
 
 MAX_CERTIFICATES: Final = 16
+_MEMBERS: Final = frozenset({"attestation_report", "cert_chain"})
 
 
-@dataclass(frozen=True, slots=True)
-class SnpEvidence:
+class SnpEvidence(NamedTuple):
     """A report and the certificates that came with it, undecoded."""
 
     report: Report
@@ -32,8 +32,12 @@ def parse_evidence(data: bytes) -> SnpEvidence:
         return SnpEvidence(parse_report(data))
     if not is_json(data):
         return SnpEvidence(parse_report(undressed(data)))
-    value = read_object(data)
-    refuse_unknown(value, {"attestation_report", "cert_chain"}, "the envelope")
+    return read_envelope(read_object(data))
+
+
+def read_envelope(value: Mapping[str, Any]) -> SnpEvidence:
+    """The JSON envelope, decoded already; raises EvidenceError."""
+    refuse_unknown(value, _MEMBERS, "the envelope")
     if isinstance(value.get("attestation_report"), dict):
         raise EvidenceError(
             "decoded-report",

@@ -6,9 +6,9 @@ reserved. A version that is not known is refused: its reserved bytes may mean so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from struct import Struct
+from typing import Final, NamedTuple
 
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.tcb import Generation, generation_of_cpu
@@ -18,6 +18,8 @@ SIGNED: Final = 0x2A0
 VERSIONS: Final = (2, 3, 4, 5)
 SIGNATURE_P384: Final = 1
 _COMPONENT: Final = 72
+# VERSION to LAUNCH_TCB in the order of the table; `x` are ids that no decision uses, and reserved bytes.
+_LAYOUT: Final = Struct("<IIQ32xII8sQI4x64s48s32s48s48s32s32x8sBBB21x64s8s8x8s")
 _P384: Final = 48
 
 
@@ -29,8 +31,10 @@ class SigningKey(IntEnum):
     NONE = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+_KEYS: Final = {int(key): key for key in SigningKey}
+
+
+class Policy(NamedTuple):
     """The guest policy: what the owner allowed the host to do."""
 
     raw: int
@@ -66,8 +70,7 @@ class Policy:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A parsed report; TCB versions stay raw because their layout depends on the generation."""
 
     raw: bytes
@@ -119,51 +122,30 @@ def parse_report(data: bytes) -> Report:
     """Read a report; raises EvidenceError."""
     if len(data) != SIZE:
         raise EvidenceError("bad-size", f"an SNP report has {SIZE} bytes, not {len(data)}")
-    version = _number(data, 0x000, 4)
+    (
+        version, guest_svn, policy, vmpl, algorithm, current, platform, key_info, report_data, measurement, host_data,
+        id_key, author_key, report_id, reported, family, model, stepping, chip_id, committed, launch,
+    ) = _LAYOUT.unpack_from(data)  # fmt: skip
     if version not in VERSIONS:
         raise EvidenceError(
             "unknown-version",
             f"SNP report version {version} is not known",
             hint=f"Versions {VERSIONS[0]} to {VERSIONS[-1]} are understood.",
         )
-    key_info = _number(data, 0x048, 4)
-    signature_r, signature_s = _signature(data)
+    r, s = _signature(data)
+    cpu = (family, model, stepping) if version >= 3 else None
     return Report(
-        raw=data,
-        version=version,
-        guest_svn=_number(data, 0x004, 4),
-        policy=Policy(_number(data, 0x008, 8)),
-        vmpl=_number(data, 0x030, 4),
-        signature_algorithm=_number(data, 0x034, 4),
-        platform_info=_number(data, 0x040, 8),
-        key_info=key_info,
-        signing_key=_signing_key(key_info),
-        report_data=data[0x050:0x090],
-        measurement=data[0x090:0x0C0],
-        host_data=data[0x0C0:0x0E0],
-        id_key_digest=data[0x0E0:0x110],
-        author_key_digest=data[0x110:0x140],
-        report_id=data[0x140:0x160],
-        current_tcb=data[0x038:0x040],
-        reported_tcb=data[0x180:0x188],
-        committed_tcb=data[0x1E0:0x1E8],
-        launch_tcb=data[0x1F0:0x1F8],
-        cpu=(data[0x188], data[0x189], data[0x18A]) if version >= 3 else None,
-        chip_id=data[0x1A0:0x1E0],
-        signature_r=signature_r,
-        signature_s=signature_s,
-    )
-
-
-def _number(data: bytes, offset: int, size: int) -> int:
-    return int.from_bytes(data[offset : offset + size], "little")
+        data, version, guest_svn, Policy(policy), vmpl, algorithm, platform, key_info, _signing_key(key_info), report_data,
+        measurement, host_data, id_key, author_key, report_id, current, reported, committed, launch, cpu, chip_id, r, s,
+    )  # fmt: skip
 
 
 def _signing_key(key_info: int) -> SigningKey:
     number = key_info >> 2 & 7
-    if number not in set(SigningKey):
+    key = _KEYS.get(number)
+    if key is None:
         raise EvidenceError("unknown-key", f"the report was signed with a key of unknown kind {number}")
-    return SigningKey(number)
+    return key
 
 
 def _signature(data: bytes) -> tuple[int, int]:

@@ -6,8 +6,8 @@ before that only the certificate knows, so the layout is an argument everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Generation(StrEnum):
@@ -23,8 +23,7 @@ class Generation(StrEnum):
         return 8 if self is Generation.TURIN else 64
 
 
-@dataclass(frozen=True, slots=True)
-class Tcb:
+class Tcb(NamedTuple):
     """Security versions of the firmware components; `fmc` exists from Turin on."""
 
     bootloader: int

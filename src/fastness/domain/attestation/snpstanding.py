@@ -1,0 +1,124 @@
+"""Whether an SNP chip is still good: its generation, its firmware versions, and what AMD has revoked.
+
+* Minimums hold for the reported, committed and launch version: a host could roll back to anything between.
+* Milan is a tier of its own that can be switched off (`generations`): its root seed was extracted by software (arXiv 2605.12990).
+* AMD's list is issued by the root and speaks of the authorities below it. Endorsement keys all have the serial number zero, so no
+  list can name one; they are outdated by raising the minimum.
+* Where lists are required, a missing or old one refuses: an old list hides what was revoked since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from fastness.crypto.chains import subject_name
+from fastness.crypto.pins import AMD_ROOTS
+from fastness.crypto.revocation import RevocationList
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.checks import Findings
+from fastness.formats.snp.report import Report
+from fastness.formats.snp.tcb import Generation, Tcb, read_tcb
+
+_AMD: Final = "AMD"
+_RENEW: Final = "Fetch AMD's revocation list of this generation again."
+
+
+@dataclass(frozen=True, slots=True)
+class SnpExpectations:
+    """What the caller knows: challenge, privilege level, minimum versions, generations that still count, revocations, roots."""
+
+    nonce: bytes | None = None
+    vmpl: int = 0
+    minimum: Mapping[Generation, Tcb] = field(default_factory=dict)
+    generations: frozenset[Generation] = frozenset(Generation)
+    revocations: Mapping[Generation, RevocationList] = field(default_factory=dict)
+    revocations_required: bool = False
+    roots: Mapping[str, str] = field(default_factory=lambda: AMD_ROOTS)
+
+
+def judge_revocation(
+    findings: Findings, chain: Sequence[Certificate], generation: Generation, expected: SnpExpectations, at: datetime
+) -> None:
+    """Ask the revocation list of a generation about the authorities of a chain."""
+    listed = expected.revocations.get(generation)
+    if listed is None:
+        findings.skip(
+            "revocation-list",
+            "crl-missing",
+            f"no revocation list of {generation} is at hand",
+            hint=_RENEW,
+            mandatory=expected.revocations_required,
+        )
+        return
+    genuine = listed.signed_by(chain[-1])
+    if not findings.expect(
+        "revocation-list",
+        genuine and listed.current(at),
+        "crl-expired" if genuine else "crl-unusable",
+        seen=listed.dates,
+        expected=f"issued by {subject_name(chain[-1])}, current at {at:%Y-%m-%dT%H:%M:%SZ}",
+        source=_AMD,
+        hint=_RENEW,
+    ):
+        return
+    # The leaf is left out: its serial number zero would match any entry of another chip.
+    revoked = [subject_name(entry) for entry in chain[1:] if listed.revokes(entry)]
+    findings.expect(
+        "revocation",
+        not revoked,
+        "certificate-revoked",
+        seen=", ".join(revoked) or "none of this chain",
+        expected="none of this chain",
+        source=_AMD,
+        hint="AMD no longer vouches for the keys of this generation under that authority.",
+    )
+
+
+def judge_versions(findings: Findings, report: Report, generation: Generation, expected: SnpExpectations) -> None:
+    """Compare generation and firmware versions with what still counts."""
+    findings.expect(
+        "generation-accepted",
+        generation in expected.generations,
+        "generation-refused",
+        seen=str(generation),
+        expected=", ".join(sorted(expected.generations)),
+        source="the expectations",
+    )
+    floor = expected.minimum.get(generation)
+    if floor is None:
+        findings.skip(
+            "tcb-minimum",
+            "tcb-minimum-not-given",
+            str(read_tcb(report.reported_tcb, generation)),
+            hint="No minimum is configured for this generation.",
+            mandatory=False,
+        )
+    else:
+        named = (("reported", report.reported_tcb), ("committed", report.committed_tcb), ("launch", report.launch_tcb))
+        for name, raw in named:
+            _minimum(findings, name, read_tcb(raw, generation), floor)
+    if report.committed_tcb != report.current_tcb:
+        findings.warn(
+            "tcb-rollback",
+            "tcb-not-committed",
+            str(read_tcb(report.committed_tcb, generation)),
+            expected=str(read_tcb(report.current_tcb, generation)),
+            source="the running firmware",
+            hint="The host can still go back to the committed firmware.",
+        )
+
+
+def _minimum(findings: Findings, name: str, tcb: Tcb, floor: Tcb) -> None:
+    behind = tcb.behind(floor)
+    findings.expect(
+        f"tcb-{name}",
+        not behind,
+        "tcb-behind",
+        seen=str(tcb),
+        expected=f"at least {floor}",
+        source="the minimum of this generation",
+        hint=f"Behind: {', '.join(behind)}. Update the host's firmware.",
+    )
