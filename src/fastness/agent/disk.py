@@ -53,6 +53,10 @@ def adopt_first_boot(root: Files, config: JsonObject) -> None:
     if isinstance(left, File):
         root.put(BACKUP, left)
         root.put(names.NODE_ANNOTATIONS_FILE, ABSENT)
+    encapsulated = root.look(names.ENCAPSULATED_FILE)
+    if isinstance(encapsulated, File):
+        root.put(f"{names.ENCAPSULATED_FILE}.bak", encapsulated)
+        root.put(names.ENCAPSULATED_FILE, ABSENT)
     # Made for the first boot only; left there it would enable units again that a later config disables.
     root.put(IGNITION_PRESET, ABSENT)
 

@@ -4,17 +4,19 @@
     STATE/machines/<name>/orig    what stood there before a config replaced it
     STATE/machines/<name>/agent   the agent's journal, the record of the operating system
 
-A machine boots for the first time as a real one does: it takes the rendered config that its pool serves, writes it as Ignition
-would, and joins with the annotations that came along. From then on the agent is alone with the cluster port, in the name of its
-node. A reboot ends the agent, the node is not ready for a moment, and a new agent starts on the same directory.
+A machine boots for the first time as a real one does (`firstboot.py`): the platform gives it the user-data of its pool, it
+follows the pointer to the config server, over TLS and with the ticket that stands there, and lays down what it gets. It joins
+with the annotations that came along. From then on the agent is alone with the cluster port, in the name of its node. A reboot
+ends the agent, the node is not ready for a moment, and a new agent starts on the same directory.
 
-The part of the kubelet and of whoever admits nodes (creating the Node, its Ready condition, its role) is played here, with the
-rights of the control plane.
+The parts of the platform (user-data), of the kubelet and of whoever admits nodes (the Node, its Ready condition, its role) are
+played here, with the rights of the control plane.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,14 +39,13 @@ from fastness.drivers.errors import DriverError
 from fastness.drivers.inotify import Inotify, InotifyWatcher, NoInotify
 from fastness.drivers.polling import PollingWatcher
 from fastness.drivers.states import Absent, File
-from fastness.formats import json
-from fastness.model.kind import JsonObject
+from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import rfc3339
 from fastness.observe.logs import logger
+from fastness.sim.firstboot import BootFailure, fetch, lay_down
 
+SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 SIMULATED: Final = "fastness.dev/simulated"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3
@@ -91,7 +92,7 @@ class VirtualMachine:
             try:
                 await self._boot()
                 failures = 0
-            except (ApiError, AgentError, DriverError) as error:
+            except (ApiError, AgentError, DriverError, BootFailure) as error:
                 _log.warning("machine.failed", machine=self.name, error=error)
                 failures += 1
             except Exception:  # noqa: BLE001 - what the service manager of a real machine does: say it, start it again
@@ -102,7 +103,7 @@ class VirtualMachine:
     async def _boot(self) -> None:
         """From power on to the next reboot."""
         fleet = self._fleet
-        if disk.read_current(self.machine.host.root) is None:
+        if self._is_new():
             await self._first_boot()
         await self._join()
         self.boots += 1
@@ -113,6 +114,10 @@ class VirtualMachine:
         await self._ready(False)
         await fleet.clock.sleep(fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
+
+    def _is_new(self) -> bool:
+        root = self.machine.host.root
+        return disk.read_current(root) is None and disk.read_first_boot(root) is None
 
     def _install(self) -> None:
         """What an installed machine has before its first boot."""
@@ -126,51 +131,34 @@ class VirtualMachine:
                 files.put(path, state)
 
     async def _first_boot(self) -> None:
-        """Write the config of the pool as Ignition does with what the config server sends."""
-        config = await self._served()
-        name = config["metadata"]["name"]
-        notes = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.FIRST_PIVOT_CONFIG: name}
-        root, units = self.machine.host.root, self.machine.units
+        """Follow the user-data to the config of the pool and lay it down."""
+        document = await fetch(await self._user_data(), self._pause)
+        await uninterrupted(lambda: lay_down(self.machine, document))
 
-        def write() -> None:
-            goal = disk.goal(root, config).desired
-            for path, target in goal.paths.items():
-                root.put(path, target.state, directory_mode=target.directory_mode)
-            for unit, wanted in goal.units.items():
-                if wanted.enabled and wanted.written:
-                    units.enable([unit])
-            self.machine.system.stage(goal.deployment)
-            self.machine.system.reboot()
-            root.put(names.NODE_ANNOTATIONS_FILE, File(json.encode({**notes, names.STATE: names.NodeState.DONE})))
-
-        await uninterrupted(write)
-
-    async def _served(self) -> JsonObject:
-        """The rendered config that the pool gives to new machines; waits until there is one."""
+    async def _user_data(self) -> bytes:
+        """What the platform starts the machine with; waits until the pool has it."""
         fleet, attempt = self._fleet, 0
+        name = f"{fleet.pool}{names.USER_DATA_SUFFIX}"
         while True:
             try:
-                pool = await fleet.cluster.get(MACHINE_CONFIG_POOL.resource, fleet.pool)
-                if name := _first_config(pool):
-                    return await fleet.cluster.get(MACHINE_CONFIG.resource, name)
+                secret = await fleet.cluster.get(SECRETS, name, names.USER_DATA_NAMESPACE)
+                return base64.b64decode(secret["data"]["userData"])
             except NotFound:
                 _log.debug("machine.waiting", machine=self.name, pool=fleet.pool)
-            await fleet.clock.sleep(LOOK_AGAIN.delay(attempt, fleet.entropy.fraction()))
+            await self._pause(attempt)
             attempt += 1
 
+    async def _pause(self, attempt: int) -> None:
+        await self._fleet.clock.sleep(LOOK_AGAIN.delay(attempt, self._fleet.entropy.fraction()))
+
     async def _join(self) -> None:
-        """The Node is there, with its role, and ready."""
-        config = disk.read_first_boot(self.machine.host.root) or {}
-        current = disk.read_current(self.machine.host.root)
-        name = str(config.get(names.CURRENT_CONFIG) or (current or {}).get("metadata", {}).get("name", ""))
+        """The Node is there, with its role and the annotations of its first boot, and ready."""
+        served = disk.read_first_boot(self.machine.host.root) or self._remembered()
         labels = {
             f"{names.NODE_ROLE_PREFIX}{self._fleet.pool}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._zone,
             "kubernetes.io/hostname": self.name, "kubernetes.io/arch": "amd64",
         }  # fmt: skip
-        notes = {
-            SIMULATED: "true", names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE,
-            names.FIRST_PIVOT_CONFIG: name,
-        }  # fmt: skip
+        notes = {SIMULATED: "true", **{str(key): str(value) for key, value in served.items()}}
         node: JsonObject = {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": self.name, "labels": labels, "annotations": notes},
@@ -181,6 +169,13 @@ class VirtualMachine:
         except AlreadyExists:
             _log.debug("machine.known", machine=self.name)
         await self._ready(True)
+
+    def _remembered(self) -> JsonObject:
+        """The annotations of a machine whose Node was lost: what its disk says."""
+        current = disk.read_current(self.machine.host.root) or {}
+        name = str(current.get("metadata", {}).get("name", ""))
+        kept = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE}
+        return kept if name else {}
 
     async def _ready(self, ready: bool) -> None:
         now = rfc3339(self._fleet.clock.now())
@@ -198,14 +193,6 @@ class VirtualMachine:
         }  # fmt: skip
         patch = {"status": {"conditions": [condition], "nodeInfo": info}}
         await self._fleet.cluster.patch(NODES, self.name, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
-
-
-def _first_config(pool: JsonObject) -> str:
-    """New machines get the new config once one machine proved it, and the proven one until then."""
-    status = pool.get("status") or {}
-    proven = str((status.get("configuration") or {}).get("name") or "")
-    new = str(((pool.get("spec") or {}).get("configuration") or {}).get("name") or "")
-    return new if status.get("updatedMachineCount") or not proven else proven
 
 
 @asynccontextmanager

@@ -1,0 +1,209 @@
+"""The first boot of a virtual machine: it follows its user-data as Ignition would, and joins with what it was served."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from fastness.cli.plane import PlaneOptions, running
+from fastness.cluster.errors import NotFound
+from fastness.domain.machineconfig.serving import document
+from fastness.drivers.states import File, Link
+from fastness.formats import dataurl, json
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of
+from fastness.model.registry import find
+from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
+from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
+
+NODE = find("", "v1", "nodes").resource
+SECRET = find("", "v1", "secrets").resource
+SERVED = {
+    "ignition": {"version": "3.5.0"},
+    "storage": {"files": [{"path": "/etc/a", "contents": {"source": "data:,x"}}]},
+}
+AGAIN = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+def answer(body: Any, code: str = "200 OK") -> bytes:
+    data = body if isinstance(body, bytes) else json.encode(body)
+    return b"HTTP/1.1 %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (code.encode(), len(data), data)
+
+
+class Door:
+    """A server that answers from a list and keeps what it was asked."""
+
+    def __init__(self, ca: str, port: int) -> None:
+        self.ca = ca
+        self.url = f"https://127.0.0.1:{port}/config/worker"
+        self.asked: list[bytes] = []
+
+    def user_data(self, source: str = "", ca: str | None = None) -> bytes:
+        headers = [{"name": "Authorization", "value": "Bearer fst_x"}]
+        trusted = [{"source": dataurl.encode((ca or self.ca).encode())}]
+        merge = [{"source": source or self.url, "httpHeaders": headers}]
+        head = {
+            "version": "3.2.0",
+            "config": {"merge": merge},
+            "security": {"tls": {"certificateAuthorities": trusted}},
+        }
+        return json.encode({"ignition": head})
+
+
+@asynccontextmanager
+async def door(*answers: bytes) -> AsyncIterator[Door]:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    left = list(answers)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        found.asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(left.pop(0))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    found = Door(authority.cert_pem.bytes().decode(), server.sockets[0].getsockname()[1])
+    async with server:
+        yield found
+
+
+class Patience:
+    """Counts how often the machine waits, and gives up for it."""
+
+    def __init__(self, most: int) -> None:
+        self.waits = 0
+        self._most = most
+
+    async def __call__(self, attempt: int) -> None:
+        assert attempt == self.waits
+        self.waits += 1
+        if self.waits > self._most:
+            raise TimeoutError
+
+
+async def test_the_pointer_is_followed_over_tls_with_its_headers_and_in_the_current_version() -> None:
+    async with door(answer(SERVED)) as one:
+        found = await fetch(one.user_data(), Patience(0))
+    assert found["storage"]["files"][0]["path"] == "/etc/a"
+    assert "config" not in found["ignition"]
+    [request] = one.asked
+    assert request.startswith(b"GET /config/worker HTTP/1.1\r\n")
+    assert b"authorization: bearer fst_x" in request.lower()
+    assert ACCEPT.encode() in request
+
+
+async def test_a_server_that_asks_to_come_back_is_asked_again() -> None:
+    patience = Patience(5)
+    async with door(AGAIN, AGAIN, answer(SERVED)) as one:
+        assert await fetch(one.user_data(), patience)
+    assert patience.waits == 2
+
+
+@pytest.mark.parametrize("code", ["401 Unauthorized", "403 Forbidden", "404 Not Found", "302 Found"])
+async def test_any_other_answer_is_final(code: str) -> None:
+    async with door(answer(b"", code)) as one:
+        with pytest.raises(BootFailure, match=f"answered {code[:3]}"):
+            await fetch(one.user_data(), Patience(0))
+
+
+async def test_a_server_of_another_authority_never_gets_the_ticket() -> None:
+    async with door(answer(SERVED)) as one:
+        with pytest.raises(TimeoutError):
+            await fetch(one.user_data(ca=trustme.CA().cert_pem.bytes().decode()), Patience(2))
+    assert one.asked == []
+
+
+@pytest.mark.parametrize(
+    ("user_data", "says"),
+    [
+        (b"#cloud-config", "cannot be read"),
+        (json.encode({"ignition": {"version": "9.9.9"}}), "cannot be read"),
+        (Door("x", 1).user_data(), "no certificate"),
+    ],
+    ids=["no JSON", "no such version", "no certificate"],
+)
+async def test_user_data_that_leads_nowhere_is_said(user_data: bytes, says: str) -> None:
+    with pytest.raises(BootFailure, match=says):
+        await fetch(user_data, Patience(0))
+
+
+async def test_a_machine_that_cannot_attest_says_so_instead_of_asking_anybody() -> None:
+    async with door() as one:
+        with pytest.raises(BootFailure, match="attest"):
+            await fetch(one.user_data("http://127.0.0.1:22625/config/worker"), Patience(0))
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"ignition":{}}', b"[]"], ids=["no JSON", "no version", "no object"])
+async def test_what_is_no_config_is_final(body: bytes) -> None:
+    async with door(answer(body)) as one:
+        with pytest.raises(BootFailure, match="cannot be read"):
+            await fetch(one.user_data(), Patience(0))
+
+
+def test_everything_that_was_served_is_on_the_machine(tmp_path: Path) -> None:
+    machine = make_machine(tmp_path)
+    users = [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA"], "passwordHash": "$6$x"}]
+    config = rendered(
+        "rendered-worker-1", files=[file("/etc/a", "x", 0o600)], users=users,
+        units=[unit("u.service"), unit("m.service", None, None, mask=True)],
+        osImageURL="quay.example/os@sha256:1", kernelArguments=["quiet"],
+    )  # fmt: skip
+    config["spec"]["config"]["storage"]["directories"] = [{"path": "/opt/d/e", "mode": 0o700}]
+    config["spec"]["config"]["storage"]["links"] = [{"path": "/etc/l", "target": "a"}]
+    lay_down(machine, json.decode(document(config, "3.5.0")))
+    root = machine.host.root
+    written = root.look("/etc/a")
+    assert isinstance(written, File)
+    assert (written.content, written.mode) == (b"x", 0o600)
+    assert root.look("/etc/l") == Link("a")
+    assert (machine.root / "opt/d/e").is_dir()
+    assert root.look("/etc/systemd/system/m.service") == Link("/dev/null")
+    assert machine.units.is_enabled("u.service") == "enabled"
+    assert UNIT.encode() in root.look("/etc/systemd/system/u.service").content  # type: ignore[union-attr]
+    assert b"core:$6$x:" in root.look("/etc/shadow").content  # type: ignore[union-attr]
+    assert b"AAAA" in root.look("/home/core/.ssh/authorized_keys.d/ignition").content  # type: ignore[union-attr]
+    booted = machine.system.booted()
+    assert (booted.image, booted.arguments) == ("quay.example/os@sha256:1", ("quiet",))
+    assert not (machine.root / names.ENCAPSULATED_FILE.lstrip("/")).exists()
+    notes = json.decode((machine.root / names.NODE_ANNOTATIONS_FILE.lstrip("/")).read_bytes())
+    assert notes[names.CURRENT_CONFIG] == "rendered-worker-1"
+
+
+async def test_a_machine_joins_with_the_annotations_that_the_config_server_sent(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    async with running(PlaneOptions(state, machines=1, profile="containers")) as plane:
+        node = await joined(plane.server.cluster)
+        notes = annotations_of(node)
+        backup = state / "machines/worker-0/root/etc/machine-config-daemon/node-annotation.json.bak"
+        async with asyncio.timeout(20):
+            while True:  # the agent takes over what the first boot left
+                if backup.exists():
+                    break
+                await asyncio.sleep(0.05)
+        served = json.decode(backup.read_bytes())
+        assert notes[names.FIRST_PIVOT_CONFIG] == served[names.CURRENT_CONFIG]
+        content = state / "machines/worker-0/root/etc/mcs-machine-config-content.json"
+        assert json.decode(content.read_bytes())["metadata"]["name"] == served[names.CURRENT_CONFIG]
+        secret = await plane.server.cluster.get(SECRET, "worker-user-data-managed", names.USER_DATA_NAMESPACE)
+        assert plane.endpoints.config_server in base64.b64decode(secret["data"]["userData"]).decode()
+
+
+async def joined(cluster: Any) -> JsonObject:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                found: JsonObject = await cluster.get(NODE, "worker-0")
+                return found
+            except NotFound:
+                await asyncio.sleep(0.05)
