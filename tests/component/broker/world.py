@@ -193,6 +193,10 @@ class World:
         made = await mint(self.cluster, ENTROPY, now or self.clock.now(), "tester", scopes or ROLES["admin"], lifetime)
         return f"Bearer {made.reveal()}"
 
+    async def judged(self) -> bool:
+        """Whether the judge was asked."""
+        return bool(self.judge.attempts)
+
     async def put(self, path: str, value: bytes) -> None:
         """Write a resource as an administrator."""
         http = await self.client()

@@ -96,8 +96,8 @@ class Handshake:
         payload = {"n": nonce, "t": request.tee, "a": self.audience, "e": int(expires.timestamp())}
         return Challenge(nonce, request.tee, self.audience, expires), self.macs.write(_CHALLENGE, json.encode(payload))
 
-    def answered(self, cookie: str, attestation: KbsAttestation, now: datetime) -> Challenge:
-        """The challenge that an attestation answers; raises HandshakeError."""
+    def challenged(self, cookie: str, now: datetime) -> Challenge:
+        """The challenge that a cookie holds; raises HandshakeError. Asked before anything of the evidence is read."""
         payload = self._payload(_CHALLENGE, cookie)
         if payload is None:
             raise HandshakeError("no-challenge", "ask for a challenge first", fresh=True)
@@ -106,6 +106,11 @@ class Handshake:
             raise HandshakeError("challenge-expired", "the challenge has expired: ask for a new one", fresh=True)
         if not same(challenge.audience, self.audience):
             raise HandshakeError("other-audience", "the challenge was made for another door", fresh=True)
+        return challenge
+
+    def answered(self, cookie: str, attestation: KbsAttestation, now: datetime) -> Challenge:
+        """The challenge that an attestation answers; raises HandshakeError."""
+        challenge = self.challenged(cookie, now)
         if not same(challenge.nonce, attestation.nonce):
             raise HandshakeError("other-nonce", "the evidence answers another challenge", fresh=True)
         return challenge

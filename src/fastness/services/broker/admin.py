@@ -21,11 +21,13 @@ from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import compile_policy, compile_resource_policy
 from fastness.domain.attestation.resources import ResourcePath, split_path
+from fastness.domain.attestation.rvps import MAX_MESSAGE
 from fastness.formats import json
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 from fastness.services.broker.routes import Route
+from fastness.services.broker.values import NAME, RegisteredValues
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
 from fastness.trust.admins import Admin
@@ -45,8 +47,11 @@ Handler = Callable[[Admin, Request, Sequence[str]], Awaitable[Answer]]
 class Administration:
     """The handlers of administrators."""
 
-    def __init__(self, cluster: Cluster, sealed: SealedResources, policies: Informer, record: Record) -> None:
+    def __init__(
+        self, cluster: Cluster, sealed: SealedResources, policies: Informer, values: RegisteredValues, record: Record
+    ) -> None:
         self._cluster = cluster
+        self._values = values
         self._sealed = sealed
         self._policies = policies
         self._record = record
@@ -58,6 +63,8 @@ class Administration:
             "list-policies": self._list_policies,
             "write-resource-policy": self._write_resource_policy,
             "list-resource-policies": self._list_resource_policies,
+            "write-value": self._write_value,
+            "read-value": self._read_value,
         }
 
     async def call(self, route: Route, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
@@ -101,6 +108,15 @@ class Administration:
 
     async def _list_resource_policies(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
         return Answer(200, json.encode(self._named(resources=True)))
+
+    async def _write_value(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        message = await request.body(MAX_MESSAGE)
+        await self._recorded("values-written", admin, NAME)
+        await self._values.register(message)
+        return _CREATED
+
+    async def _read_value(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+        return Answer(200, json.encode(self._values.query("/".join(segments))))
 
     def _named(self, *, resources: bool) -> list[str]:
         return sorted(

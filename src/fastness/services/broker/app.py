@@ -147,7 +147,8 @@ class Broker:
             case Auth.OPEN:
                 return await self._open(route, request)
             case Auth.CHALLENGE:
-                return await self._steps.attest(request, await _json_body(request, MAX_ATTEST_BYTES))
+                cookie = self._steps.challenged(request)
+                return await self._steps.attest(cookie, await _json_body(request, MAX_ATTEST_BYTES))
             case Auth.SESSION:
                 caller = self._caller(request)
                 return await self._steps.resource(caller, segments[len(KBS) + 1 :], request.query)

@@ -99,16 +99,22 @@ class Steps:
         header = set_cookie(cookie, challenge.expires, now)
         return Answer(200, kbs.challenge_message(challenge.nonce), headers=((b"set-cookie", header.encode()),))
 
-    async def attest(self, request: Request, body: bytes) -> Answer:
-        """A token for evidence that is accepted; raises Refusal, KbsError, ApiError."""
-        handshake, now = self._handshake(), self._clock.now()
+    def challenged(self, request: Request) -> str:
+        """The cookie of a challenge that is still good; raises Refusal. A body is read only for its holder."""
         cookie = session_cookie(request)
-        if not cookie:
-            raise Refusal(401, "no-challenge", "ask for a challenge first")
+        try:
+            self._handshake().challenged(cookie, self._clock.now())
+        except HandshakeError as error:
+            raise Refusal(401, error.code, error.detail) from error
+        return cookie
+
+    async def attest(self, cookie: str, body: bytes) -> Answer:
+        """A token for evidence that is accepted; raises Refusal, KbsError, ApiError."""
+        handshake = self._handshake()
         attestation = kbs.parse_attestation(body)
         try:
             public_key(attestation.tee_pubkey)
-            challenge = handshake.answered(cookie, attestation, now)
+            challenge = handshake.answered(cookie, attestation, self._clock.now())
         except BadKey as error:
             raise Refusal(400, error.code, f"tee-pubkey: {error.message}") from error
         except HandshakeError as error:

@@ -24,7 +24,9 @@ from fastness.crypto.x509 import Certificate, Credential
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import logs
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
@@ -32,6 +34,7 @@ from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
 from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
+from fastness.services.broker.values import RegisteredValues
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.services.http.rotation import Face, Rotation
@@ -151,7 +154,8 @@ async def broker(
     secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
     bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
     policies = informers.of(APPRAISAL_POLICY.resource)
-    for informer in (secrets, confidential, bindings, configs, policies):
+    sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
+    for informer in (secrets, confidential, bindings, configs, policies, sets, images):
         await informer.synced()
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
@@ -167,7 +171,7 @@ async def broker(
     turnstile = Turnstile(options.limits, clock)
     app = Broker(
         Steps(behind, Settings(confidential), turnstile, clock, entropy), behind,
-        Administration(cluster, sealed, policies, judges.record),
+        Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
         Ours(admins, lambda: InternalAuthority(internal.current)), turnstile, clock, entropy,
     )  # fmt: skip
     listener = BrokerListener(app, internal, options)
