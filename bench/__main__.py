@@ -3,6 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
+                                             serve render rollout agent
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -19,14 +20,15 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import cases, curves, solo
+from bench import agents, cases, curves, rendering, rollouts, serving, solo
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
 from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
-FAMILIES = (*cases.FAMILIES, *ALONE)
+MACHINES = ("serve", "render", "rollout", "agent")
+FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
 FULL = 100_000
@@ -70,8 +72,9 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
     """Run what was asked for."""
     wanted = set(options.family or FAMILIES)
     bench = cases.Bench(build(environment()), options.scale)
-    binaries = None if options.alone else locate(environment())
-    if binaries is None and not options.alone:
+    beside = bool(wanted - {*MACHINES, "cli"}) and not options.alone
+    binaries = locate(environment()) if beside else None
+    if binaries is None and beside:
         raise TargetError("kube-apiserver and etcd are missing")
     command = " ".join(["python -m bench", *given])
     now = datetime.now(UTC).strftime("%Y-%m-%d")
@@ -79,7 +82,7 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as text:
         directory = Path(text)
         with ExitStack() as stack:
-            targets, other = _start(stack, directory / "rows", binaries, bool(wanted - {"curves", "cli"}))
+            targets, other = _start(stack, directory / "rows", binaries, bool(wanted - {"curves", "cli", *MACHINES}))
             if wanted & {"start"}:
                 results.singles += solo.starting(directory / "starts", say, other)
             if wanted & set(cases.FAMILIES):
@@ -95,7 +98,22 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
             with ExitStack() as stack:
                 targets, _ = _start(stack, directory / "curves", binaries, True)
                 results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
+        _machines(bench, results, wanted, directory)
     return results
+
+
+def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path) -> None:
+    """What belongs to machine configuration; its peer is nginx, and the rest stands for itself."""
+    if "serve" in wanted:
+        row, singles = asyncio.run(serving.beside_nginx(bench, directory / "serve", results.rounds, say))
+        results.rows.append(row)
+        results.singles += singles
+    if "render" in wanted:
+        results.singles += rendering.figures(say, results.rounds)
+    if "rollout" in wanted:
+        results.singles += rollouts.figures(say)
+    if "agent" in wanted:
+        results.singles += agents.memory(directory / "agent", say, results.rounds)
 
 
 def _start(

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal
 
+API_SERVER = "kube-apiserver + etcd"
 Measure = Literal["rate", "p50_us", "p99_us", "cpu_us"]
 
 
@@ -48,6 +49,7 @@ class Row:
     what: str
     ours: list[Sample] = field(default_factory=list)
     peer: list[Sample] = field(default_factory=list)
+    against: str = API_SERVER
 
     def spread(self, whose: Sequence[Sample], measure: Measure) -> Spread:
         """Median and spread of one figure over the rounds."""
@@ -67,6 +69,7 @@ class Row:
         return {
             "name": self.name,
             "what": self.what,
+            "against": self.against,
             "ours": [asdict(sample) for sample in self.ours],
             "peer": [asdict(sample) for sample in self.peer],
             "ratio": {name: asdict(value) for name, value in ratios.items() if value is not None},
@@ -76,7 +79,7 @@ class Row:
     def from_json(cls, document: Mapping[str, Any]) -> Row:
         """The row out of a result file."""
         ours, peer = ([Sample(**sample) for sample in document[side]] for side in ("ours", "peer"))
-        return cls(document["name"], document["what"], ours, peer)
+        return cls(document["name"], document["what"], ours, peer, document.get("against", API_SERVER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Gate:
     bound: float
     at_least: bool
     value: Spread | None
+    unit: str = "× the peer's"
 
     @property
     def verdict(self) -> str:
@@ -121,16 +125,22 @@ class Gate:
         return self.value is not None and self.value.low < self.bound < self.value.high
 
 
-def gates(rows: Sequence[Row]) -> list[Gate]:
-    """The two gates: create at least as fast as the peer, list of 5,000 for at most half of its CPU."""
+RENDER = "render 20 configs, 300 files, 60 units: CPU"
+
+
+def gates(rows: Sequence[Row], singles: Sequence[Single] = ()) -> list[Gate]:
+    """The bounds: create as fast as the peer, list for half of its CPU, serve for nginx's CPU, render in 12 ms."""
     by_name = {row.name: row for row in rows}
 
     def ratio(name: str, measure: Measure) -> Spread | None:
         return by_name[name].ratio(measure) if name in by_name else None
 
+    rendering = next((single.value for single in singles if single.name == RENDER), None)
     return [
         Gate("create, 64 clients: rate", 1.0, True, ratio("create-64", "rate")),
         Gate("list of 5,000: CPU", 0.5, False, ratio("list-5000", "cpu_us")),
+        Gate("serve a config over new TLS connections: CPU", 1.0, False, ratio("serve-new", "cpu_us"), "× nginx's"),
+        Gate(RENDER, 12.0, False, rendering, " ms"),
     ]
 
 

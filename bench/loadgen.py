@@ -56,6 +56,7 @@ class Job:
     watch_path: str = ""
     watchers: int = 0
     wrap: int = 0
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

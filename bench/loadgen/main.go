@@ -1,4 +1,4 @@
-// Command loadgen sends one kind of request over many keep-alive TLS connections and says how long each took.
+// Command loadgen sends one kind of request over many TLS connections, kept or new each time, and says how long each took.
 //
 // It shares two cores with the servers that it measures, so it is built to be cheap: every connection is one goroutine
 // with one TLS socket, requests are bytes with a number put in, and answers are read but never decoded.
@@ -10,7 +10,8 @@
 //	<- any line: go
 //	-> one line of JSON: the result
 //
-// What the servers spend between "go" and the result is what the benchmark counts, and handshakes are not in it.
+// What the servers spend between "go" and the result is what the benchmark counts; handshakes are in it only when every request
+// has a connection of its own.
 package main
 
 import (
@@ -42,7 +43,8 @@ type Job struct {
 	Gap         float64           `json:"gap"`        // seconds between two requests of one connection
 	WatchPath   string            `json:"watch_path"` // when set: watch it, and time request to event
 	Watchers    int               `json:"watchers"`
-	Wrap        int               `json:"wrap"` // when set: numbers start again after so many
+	Wrap        int               `json:"wrap"`  // when set: numbers start again after so many
+	Fresh       bool              `json:"fresh"` // a new connection with a full handshake for every request
 }
 
 // Result is what happened. Times are in microseconds.

@@ -18,6 +18,7 @@ import (
 // connection is one TLS socket and what was measured on it.
 type connection struct {
 	conn    *tls.Conn
+	trust   *tls.Config // set when every request dials anew
 	reader  *bufio.Reader
 	out     bytes.Buffer
 	latency []time.Duration
@@ -38,6 +39,10 @@ type field struct {
 func prepare(job Job, trust *tls.Config) (*field, error) {
 	f := &field{job: job, sent: make([]atomic.Int64, job.Count)}
 	for range job.Connections {
+		if job.Fresh {
+			f.connections = append(f.connections, &connection{trust: trust})
+			continue
+		}
 		c, err := dial(job, trust)
 		if err != nil {
 			return nil, err
@@ -130,6 +135,14 @@ func (f *field) drive(c *connection) {
 
 // ask sends one request and reads the whole answer.
 func (c *connection) ask(job Job, method, path, body string) (int, []byte, error) {
+	if job.Fresh {
+		fresh, err := dial(job, c.trust)
+		if err != nil {
+			return 0, nil, err
+		}
+		c.conn, c.reader = fresh.conn, fresh.reader
+		defer c.conn.Close()
+	}
 	c.write(job, method, path, body)
 	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
 		return 0, nil, err
@@ -151,6 +164,9 @@ func (c *connection) ask(job Job, method, path, body string) (int, []byte, error
 func (c *connection) write(job Job, method, path, body string) {
 	c.out.Reset()
 	c.out.WriteString(method + " " + path + " HTTP/1.1\r\nHost: " + job.Address + "\r\nUser-Agent: loadgen\r\nAccept: " + job.Accept + "\r\n")
+	if job.Fresh {
+		c.out.WriteString("Connection: close\r\n")
+	}
 	if job.Token != "" {
 		c.out.WriteString("Authorization: Bearer " + job.Token + "\r\n")
 	}

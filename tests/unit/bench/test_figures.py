@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figures import Gate, Row, Sample, Single, Spread, gates, per_operation
+from bench.figures import RENDER, Gate, Row, Sample, Single, Spread, gates, per_operation
 
 
 def sample(rate: float, cpu: float = 100.0) -> Sample:
@@ -30,6 +30,8 @@ def test_there_is_no_median_of_nothing() -> None:
 def test_a_row_comes_back_from_its_file_as_it_was() -> None:
     row = Row("create-64", "create, 64 clients", [sample(1), sample(2)], [sample(3)])
     assert Row.from_json(row.to_json()) == row
+    beside = Row("serve-new", "serve", [sample(1)], [sample(3)], "nginx")
+    assert Row.from_json(beside.to_json()) == beside
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,25 @@ def test_gates_hold_at_their_bound_and_fail_beyond_it(create: float, listing: fl
         Row("create-64", "", [sample(create * 100)], [sample(100)]),
         Row("list-5000", "", [sample(1, listing * 1000)], [sample(1, 1000)]),
     ]
-    assert [gate.verdict for gate in gates(rows)] == verdicts
+    assert [gate.verdict for gate in gates(rows)][:2] == verdicts
+
+
+@pytest.mark.parametrize(
+    ("serving", "rendering", "verdicts"),
+    [(1.0, 12.0, ["pass", "pass"]), (1.01, 11.9, ["fail", "pass"]), (0.7, 12.1, ["pass", "fail"])],
+)
+def test_serving_is_held_against_nginx_and_rendering_against_a_time(
+    serving: float, rendering: float, verdicts: list[str]
+) -> None:
+    rows = [Row("serve-new", "", [sample(1, serving * 1000)], [sample(1, 1000)], "nginx")]
+    singles = [Single("something else", Spread.of([99.0]), "ms"), Single(RENDER, Spread.of([rendering]), "ms")]
+    found = gates(rows, singles)
+    assert [gate.verdict for gate in found[2:]] == verdicts
+    assert [gate.unit for gate in found[2:]] == ["× nginx's", " ms"]
 
 
 def test_a_gate_that_was_not_measured_says_so() -> None:
-    assert [gate.verdict for gate in gates([])] == ["not measured", "not measured"]
+    assert [gate.verdict for gate in gates([])] == ["not measured"] * 4
     assert Gate("g", 1.0, True, None).verdict == "not measured"
 
 

@@ -1,0 +1,77 @@
+"""The memory of one agent: a process of its own on a directory, after it has applied 300 files and come to rest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bench import configs
+from bench.accounting import resident_bytes
+from bench.figures import Progress, Single, Spread
+from bench.targets import PATIENCE, TargetError, ours
+from fastness.model.machineconfiguration import names
+
+NODE = "bench"
+MIB = 1024 * 1024
+TARGET_MIB = 45.0
+_MCO = "/apis/machineconfiguration.openshift.io/v1"
+
+
+def memory(directory: Path, say: Progress, runs: int) -> list[Single]:
+    """Resident memory of the agent, over several starts."""
+    found = []
+    for number in range(runs):
+        say(f"agent {number + 1} of {runs}")
+        found.append(_one(directory / f"agent-{number}"))
+    return [Single("agent after 300 files, resident memory", Spread.of(found), "MiB", TARGET_MIB)]
+
+
+def _one(directory: Path) -> float:
+    with ours(directory) as target, target.client() as client:
+        for config in configs.machine_configs(20, 300, 60):
+            client.post(f"{_MCO}/machineconfigs", json=config).raise_for_status()
+        goal = _eventually(lambda: _goal(client))
+        labels = {f"{names.NODE_ROLE_PREFIX}{configs.ROLE}": ""}
+        meta = {"name": NODE, "labels": labels, "annotations": {names.DESIRED_CONFIG: goal}}
+        client.post("/api/v1/nodes", json={"apiVersion": "v1", "kind": "Node", "metadata": meta}).raise_for_status()
+        root = directory / "root"
+        root.mkdir()
+        command = [
+            str(Path(sys.executable).with_name("fastness")), "agent", "run", "--node", NODE, "--root", str(root), "--fast",
+            "--kubeconfig", str(directory / "state" / "kubeconfig"), "--log-level", "error",
+        ]  # fmt: skip
+        with subprocess.Popen(command, start_new_session=True) as child:
+            try:
+                _eventually(lambda: _done(client, goal))
+                time.sleep(1.0)
+                return resident_bytes([child.pid]) / MIB
+            finally:
+                child.terminate()
+                child.wait(PATIENCE)
+
+
+def _goal(client: httpx.Client) -> str:
+    """The config of the pool, once all sources are in it."""
+    answer = client.get(f"{_MCO}/machineconfigpools/{configs.ROLE}")
+    wanted = (answer.json()["spec"].get("configuration") or {}) if answer.is_success else {}
+    return str(wanted["name"]) if len(wanted.get("source") or ()) >= 23 else ""
+
+
+def _done(client: httpx.Client, goal: str) -> str:
+    notes: dict[str, Any] = client.get(f"/api/v1/nodes/{NODE}").raise_for_status().json()["metadata"]["annotations"]
+    there = notes.get(names.CURRENT_CONFIG) == goal and notes.get(names.STATE) == names.NodeState.DONE.value
+    return goal if there else ""
+
+
+def _eventually(ask: Any) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := ask():
+            return str(found)
+        time.sleep(0.1)
+    raise TargetError("the agent did not come to rest")

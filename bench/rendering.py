@@ -1,0 +1,111 @@
+"""Render, render again, serve cold, plan: CPU of pure functions, in a process of its own.
+
+`python -m bench.rendering ROUNDS` prints the figures that `figures` reads: lists of milliseconds by name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench import configs
+from bench.figures import RENDER, Progress, Single, Spread
+from fastness.domain.machineconfig.plan import Proposal, State, plan
+from fastness.domain.machineconfig.render import Defaults, Rendered, Setting, render
+from fastness.domain.machineconfig.serving import document
+from fastness.domain.machineconfig.validate import Examined, examine
+
+NODES = 5000
+UPSTREAM_RENDER_MS, UPSTREAM_SERVE_MS = 116.0, 118.0  # the best of its figures; see the page
+RERENDER = "render again after one of 20 configs changed: CPU"
+LARGE = "render 100 configs, 1,500 files, 300 units: CPU"
+COLD = "first answer after a new config (encoded once, then kept): CPU"
+PLAN = "plan for 5,000 nodes and 5,000 pods: CPU"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def figures(say: Progress, rounds: int) -> list[Single]:
+    """Every figure, measured in a process that does nothing else."""
+    say("render and plan")
+    command = [sys.executable, "-m", "bench.rendering", str(max(5, 3 * rounds))]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    times = found[LARGE].median / found[RENDER].median
+    return [
+        Single(RENDER, found[RENDER], "ms", 12.0, peer=UPSTREAM_RENDER_MS),
+        Single(LARGE, found[LARGE], "ms"),
+        Single("five times as many configs and files cost", Spread(times, times, times), "×", 7.5),
+        Single(RERENDER, found[RERENDER], "ms"),
+        Single(COLD, found[COLD], "ms", peer=UPSTREAM_SERVE_MS),
+        Single(PLAN, found[PLAN], "ms", 1000.0),
+    ]
+
+
+def measured(rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of CPU by name, every round with objects that nobody has seen before."""
+    small = orjson.dumps(configs.machine_configs(20, 300, 60))
+    large = orjson.dumps(configs.machine_configs(100, 1500, 300))
+    pool = configs.pool()
+    first = _rendered(pool, orjson.loads(small))
+    manifest = orjson.dumps(first.manifest(pool, Defaults()))
+    return {
+        RENDER: _each(rounds, lambda: orjson.loads(small), lambda found: render(pool, found)),
+        LARGE: _each(rounds, lambda: orjson.loads(large), lambda found: render(pool, found)),
+        RERENDER: _each(rounds, lambda: _known(orjson.loads(small)), lambda one: render(pool, one[0], one[1])),
+        COLD: _each(rounds, lambda: orjson.loads(manifest), lambda found: document(found, "3.4.0")),
+        PLAN: _each(max(3, rounds // 3), lambda: _planning(orjson.loads(small)), lambda one: plan(*one)),
+    }
+
+
+def _each(rounds: int, prepare: Callable[[], Any], work: Callable[[Any], Any]) -> list[float]:
+    spent = []
+    for _ in range(rounds):
+        given = prepare()
+        began = time.process_time()
+        work(given)
+        spent.append(1000 * (time.process_time() - began))
+    return spent
+
+
+def _rendered(pool: configs.Object, found: list[configs.Object]) -> Rendered:
+    result = render(pool, found)
+    assert isinstance(result, Rendered), result
+    return result
+
+
+def _known(found: list[configs.Object]) -> tuple[list[configs.Object], Setting]:
+    """All configs examined before, as the controller keeps them; then one is replaced."""
+    kept: dict[int, Examined] = {id(one): examine(one) for one in found}
+    changed = configs.machine_config("50-bench-007", [configs.file(f"/etc/changed/{n}") for n in range(15)])
+
+    def remembered(config: Any, trust: Any, exempt: Any) -> Examined:
+        return kept.get(id(config)) or examine(config, trust, exempt)
+
+    after = [changed if one["metadata"]["name"] == "50-bench-007" else one for one in found]
+    return after, Setting(examine=remembered)
+
+
+def _planning(found: list[configs.Object]) -> tuple[State, Proposal]:
+    """A cluster of 5,000 machines with a pod on each, and a change of one file."""
+    bare = configs.pool()
+    now = _rendered(bare, found).manifest(bare, Defaults())
+    current = now["metadata"]["name"]
+    nodes = [configs.node(number, current) for number in range(NODES)]
+    pods = [configs.pod(number, f"node-{number:05}") for number in range(NODES)]
+    budgets = [
+        {"metadata": {"name": f"app-{n}", "namespace": "default"},
+         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": f"app-{n}"}}}}
+        for n in range(10)
+    ]  # fmt: skip
+    state = State([configs.pool(current)], [*found, now], nodes, pods, budgets)
+    return state, Proposal([configs.machine_config("60-new", [configs.file("/etc/motd", "hello")])])
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(orjson.dumps(measured(int(sys.argv[1]))))

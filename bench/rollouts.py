@@ -1,0 +1,262 @@
+"""A rollout in virtual time: what the control plane spends per node, for clusters of several sizes.
+
+The embedded API, its store on disk and all controllers run as in `fastness up`; only the clock is virtual, with the waiting times
+of the field. Machines are played by tasks that do what an agent tells the API in an update: ask for a drain, wait for it,
+report the new config, ask to be put back. Every machine has a pod to evict. All of it is in one process, so what the machines'
+requests cost the API is in the figure, and so is playing them.
+
+`python -m bench.rollouts NODES` prints one figure; `figures` runs it for every size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+
+from bench import configs
+from bench.figures import Progress, Single, Spread
+from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.embedded.inventory import Inventory
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine import Runner
+from fastness.controllers.kube.plane import kube_loops
+from fastness.controllers.machineconfig.plane import Around
+from fastness.controllers.plane import product_loops
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of, object_name
+from fastness.model.registry import find
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+
+SIZES = (500, 1000, 2000, 5000)
+TARGET_MS = 15.0
+AGENTS = 32
+PATIENCE = 900.0  # of real time
+ROOT = Path(__file__).resolve().parent.parent
+NODES, PODS = find("", "v1", "nodes").resource, find("", "v1", "pods").resource
+POOLS = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
+CONFIGS = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
+_AGENT = WriteOptions(manager="agent")
+
+
+def figures(say: Progress, sizes: tuple[int, ...] = SIZES) -> list[Single]:
+    """CPU per node for every size, and how much dearer a node is in the largest cluster than in the smallest."""
+    found: dict[int, dict[str, float]] = {}
+    for size in sizes:
+        say(f"rollout over {size:,} nodes in virtual time")
+        command = [sys.executable, "-m", "bench.rollouts", str(size)]
+        found[size] = orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+    singles = [
+        Single(
+            f"rollout over {size:,} nodes, control plane: CPU per node",
+            Spread.of([one["ms_per_node"]]),
+            "ms",
+            TARGET_MS,
+        )
+        for size, one in found.items()
+    ]
+    growth = found[sizes[-1]]["ms_per_node"] / found[sizes[0]]["ms_per_node"]
+    name = f"a node of {sizes[-1]:,} costs, beside one of {sizes[0]:,}"
+    return [*singles, Single(name, Spread.of([growth]), "×", 1.3)] if len(sizes) > 1 else singles
+
+
+class Calendar:
+    """A clock that is moved to whatever happens next as soon as nothing else is to do."""
+
+    def __init__(self) -> None:
+        self._start = datetime(2026, 1, 1, tzinfo=UTC)
+        self._elapsed = 0.0
+        self._count = 0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        """The wall time."""
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        """Seconds since the start."""
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock is there."""
+        wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._count, wake))
+        await wake
+
+    def move(self, window: float = 0.5) -> None:
+        """To the next moment at which somebody wakes, and half a second on."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        if not self._sleepers:
+            return
+        self._elapsed = max(self._elapsed, self._sleepers[0][0] + window)
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed:
+            wake = heapq.heappop(self._sleepers)[2]
+            if not wake.done():
+                wake.set_result(None)
+
+
+class Machines:
+    """All machines: whoever is told something new is served by one of a few tasks."""
+
+    def __init__(self, cluster: Cluster, nodes: Informer) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._told: asyncio.Queue[str] = asyncio.Queue()
+        self._waiting: set[str] = set()
+        self.busy = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no machine has anything to do now."""
+        return not self.busy and self._told.empty()
+
+    def begin(self) -> None:
+        """Listen to what nodes are told."""
+        self._nodes.subscribe(self._hear)
+
+    def _hear(self, _old: JsonObject | None, new: JsonObject | None) -> None:
+        """A node changed."""
+        if new is not None and (name := object_name(new).name) not in self._waiting and _next(annotations_of(new)):
+            self._waiting.add(name)
+            self._told.put_nowait(name)
+
+    async def play(self) -> None:
+        """One of the tasks."""
+        while True:
+            name = await self._told.get()
+            self.busy += 1
+            self._waiting.discard(name)
+            node = self._nodes.get("", name)
+            notes = _next(annotations_of(node)) if node is not None else None
+            if notes:
+                await self._cluster.patch(
+                    NODES, name, {"metadata": {"annotations": notes}}, PatchType.MERGE, "", _AGENT
+                )
+            self.busy -= 1
+
+
+def _next(notes: dict[str, str] | object) -> dict[str, str]:
+    """What the agent of a machine with these annotations says next; nothing when it waits."""
+    assert isinstance(notes, dict)
+    current, desired = notes.get(names.CURRENT_CONFIG, ""), notes.get(names.DESIRED_CONFIG, "")
+    asked, applied = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.LAST_APPLIED_DRAIN, "")
+    if desired != current:
+        drain = f"{names.DRAIN}-{desired}"
+        if asked != drain:
+            return {names.DESIRED_DRAIN: drain, names.STATE: names.NodeState.WORKING.value}
+        return (
+            {names.CURRENT_CONFIG: desired, names.DESIRED_DRAIN: f"{names.UNCORDON}-{desired}"}
+            if applied == drain
+            else {}
+        )
+    if notes.get(names.STATE) != names.NodeState.DONE.value and applied == asked:
+        return {names.STATE: names.NodeState.DONE.value}
+    return {}
+
+
+async def roll_out(size: int) -> dict[str, float]:
+    """One rollout; CPU per node and how long it took in both times."""
+    calendar, entropy = Calendar(), SystemEntropy()
+    with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
+        try:
+            async with Informers(server.cluster, clock=calendar, entropy=entropy) as informers:
+                loops = kube_loops(server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode())
+                controllers = [*loops.controllers, *product_loops(server.cluster, informers, Around(calendar, entropy))]
+                runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
+                nodes = informers.of(NODES)
+                machines = Machines(server.cluster, nodes)
+                tasks = [
+                    asyncio.create_task(runner.run()),
+                    *(asyncio.create_task(machines.play()) for _ in range(AGENTS)),
+                ]
+                world = _World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
+                try:
+                    return await world.measure(size, machines)
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await server.close()
+
+
+class _World:
+    """The cluster, and the time in it."""
+
+    def __init__(self, cluster: Cluster, calendar: Calendar, idle: Callable[[], bool], informers: Informers) -> None:
+        self._cluster = cluster
+        self._calendar = calendar
+        self._idle = idle
+        self._pools = informers.of(POOLS)
+
+    async def measure(self, size: int, machines: Machines) -> dict[str, float]:
+        for config in configs.machine_configs(5, 50, 10):
+            await self._cluster.create(CONFIGS, config)
+        await self._until(lambda: len(self._wanted().get("source") or ()) >= 8)
+        await self._cluster.patch(POOLS, configs.ROLE, {"spec": {"maxUnavailable": "10%"}}, PatchType.MERGE)
+        first = self._wanted()["name"]
+        for number in range(size):
+            node = configs.node(number, first)
+            await self._cluster.create(NODES, node)
+            await self._cluster.create(PODS, configs.pod(number, node["metadata"]["name"]))
+        await self._until(lambda: self._updated() == size and self._has(first))
+        machines.begin()
+        began, spent, day = time.monotonic(), time.process_time(), self._calendar.monotonic()
+        await self._cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
+        await self._until(lambda: self._wanted()["name"] != first)
+        goal = self._wanted()["name"]
+        await self._until(lambda: self._updated() == size and self._has(goal))
+        cpu = time.process_time() - spent
+        return {
+            "ms_per_node": 1000 * cpu / size,
+            "seconds": time.monotonic() - began,
+            "virtual_minutes": (self._calendar.monotonic() - day) / 60,
+        }
+
+    def _pool(self) -> JsonObject:
+        return self._pools.get("", configs.ROLE) or {}
+
+    def _wanted(self) -> JsonObject:
+        found: JsonObject = (self._pool().get("spec") or {}).get("configuration") or {}
+        return found
+
+    def _updated(self) -> int:
+        return int((self._pool().get("status") or {}).get("updatedMachineCount") or 0)
+
+    def _has(self, config: str) -> bool:
+        return ((self._pool().get("status") or {}).get("configuration") or {}).get("name") == config
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Let time pass until something holds: real time while there is work, virtual time when there is none."""
+        async with asyncio.timeout(PATIENCE):
+            quiet = 0
+            while not holds():
+                quiet = quiet + 1 if self._idle() else 0
+                if quiet >= 3:
+                    self._calendar.move()
+                    quiet = 0
+                await asyncio.sleep(0.002 if quiet == 0 else 0.001)
+
+
+def main() -> None:
+    """`python -m bench.rollouts NODES`: what `figures` reads."""
+    import uvloop
+
+    sys.stdout.buffer.write(orjson.dumps(uvloop.run(roll_out(int(sys.argv[1])))))
+
+
+if __name__ == "__main__":
+    main()
