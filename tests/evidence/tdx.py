@@ -51,7 +51,7 @@ class Platform:
 
     def extension(self) -> bytes:
         """What the certificate says about the platform."""
-        return sgx_extension(self.level, bytes(16), INSTANCE)
+        return sgx_extension(self.level, bytes(16), INSTANCE, FMSPC)
 
     def quote(
         self, version: int = 4, *, nonce: bytes = b"", attributes: int = SEPT_VE_DISABLE, **changed: Any

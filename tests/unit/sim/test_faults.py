@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,7 @@ VENDOR = SimVendor()
 TEES = ("tpm", "snp", "tdx")
 IMAGE = default_image()
 LOGGED = ("tpm", "tdx")
+STRIDE = 1 if os.environ.get("FASTNESS_SOAK") else 37
 
 
 def affirmed(tee: str, image: BootImage) -> bool:
@@ -136,7 +138,7 @@ def test_no_flipped_bit_of_what_is_signed_is_accepted(tee: str) -> None:
     evidence = VENDOR.chip(tee).boot().quote(NONCE)
     message = len(base64.b64decode(evidence.get("tpm_quote", {}).get("message", "")))
     size = 8 * {"tpm": message, "snp": 0x2A0, "tdx": 632}[tee]
-    for bit in range(0, size, 37):
+    for bit in range(0, size, STRIDE):
         try:
             found = judged(VENDOR, tee, tamper.with_flipped_bit(tee, evidence, bit))
         except EvidenceError:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sevsnpmeasure.gctx import GCTX  # type: ignore[import-untyped]
 from sevsnpmeasure.sev_hashes import SevHashes  # type: ignore[import-untyped]
 
@@ -170,6 +172,24 @@ def test_a_manifest_adds_up_and_holds_the_values_of_every_kind() -> None:
     for tee in ("tpm", "snp", "tdx"):
         wanted = {(entry["name"], entry["value"]) for entry in IMAGE.reference_values(tee)}
         assert wanted <= {(entry["name"], entry["value"]) for entry in values}
+
+
+@given(
+    st.builds(
+        changed,
+        st.just(IMAGE),
+        command_line=st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=64),
+        boot_loader=st.binary(max_size=64),
+        load_options=st.text(st.characters(codec="ascii"), max_size=16),
+        secure_boot=st.booleans(),
+    )
+)
+def test_the_log_of_any_image_replays_to_its_registers_and_its_manifest_adds_up(image: BootImage) -> None:
+    ends = replay(parse_log(image.event_log))["sha256"]
+    assert {index: image.pcrs[index] for index in ends} == ends
+    runtime = replay(parse_log(image.cc_event_log))["sha384"]
+    assert {index: image.rtmrs[index - 1] for index in runtime} == runtime
+    assert parse_manifest(image.manifest()).registers[4] == image.pcrs[4]
 
 
 def test_an_image_is_worked_out_once() -> None:

@@ -188,6 +188,17 @@ def test_a_seed_repeats_every_byte_in_whatever_order_chips_are_asked_for(tee: st
     assert one.collateral().raw == two.collateral().raw
 
 
+def test_a_seed_that_was_kept_gives_the_same_vendor_in_every_version() -> None:
+    roots = VENDOR.roots
+    assert {"intel": roots.intel, "tpm": min(roots.tpm), **roots.amd} == {
+        "intel": "e3aad6dedcfce9c1fe127ed5aae2bae32063fd445dc492d084ca3952fc29c288",
+        "tpm": "8abb9b1f340c761f45066525650c44ed69c7d3cdac5df6e0cec27848aa0f456f",
+        "Milan": "65029279ddee2c17db1d625310f5077db1185931114dd97dd172b5f995cd688a",
+        "Genoa": "c8fed055f9907f35892dbeb3ecda121f10da72469206dbcf0ee0d19b02eadbbd",
+        "Turin": "6527cdbe43f1f60662da960b09c4f15587f88c1b2705987c903a1436d5c6d646",
+    }
+
+
 def test_chips_are_numbered_one_after_the_other() -> None:
     vendor = SimVendor()
     ids = [vendor.chip("snp").chip_id for _ in range(3)]
@@ -216,6 +227,18 @@ def test_collateral_moves_with_the_time_that_is_asked_for() -> None:
     assert judged(VENDOR, "tdx", evidence, at=later).acceptable
     old = judged(VENDOR, "tdx", evidence, at=later, collateral=VENDOR.collateral(EPOCH))
     assert {"collateral-expired", "crl-expired"} <= set(refusals(old))
+
+
+def test_collateral_speaks_of_one_kind_of_platform() -> None:
+    kind = bytes.fromhex("00806f050000")
+    evidence = VENDOR.chip("tdx", fmspc=kind).boot().quote(NONCE)
+    assert judged(VENDOR, "tdx", evidence, collateral=VENDOR.collateral(fmspc=kind)).acceptable
+    assert "collateral-of-another-platform" in refusals(judged(VENDOR, "tdx", evidence))
+
+
+def test_an_old_quoting_enclave_is_behind() -> None:
+    found = judged(VENDOR, "tdx", VENDOR.chip("tdx", qe_svn=4).boot().quote(NONCE))
+    assert refusals(found) == ["tcb-behind"]
 
 
 def test_a_revoked_platform_is_refused() -> None:

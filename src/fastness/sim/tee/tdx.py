@@ -41,7 +41,7 @@ def pem(*certificates: bytes) -> str:
     return "".join(_PEM.format(base64.encodebytes(der).decode()) for der in certificates)
 
 
-def sgx_extension(level: TdxFirmware, ppid: bytes, instance: bytes, fmspc: bytes = FMSPC) -> bytes:
+def sgx_extension(level: TdxFirmware, ppid: bytes, instance: bytes, fmspc: bytes) -> bytes:
     """What a provisioning certificate says about its platform."""
     tcb = {str(number): asn1.integer(svn) for number, svn in enumerate(level.components, start=1)}
     tcb |= {"17": asn1.integer(level.pce_svn), "18": asn1.octets(bytes(level.components))}
@@ -76,14 +76,21 @@ class TdxFoundry:
             name(SIGNER), self.signer_key.public_der(), serial=3, extensions=[key_usage(0, 1)]
         )
 
-    def chip(self, *, serial: int = 0, level: str | TdxFirmware = "current", qe_svn: int | None = None) -> TdxChip:
+    def chip(
+        self,
+        *,
+        serial: int = 0,
+        level: str | TdxFirmware = "current",
+        fmspc: bytes = FMSPC,
+        qe_svn: int = tdxdocuments.QE_SVN,
+    ) -> TdxChip:
         """The platform with that serial number, at a level of `firmware.TDX_LEVELS` or one of the caller's."""
         chosen = TDX_LEVELS[level] if isinstance(level, str) else level
-        return TdxChip(self, self._seed.branch("chip", serial), chosen, qe_svn or tdxdocuments.QE_SVN)
+        return TdxChip(self, self._seed.branch("chip", serial), chosen, fmspc, qe_svn)
 
     def issue_pck(self, chip: TdxChip) -> bytes:
         """The provisioning certificate of a platform."""
-        extension = Extension(EXTENSION, sgx_extension(chip.level, chip.ppid, chip.instance_id))
+        extension = Extension(EXTENSION, sgx_extension(chip.level, chip.ppid, chip.instance_id, chip.fmspc))
         return self.authority.issue(
             name(LEAF), chip.pck_key.public_der(), serial=chip.pck_serial, extensions=[key_usage(0, 1), extension]
         )
@@ -92,15 +99,16 @@ class TdxFoundry:
         self,
         at: datetime,
         *,
+        fmspc: bytes = FMSPC,
         info: Mapping[str, Any] | None = None,
         identity: Mapping[str, Any] | None = None,
         revoked_by_root: Iterable[int] = (),
         revoked_platforms: Iterable[int] = (),
         number: int = 1,
     ) -> Collateral:
-        """All that a verifier needs to know at that time; `info` and `identity` replace the documents."""
+        """All that a verifier needs to know of a kind of platform; `info` and `identity` replace the documents."""
         chain = pem(self.signer, self.root.certificate)
-        tcb = json.dumps(info or tdxdocuments.tcb_info(at), separators=(",", ":"))
+        tcb = json.dumps(info or tdxdocuments.tcb_info(at, fmspc=fmspc.hex().upper()), separators=(",", ":"))
         qe = json.dumps(identity or tdxdocuments.qe_identity(at), separators=(",", ":"))
         document = {
             "pck_crl_issuer_chain": pem(self.authority.certificate, self.root.certificate),
@@ -121,10 +129,11 @@ class TdxChip:
 
     tee: Final = "tdx"
 
-    def __init__(self, foundry: TdxFoundry, seed: Seed, level: TdxFirmware, qe_svn: int) -> None:
+    def __init__(self, foundry: TdxFoundry, seed: Seed, level: TdxFirmware, fmspc: bytes, qe_svn: int) -> None:
         self.foundry = foundry
         self.seed = seed
         self.level = level
+        self.fmspc = fmspc
         self.qe_svn = qe_svn
         own = seed.branch("platform")
         self.ppid = own.token(16)
@@ -154,7 +163,7 @@ class TdxChip:
     def with_firmware(self, level: str | TdxFirmware) -> TdxChip:
         """The same platform after its host installed other firmware."""
         chosen = TDX_LEVELS[level] if isinstance(level, str) else level
-        return TdxChip(self.foundry, self.seed, chosen, self.qe_svn)
+        return TdxChip(self.foundry, self.seed, chosen, self.fmspc, self.qe_svn)
 
     def boot(
         self,

@@ -22,10 +22,11 @@ from fastness.formats.snp.tcb import Generation, Tcb
 from fastness.formats.tdx.collateral import Collateral
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.authority import Period
-from fastness.sim.tee.firmware import TdxFirmware
+from fastness.sim.tee.firmware import FMSPC, TdxFirmware
 from fastness.sim.tee.seed import Seed
 from fastness.sim.tee.snp import Endorsement, SnpChip, SnpFoundry
 from fastness.sim.tee.tdx import TdxChip, TdxFoundry
+from fastness.sim.tee.tdxdocuments import QE_SVN
 from fastness.sim.tee.tpm import Keys, TpmChip, TpmFoundry
 
 SEED_BYTES: Final = 32
@@ -105,7 +106,8 @@ class SimVendor:
         *,
         serial: int | None = None,
         level: str | TdxFirmware = "current",
-        qe_svn: int | None = None,
+        fmspc: bytes = FMSPC,
+        qe_svn: int = QE_SVN,
     ) -> TdxChip: ...
     @overload
     def chip(self, tee: str, *, serial: int | None = None) -> TpmChip | SnpChip | TdxChip: ...
