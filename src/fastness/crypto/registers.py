@@ -9,10 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Final
+from typing import Final, Protocol
+
+
+class Hashed(Protocol):
+    """A hash over everything it was given."""
+
+    def digest(self) -> bytes:
+        """Its value."""
+
 
 _NAMES: Final = {"sm3_256": "sm3"}
-_COMMON: Final = {"sha1": hashlib.sha1, "sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
+_COMMON: Final[dict[str, Callable[[bytes], Hashed]]] = {
+    "sha1": hashlib.sha1,
+    "sha256": hashlib.sha256,
+    "sha384": hashlib.sha384,
+    "sha512": hashlib.sha512,
+}
 
 
 def replayable(bank: str) -> bool:
@@ -27,13 +40,10 @@ def extend(bank: str, value: bytes, digest: bytes) -> bytes:
 
 def hashed(bank: str, data: bytes) -> bytes:
     """The digest of some data in a bank's algorithm."""
-    return hasher(bank)(data)
+    return hash_of(bank)(data).digest()
 
 
 @cache
-def hasher(bank: str) -> Callable[[bytes], bytes]:
-    """The hash function of a bank, for those who hash much."""
-    make = _COMMON.get(bank)
-    if make is None:
-        make = partial(hashlib.new, _NAMES.get(bank, bank))
-    return lambda data: make(data).digest()
+def hash_of(bank: str) -> Callable[[bytes], Hashed]:
+    """What makes the hash of some bytes, for those who hash much: hashlib looks algorithms up by name each time."""
+    return _COMMON.get(bank) or partial(hashlib.new, _NAMES.get(bank, bank))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.crypto.registers import hasher, replayable
+from fastness.crypto.registers import hash_of, replayable
 from fastness.domain.attestation.checks import Findings
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
@@ -56,13 +56,13 @@ def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
 
 def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
     values: dict[int, bytes] = {}
-    extend, zeros = hasher(bank), bytes(size)
+    hashed, zeros = hash_of(bank), bytes(size)
     for register, kind, digests, data in log.events:
         if kind == EV_NO_ACTION:
             if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
                 values[0] = zeros[1:] + data[-1:]
             continue
-        values[register] = extend(values.get(register, zeros) + digests[bank])
+        values[register] = hashed(values.get(register, zeros) + digests[bank]).digest()
     return values
 
 
@@ -120,7 +120,7 @@ def _initial(index: int, size: int, register: Register) -> bytes:
 
 def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) -> list[dict[str, Any]]:
     names = {index: register.name(index) for index in {event.register for event in log.events}}
-    digest_of = hasher(bank)
+    hashed = hash_of(bank)
     claims = []
     for number, (index, kind, digests, data) in enumerate(log.events):
         digest = digests[bank]
@@ -132,7 +132,7 @@ def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) ->
                 "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
                 "digest": digest.hex(),
                 "verified": kind != EV_NO_ACTION and index in agreeing,
-                "covers_data": digest_of(data) == digest,
+                "covers_data": hashed(data).digest() == digest,
             }
         )
     return claims
