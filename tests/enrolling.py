@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from fastness.agent.attester import Attester
 from fastness.agent.enrol import Enrolled, HttpTransport, Patience, enrol, first_message, read_offer, second_message
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
@@ -120,7 +121,7 @@ class World:
         await until(lambda: tickets.get("", name) is not None)
         return made
 
-    async def enrol(self, machine: SimAttester, ticket: SecretText, seconds: float = 20.0) -> Enrolled:
+    async def enrol(self, machine: Attester, ticket: SecretText, seconds: float = 20.0) -> Enrolled:
         """The agent's way in."""
         async with HttpTransport(self.url, self.trust) as transport:
             return await enrol(transport, machine, ticket, Patience(self.clock, ENTROPY, seconds, pause=0.1))
@@ -132,17 +133,17 @@ class World:
         content = body if isinstance(body, bytes) else json.encode(body)
         return await self.http.post(path, content=content, headers={**known, **headers})
 
-    async def begin(self, machine: SimAttester, ticket: str | SecretText, pool: str = "") -> httpx.Response:
+    async def begin(self, machine: Attester, ticket: str | SecretText, pool: str = "") -> httpx.Response:
         """The first message."""
         return await self.post("/v1/enrol", await first_message(machine, pool), ticket)
 
-    async def proof(self, machine: SimAttester, begun: httpx.Response) -> JsonObject:
+    async def proof(self, machine: Attester, begun: httpx.Response) -> JsonObject:
         """The second message."""
         assert begun.status_code == 200, begun.text
         found: JsonObject = json.decode(await second_message(machine, read_offer(begun.content)))
         return found
 
-    async def complete(self, machine: SimAttester, begun: httpx.Response) -> httpx.Response:
+    async def complete(self, machine: Attester, begun: httpx.Response) -> httpx.Response:
         """The second message, sent."""
         return await self.post("/v1/enrol/complete", await self.proof(machine, begun))
 
