@@ -1,6 +1,7 @@
-"""`fastness attest`: judge evidence from files, without a cluster.
+"""`fastness attest`: judge evidence from files, without a cluster; explain what a cluster decided.
 
     fastness attest verify --tee snp report.bin --cert vcek.der --roots vendor-roots/
+    fastness attest explain MACHINE
 
 The same verifier that a cluster runs, on raw files: binary, hexadecimal, base64 or JSON envelopes, recognised by content.
 
@@ -12,6 +13,7 @@ The same verifier that a cluster runs, on raw files: binary, hexadecimal, base64
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,9 +23,10 @@ from typing import Final, TypeVar
 import click
 
 from fastness.cli.attestview import shown
-from fastness.cli.errors import CliError
+from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json
+from fastness.cli.tickets import cluster_options
 from fastness.cluster.clock import SystemClock
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import CryptoError
@@ -73,6 +76,27 @@ class Inputs:
 @click.group()
 def attest() -> None:
     """Judge evidence."""
+
+
+@attest.command()
+@click.argument("machine")
+@click.option("--all", "everything", is_flag=True, help="Show the checks that passed as well.")
+@cluster_options
+@output_option
+@click.pass_context
+def explain(
+    ctx: click.Context, machine: str, everything: bool, kubeconfig: Path | None, context: str, output: str
+) -> None:
+    """Say why MACHINE stands as it does, and what to do: 0 when it is attested, 1 when not."""
+    from fastness.cli.explain import explained, told_plainly
+
+    with told():
+        found = asyncio.run(explained(machine, kubeconfig, context))
+    if output == "json":
+        show_json(found.to_json())
+    else:
+        click.echo(told_plainly(found, everything=everything))
+    ctx.exit(Exit.OK if found.attested else Exit.NO)
 
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -122,7 +122,8 @@ def _decide(
 
 
 @asynccontextmanager
-async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Cluster]:
+async def connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Cluster]:
+    """The cluster that kubectl would find."""
     from fastness.cluster.kube import Surroundings, connect, find
 
     around = Surroundings(os.environ, Path.home())
@@ -131,14 +132,14 @@ async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Clu
 
 
 async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
-    async with _connected(kubeconfig, context) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         rows = [_row(entry) for entry in await _machines(cluster)]
     rows.sort(key=lambda row: (row["enrolled"], row["name"]))
     return [row for row in rows if row["pool"] == (pool or row["pool"]) and row["state"] == (state or row["state"])]
 
 
 async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
-    async with _connected(kubeconfig, context) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         found = _one(await _machines(cluster), name)
     status = found.get("status") or {}
     return {
@@ -157,7 +158,7 @@ async def _write(
     from fastness.cluster.port import PatchType, WriteOptions
     from fastness.model.trusted_execution.machine import MACHINE
 
-    async with _connected(kubeconfig, context) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         known = await _machines(cluster)
         chosen = [_one(known, name) for name in names]
         for found in chosen:
@@ -198,6 +199,11 @@ async def _machines(cluster: Cluster) -> list[JsonObject]:
     from fastness.model.trusted_execution.machine import MACHINE
 
     return (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
+
+
+async def one_machine(cluster: Cluster, name: str) -> JsonObject:
+    """The Machine that a name means; raises CliError, ApiError."""
+    return _one(await _machines(cluster), name)
 
 
 def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:

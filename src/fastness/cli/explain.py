@@ -1,0 +1,63 @@
+"""`fastness attest explain`: the verdict about a machine in plain words, with the commands that change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from fastness.cli.machine import connected, one_machine
+from fastness.cluster.errors import NotFound
+from fastness.domain.attestation.explain import Explanation, explain
+from fastness.model.fastness_dev.verdict import VERDICT, Check
+
+_WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
+_WIDTH: Final = 100
+
+
+async def explained(name: str, kubeconfig: Path | None, context: str) -> Explanation:
+    """The explanation of one machine of a cluster; raises CliError, ApiError."""
+    async with connected(kubeconfig, context) as cluster:
+        machine = await one_machine(cluster, name)
+        verdict = None
+        last = (machine.get("status") or {}).get("lastVerdict")
+        if last:
+            try:
+                verdict = await cluster.get(VERDICT.resource, last)
+            except NotFound:
+                verdict = None
+    return explain(machine, verdict)
+
+
+def told_plainly(found: Explanation, *, everything: bool) -> str:
+    """The explanation as text: the answer, why, and what to do."""
+    simulated = " [simulated]" if found.simulated else ""
+    where = f" ({found.node}, pool {found.pool})" if found.node else ""
+    lines = [f"{found.machine}{where} {found.answer}{simulated}"]
+    if found.last_attested:
+        lines.append(f"last attested {found.last_attested}")
+    if found.verdict:
+        lines.append(f"verdict {found.verdict}")
+    checks = [*found.why, *(found.others if everything else ())]
+    if checks:
+        lines.append("")
+    for check in checks:
+        lines += _check(check)
+    if found.actions:
+        lines += ["", "What to do:", *(f"  {action}" for action in found.actions)]
+    return "\n".join(lines)
+
+
+def _check(check: Check) -> Iterator[str]:
+    yield f"{_WORDS.get(check.result, check.result):<5} {check.name}: {check.code}"
+    if check.result == "Pass":
+        return
+    for label, text in (("seen", check.seen), ("expected", check.expected)):
+        if text:
+            yield f"        {label:<9}{_short(text)}"
+    if check.hint:
+        yield f"        {check.hint}"
+
+
+def _short(text: str) -> str:
+    return text if " " in text or len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,119 @@
+"""Why a machine stands as it does, and what to do about it.
+
+    explained = explain(machine, verdict)
+    explained.answer, explained.why, explained.actions
+
+The verdict holds every check; this chooses what a person needs first: the outcome in a sentence, the checks that decided it, and
+commands that change it. Nothing is looked up that the objects do not say, so the page and the command line tell the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.model.fastness_dev.verdict import Check, Verdict
+from fastness.model.objects import view
+from fastness.model.trusted_execution.machine import Machine
+
+Object = Mapping[str, Any]
+_UPDATE: Final = "Update the machine to an approved image and reboot it."
+_APPROVE: Final = "fastness image approve IMAGE@sha256:… --uki FILE    # if this image should be trusted"
+_ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "value-differs": (_UPDATE, _APPROVE),
+    "value-not-published": (_APPROVE,),
+    "value-missing": ("Quote all registers that the policy looks at; see the how-to on images.",),
+    "policy-denied": ("fastness policy test DIR    # try the policy on the claims of this verdict",),
+    "tcb-behind": ("Update the platform's firmware; the check above names the component and the advisories.",),
+    "tcb-no-level": ("Update the platform's firmware: it is older than anything its vendor still speaks of.",),
+    "debug-allowed": ("Start the machine without debug mode: its owner can read its memory.",),
+    "collateral-missing": ("Let the control plane reach the vendor's service, or import its documents.",),
+    "endorsement-missing": ("Let the control plane reach the vendor's service, or import its certificates.",),
+    "event-log-differs": ("Send the log of this boot: it does not lead to the registers that were signed.",),
+    "crl-expired": ("Renew the vendor's documents: fastness doctor says where they come from.",),
+    "collateral-expired": ("Renew the vendor's documents: fastness doctor says where they come from.",),
+    "key-differs": ("The machine has a new key. Let it enrol again with a fresh ticket.",),
+    "init-data-differs": ("Start the machine with the init data that it sends, or send the one it was started with.",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The outcome, the checks that decided it, and what to do."""
+
+    machine: str
+    node: str
+    pool: str
+    answer: str
+    attested: bool
+    simulated: bool
+    why: tuple[Check, ...]
+    others: tuple[Check, ...]
+    actions: tuple[str, ...]
+    verdict: str = ""
+    last_attested: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "machine": self.machine, "node": self.node, "pool": self.pool, "attested": self.attested, "answer": self.answer,
+            "simulated": self.simulated, "verdict": self.verdict, "lastAttested": self.last_attested,
+            "why": [_json(check) for check in self.why], "actions": list(self.actions),
+        }  # fmt: skip
+
+
+def explain(machine: Object, verdict: Object | None) -> Explanation:
+    """Explain a Machine by its last Verdict."""
+    seen = view(machine, Machine)
+    judged = view(verdict, Verdict) if verdict is not None else None
+    membership = membership_of(seen)
+    checks = judged.spec.checks if judged else ()
+    why = tuple(check for check in checks if check.result in ("Fail", "NotAssessed") and check.code != "ok")
+    answer, actions = _answer(seen, membership, judged)
+    return Explanation(
+        machine=seen.metadata.name,
+        node=seen.status.node_name,
+        pool=seen.status.pool,
+        answer=answer,
+        attested=membership is Membership.APPROVED and judged is not None and judged.spec.result == "Affirmed",
+        simulated=seen.status.simulated,
+        why=why,
+        others=tuple(check for check in checks if check not in why),
+        actions=(*actions, *_advice(why)) if membership is Membership.APPROVED else actions,
+        verdict=judged.metadata.name if judged else "",
+        last_attested=seen.status.last_attested or "",
+    )
+
+
+def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -> tuple[str, tuple[str, ...]]:
+    name = machine.metadata.name
+    if membership is Membership.PENDING:
+        return "waits for approval", (f"fastness machine approve {name}",)
+    if membership is Membership.QUARANTINED:
+        return "is quarantined: nothing is released to it", (f"fastness machine release {name}    # to trust it again",)
+    if membership is Membership.REVOKED:
+        return "is revoked: another machine took its place, or somebody withdrew it", ("Let the machine enrol anew.",)
+    if verdict is None:
+        return "has enrolled and not attested yet", (
+            "Look at the machine's console: its agent says what it waits for.",
+        )
+    if verdict.spec.result == "Affirmed":
+        return f"is attested ({verdict.spec.evidence.type})", ()
+    return f"is refused: {verdict.spec.reason}", ()
+
+
+def _advice(why: Sequence[Check]) -> tuple[str, ...]:
+    """What helps, most specific first; the policy's own refusal is only a consequence where a value differs."""
+    codes = list(dict.fromkeys(check.code for check in why))
+    if len(codes) > 1:
+        codes = [code for code in codes if code != "policy-denied"]
+    return tuple(dict.fromkeys(action for code in codes for action in _ACTIONS.get(code, ())))
+
+
+def _json(check: Check) -> dict[str, Any]:
+    return {
+        "name": check.name, "result": check.result, "code": check.code, "seen": check.seen, "expected": check.expected,
+        "source": check.source, "hint": check.hint,
+    }  # fmt: skip
