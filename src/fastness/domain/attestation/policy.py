@@ -10,6 +10,8 @@ A policy for evidence has the package `policy` and either a rule `trust_claims`,
 `policy` and a rule `allow`; `data` holds `plugin`, `resource-path` and `query`. Policies written for Trustee have both shapes.
 
 * Whatever goes wrong during an evaluation affirms nothing and allows nothing.
+* A value that nobody published is undefined, so every rule that asks for it fails. Upstream gives null, and in Rego any number
+  is greater than null: a missing minimum would let everybody in.
 * `allow` counts only when it is the value true.
 * The built-in policies (`policies/*.rego`) affirm nothing unless every mandatory claim rests on a value or a check.
 """
@@ -39,7 +41,7 @@ _TEXT: Final = "policy.rego"
 _PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
 _SHIM: Final = """package policy
 import rego.v1
-query_reference_value(name) := object.get(data.fastness_values, name, null)
+query_reference_value(name) := data.fastness_values[name]
 """
 _ALLOW: Final = (
     f'p := input["{REQUEST}"].plugin; r := input["{REQUEST}"]["resource-path"]; q := input["{REQUEST}"].query; '

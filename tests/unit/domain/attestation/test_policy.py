@@ -234,6 +234,24 @@ def test_values_change_without_compiling_the_text_again() -> None:
     assert policy.evaluate({"a": "3"}, book({"a": ["4"]})).value("hardware") == 0, "never the values of another book"
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'input.a in query_reference_value("gone")',
+        'input.a == query_reference_value("gone")',
+        'input.a >= query_reference_value("gone")',
+        'query_reference_value("gone") <= input.a',
+        'query_reference_value("gone") != input.a',
+        'every value in query_reference_value("gone") { value == input.a }',
+        'query_reference_value("gone")[_] == input.a',
+        'count(query_reference_value("gone")) < 5',
+    ],
+)
+def test_a_rule_that_asks_for_a_value_which_nobody_published_fails(rule: str) -> None:
+    policy = compile_policy(HEAD + f"hardware := 2 if {{ {rule} }}\n")
+    assert policy.evaluate({"a": 5}, book({"other": ["5"]})).value("hardware") == 0
+
+
 def test_threads_never_share_an_engine() -> None:
     policy = compile_policy(HEAD + 'hardware := 2 if input.a in query_reference_value("a")\n')
     known, wrong = book({"a": ["1"]}), []
