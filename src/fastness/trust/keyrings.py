@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,8 @@ from fastness.trust.errors import DamagedKeys
 
 VERSION: Final = 1
 LIVE: Final = 2
-TRIES: Final = 5
+TRIES: Final = 50
+PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
 PUBLISHED_FOR: Final = timedelta(minutes=2)
 _AS: Final = WriteOptions(manager="doors")
 
@@ -67,15 +69,18 @@ class KeySecret:
 
     async def open(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Ring:
         """The ring out of the cluster, made if there is none; raises DamagedKeys, ApiError."""
-        try:
-            return self.read(await cluster.get(SECRETS, self.name, NAMESPACE))
-        except NotFound:
-            made: Ring = (RingKey(now.replace(microsecond=0), self.make(entropy)),)
-        try:
-            await cluster.create(SECRETS, self._secret(made), _AS)
-        except AlreadyExists:
-            return self.read(await cluster.get(SECRETS, self.name, NAMESPACE))
-        return made
+        for _ in range(TRIES):
+            try:
+                return self.read(await cluster.get(SECRETS, self.name, NAMESPACE))
+            except NotFound:
+                made: Ring = (RingKey(now.replace(microsecond=0), self.make(entropy)),)
+            try:
+                await cluster.create(SECRETS, self._secret(made), _AS)
+            except AlreadyExists:
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            return made
+        raise _contended(self.name)
 
     async def renew(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Ring:
         """Begin a new key if one is due; raises DamagedKeys, ApiError."""
@@ -92,9 +97,10 @@ class KeySecret:
             try:
                 await cluster.patch(SECRETS, self.name, patch, PatchType.MERGE, NAMESPACE, _AS)
             except Conflict:
+                await asyncio.sleep(PAUSE_SECONDS)
                 continue
             return after
-        return ring
+        raise _contended(self.name)
 
     def read(self, secret: JsonObject) -> Ring:
         """The ring in a Secret, the newest key first; raises DamagedKeys."""
@@ -129,6 +135,10 @@ class KeySecret:
         ]
         parts = {"keys": json.encode({"version": VERSION, "keys": keys}), **self.public(ring)}
         return {name: base64.b64encode(value).decode() for name, value in parts.items()}
+
+
+def _contended(name: str) -> Conflict:
+    return Conflict(f"the Secret {NAMESPACE}/{name} changes all the time")
 
 
 def signing_first(ring: Ring, now: datetime) -> Ring:
