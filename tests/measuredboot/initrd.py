@@ -50,7 +50,7 @@ def initrd(extra: Mapping[str, bytes] | None = None) -> bytes:
     files = {"init": INIT.encode(), "bin/busybox": BUSYBOX.read_bytes(), "bin/tpm2": TPM2.read_bytes()}
     files |= {path.lstrip("/"): Path(path).read_bytes() for path in _libraries()}
     files |= {path.lstrip("/"): data for path, data in (extra or {}).items()}
-    return gzip.compress(_archive(files, {"bin/sh": "busybox"}), 6, mtime=0)
+    return gzip.compress(archive(files, {"bin/sh": "busybox"}), 6, mtime=0)
 
 
 def _libraries() -> list[str]:
@@ -64,7 +64,8 @@ def _libraries() -> list[str]:
     return sorted(found)
 
 
-def _archive(files: Mapping[str, bytes], links: Mapping[str, str]) -> bytes:
+def archive(files: Mapping[str, bytes], links: Mapping[str, str]) -> bytes:
+    """A newc archive: programs by name, links by name."""
     parents = {str(parent) for name in [*files, *links] for parent in Path(name).parents} - {"."}
     empty = {"dev", "proc", "sys", "tmp"}
     entries = [(name, _DIRECTORY, b"") for name in sorted(parents | empty)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from fastness.domain.osimage.firmware import FirmwareVars
 from fastness.domain.osimage.measure import measure_uki
@@ -30,11 +31,11 @@ class Run:
     booted: machine.Booted
 
 
-def image(command_line: bytes = COMMAND_LINE) -> bytes:
-    """The image of the test machine; skips by name where something is missing."""
+def image(command_line: bytes = COMMAND_LINE, *, stub: Path = machine.STUB, **more: bytes) -> bytes:
+    """The image of the test machine, with further sections; skips by name where something is missing."""
     machine.require_machine()
     parts = {".osrel": OS_RELEASE, ".cmdline": command_line, ".initrd": _packed(), ".linux": kernel()}
-    return write_uki(machine.STUB.read_bytes(), parts)
+    return write_uki(stub.read_bytes(), parts | {f".{name}": content for name, content in more.items()})
 
 
 def run(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Run:

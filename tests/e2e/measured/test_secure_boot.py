@@ -48,7 +48,9 @@ def test_what_sbsign_signed_is_predicted_and_an_unsigned_image_is_not(tmp_path: 
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Run:
     if not os.environ.get("FASTNESS_SOAK"):
         pytest.skip("a boot with Secure Boot takes long: it runs in `make soak`")
-    return run(signed(image(), tmp_path_factory.mktemp("signed")), bytes(32), secure_boot=True)
+    # The boot stub adds both keys to the initial file system, so the kernel measures more than the section.
+    uki = image(pcrsig=b"{}", pcrpkey=b"not a key")
+    return run(signed(uki, tmp_path_factory.mktemp("signed")), bytes(32), secure_boot=True)
 
 
 @pytest.mark.soak

@@ -1,7 +1,7 @@
 """What a machine will measure when it boots a unified kernel image from a boot option.
 
-Computed from the file and the firmware's variables alone, SHA-256 bank. The formulas hold for EDK2 firmware, systemd-stub and
-the EFI stub of Linux as named in `STUBS` and `OLDEST_KERNEL`; each was compared with the registers of a real boot.
+Computed from the file and the firmware's variables alone, SHA-256 bank. The formulas hold for EDK2 firmware, the versions of
+systemd-stub in `stub` and Linux from `OLDEST_KERNEL` on; each was compared with the registers of a real boot.
 
 | PCR | from |
 | --- | --- |
@@ -9,7 +9,7 @@ the EFI stub of Linux as named in `STUBS` and `OLDEST_KERNEL`; each was compared
 | 4 | that a boot option is called, a separator, the image; without Secure Boot also the kernel in it, which firmware loads |
 | 5 | a separator, leaving boot services; no disk with a GPT was measured before |
 | 7 | Secure Boot and its keys, a separator, with Secure Boot the key that let the image start |
-| 9 | the EFI stub of the kernel: its command line and the initial file system |
+| 9 | the EFI stub of the kernel: its command line and the initial file system as the boot stub hands it over |
 | 11 | the boot stub: name and content of each section |
 | 12, 14 | nothing: no load options beside the image, no credentials, no shim |
 
@@ -19,15 +19,14 @@ refused (`Unpredictable`) or left out with a note, never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from fastness.crypto.registers import hashed
 from fastness.domain.osimage.authority import Authority, authority_of
-from fastness.domain.osimage.errors import NotBootable, Unpredictable
+from fastness.domain.osimage.errors import NotBootable
 from fastness.domain.osimage.firmware import FirmwareVars
 from fastness.domain.osimage.measurement import BANK, MeasuredEvent, Measurement
+from fastness.domain.osimage.stub import StubRules, command_line, handed_initrd, rules_for
 from fastness.formats.efi.guid import GLOBAL
 from fastness.formats.efi.variables import variable_data
 from fastness.formats.pe.authenticode import covered
@@ -39,43 +38,25 @@ OLDEST_KERNEL: Final = (6, 1)
 _SEPARATOR: Final = bytes(4)
 
 
-@dataclass(frozen=True, slots=True)
-class StubRules:
-    """What a version of systemd-stub measures: sections in order, and whether the kernel passes through firmware."""
-
-    sections: tuple[str, ...]
-    kernel_through_firmware: bool
-
-
-STUBS: Final[Mapping[int, StubRules]] = {
-    252: StubRules((".linux", ".osrel", ".cmdline", ".initrd", ".splash", ".dtb", ".pcrpkey"), True),
-}
-
-
 def measure_uki(uki: bytes, firmware: FirmwareVars, *, secure_boot: bool) -> Measurement:
     """Predict the registers of a boot; raises ImageError, Unpredictable or NotBootable."""
     parsed = parse_uki(uki)
-    rules = STUBS.get(parsed.stub)
-    if rules is None:
-        raise Unpredictable(
-            "unknown-stub",
-            f"the boot stub is systemd-stub {parsed.stub_name}; what that version measures has not been compared with a boot",
-            f"Build the image with a stub of version {', '.join(map(str, STUBS))}, or approve what a trusted machine measured.",
-        )
+    rules = rules_for(parsed)
     digest = authenticode(parsed.image)
     authority = _authority(parsed, firmware, digest) if secure_boot else None
-    line = _command_line(parsed)
-    initrd, notes = _kernel_side(parsed)
+    line = command_line(parsed, rules)
+    old = parsed.kernel_version < OLDEST_KERNEL
     events = [
         *(_separator(pcr) for pcr in (2, 3, 6)),
         *_firmware_policy(firmware, secure_boot=secure_boot),
-        *_boot_path(parsed, digest, rules, secure_boot=secure_boot),
+        *_boot_path(parsed, digest, secure_boot=secure_boot),
         *_left_boot_services(),
         *_authorities(authority),
         *_stub_sections(parsed, rules),
-        *(_kernel_events(line, initrd) if not notes else ()),
+        *_kernel_events(line, handed_initrd(parsed, rules)),
     ]
-    return Measurement.of([pcr for pcr in REGISTERS if not (notes and pcr == 9)], events, notes)
+    notes = [f"PCR 9 is not predicted: kernel {parsed.release} is older than 6.1"] if old else []
+    return Measurement.of([pcr for pcr in REGISTERS if not (old and pcr == 9)], events, notes)
 
 
 def authenticode(image: PeImage) -> bytes:
@@ -91,34 +72,6 @@ def _authority(uki: Uki, firmware: FirmwareVars, digest: bytes) -> Authority:
             "Give the variables of a machine with enrolled keys, or measure without Secure Boot.",
         )
     return authority_of(uki.image, digest, firmware)
-
-
-def _command_line(uki: Uki) -> str:
-    """The line as the stub hands it to the kernel: control characters become blanks, blanks at the end go."""
-    content = uki.sections.get(".cmdline", b"")
-    line = "".join(" " if byte <= 0x20 or byte == 0x7F else chr(byte) for byte in content).rstrip(" ")
-    if not line:
-        raise Unpredictable(
-            "no-command-line",
-            "the image has no command line of its own, so it takes one from the boot entry",
-            "Build the image with a command line: what a boot entry says can be changed by whoever owns the disk.",
-        )
-    if line.startswith(" ") or not line.isascii() or b"\0" in content:
-        raise Unpredictable(
-            "odd-command-line",
-            "the command line in the image begins with a blank, holds a zero byte or is not ASCII",
-            "Build the image with a plain command line: versions of the boot stub treat such lines differently.",
-        )
-    return line
-
-
-def _kernel_side(uki: Uki) -> tuple[bytes | None, list[str]]:
-    if uki.kernel_version < OLDEST_KERNEL:
-        return None, [f"PCR 9 is not predicted: kernel {uki.release} is older than 6.1"]
-    packed = [name for name in (".pcrsig", ".pcrpkey", ".ucode") if name in uki.sections]
-    if packed:
-        return None, [f"PCR 9 is not predicted: the boot stub adds {', '.join(packed)} to the initial file system"]
-    return uki.sections.get(".initrd"), []
 
 
 def _separator(pcr: int) -> MeasuredEvent:
@@ -142,7 +95,7 @@ def _firmware_policy(firmware: FirmwareVars, *, secure_boot: bool) -> list[Measu
     ]
 
 
-def _boot_path(uki: Uki, digest: bytes, rules: StubRules, *, secure_boot: bool) -> list[MeasuredEvent]:
+def _boot_path(uki: Uki, digest: bytes, *, secure_boot: bool) -> list[MeasuredEvent]:
     application = "EV_EFI_BOOT_SERVICES_APPLICATION"
     events = [
         _event(4, "EV_EFI_ACTION", b"Calling EFI Application from Boot Option", "a boot option is called", "EfiCall"),
@@ -150,7 +103,7 @@ def _boot_path(uki: Uki, digest: bytes, rules: StubRules, *, secure_boot: bool) 
         MeasuredEvent(4, application, digest, "the unified kernel image", "Pcr4Uki"),
     ]
     # With Secure Boot on, the stub answers for the kernel itself, and firmware does not measure it a second time.
-    if rules.kernel_through_firmware and not secure_boot:
+    if not secure_boot:
         inner = authenticode(uki.kernel)
         events.append(MeasuredEvent(4, application, inner, f"kernel {uki.release} in the image", "Pcr4UkiKernel"))
     return events
@@ -173,7 +126,7 @@ def _authorities(authority: Authority | None) -> list[MeasuredEvent]:
 
 def _stub_sections(uki: Uki, rules: StubRules) -> list[MeasuredEvent]:
     events = []
-    for name in rules.sections:
+    for name in rules.measured:
         content = uki.sections.get(name)
         if content:
             title = name[1:].capitalize()
@@ -182,7 +135,7 @@ def _stub_sections(uki: Uki, rules: StubRules) -> list[MeasuredEvent]:
     return events
 
 
-def _kernel_events(line: str, initrd: bytes | None) -> list[MeasuredEvent]:
+def _kernel_events(line: str, initrd: bytes) -> list[MeasuredEvent]:
     options = line.encode("utf-16-le") + b"\0\0"
     events = [_event(9, "EV_EVENT_TAG", options, f"command line: {line[:200]}", "LoadOptions")]
     if initrd:

@@ -198,7 +198,7 @@ def test_dbx_has_the_last_word(entry: tuple[bytes, bytes]) -> None:
     [
         ({"cmdline": b""}, "no-command-line"),
         ({"cmdline": b" \n"}, "no-command-line"),
-        ({"cmdline": b" quiet"}, "odd-command-line"),
+        ({"cmdline": b"\tquiet"}, "odd-command-line"),
         ({"cmdline": b"quiet\0"}, "odd-command-line"),
         ({"cmdline": "ü".encode()}, "odd-command-line"),
     ],
@@ -208,17 +208,14 @@ def test_command_lines_that_stubs_treat_differently_are_not_guessed(changes: dic
     assert refusal(lambda: measured(uki(**changes)), Unpredictable) == code
 
 
-def test_stubs_that_were_never_compared_with_a_boot_are_not_guessed() -> None:
-    assert (
-        refusal(lambda: measured(write_uki(minted.stub("257.1"), minted.sections())), Unpredictable) == "unknown-stub"
-    )
+@pytest.mark.parametrize("version", ["251.4", "253.1", "255", "2520"])
+def test_stubs_that_were_never_compared_with_a_boot_are_not_guessed(version: str) -> None:
+    other = write_uki(minted.stub(version), minted.sections())
+    assert refusal(lambda: measured(other), Unpredictable) == "unknown-stub"
 
 
-@pytest.mark.parametrize(
-    "changes", [{"linux": minted.kernel("5.15.0")}, {"pcrpkey": b"key"}, {"pcrsig": b"{}"}], ids=str
-)
-def test_a_register_that_cannot_be_known_is_left_out_with_a_note(changes: dict[str, bytes]) -> None:
-    found = measured(uki(**changes))
+def test_a_register_that_cannot_be_known_is_left_out_with_a_note() -> None:
+    found = measured(uki(linux=minted.kernel("5.15.0")))
     assert 9 not in found.registers
     assert not found.of_register(9)
     assert found.notes
