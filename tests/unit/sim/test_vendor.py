@@ -10,6 +10,7 @@ import pytest
 
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.pins import AMD_ROOTS, INTEL_ROOT, TPM_ROOTS
+from fastness.crypto.revocation import RevocationList
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.anchors import PINNED, anchors_of
 from fastness.domain.attestation.checks import Findings
@@ -245,6 +246,16 @@ def test_a_revoked_platform_is_refused() -> None:
     chip = VENDOR.chip("tdx")
     revoked = VENDOR.collateral(revoked_platforms=[chip.pck_serial])
     assert refusals(judged(VENDOR, "tdx", chip.boot().quote(NONCE), collateral=revoked)) == ["certificate-revoked"]
+
+
+@pytest.mark.parametrize("endorsement", ["VCEK", "VLEK"])
+@pytest.mark.parametrize("generation", list(Generation))
+def test_a_revoked_authority_of_amd_is_refused(generation: Generation, endorsement: Endorsement) -> None:
+    evidence = VENDOR.chip("snp", generation=generation, endorsement=endorsement).boot().quote(NONCE)
+    serial = VENDOR.snp.signer(generation, endorsement).serial
+    for revoked, codes in (([], []), ([serial], ["certificate-revoked"])):
+        listed = {generation: RevocationList(VENDOR.revocations(generation, serials=revoked))}
+        assert refusals(judged(VENDOR, "snp", evidence, revocations=listed, revocations_required=True)) == codes
 
 
 def test_init_data_lands_where_policies_look_for_it() -> None:
