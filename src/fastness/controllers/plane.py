@@ -18,6 +18,7 @@ from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.images import Images
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
+from fastness.controllers.attestation.retention import Retention
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.values import Values
 from fastness.controllers.engine.controller import Controller
@@ -54,6 +55,7 @@ def product_loops(
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
         Policies(fenced(Policies.name, Policies.writes), around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
+        Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
         *(machine_config_loops(cluster, informers, around) if neighbours.FAMILY not in without else ()),

@@ -1,0 +1,48 @@
+"""Which verdicts are kept: the newest of every machine, and every refusal for a month.
+
+What is left out may be deleted, with the evidence that no kept verdict names. The record keeps a line about every one of
+them for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+Object = Mapping[str, Any]
+KEPT: Final = 10
+REFUSALS_FOR: Final = timedelta(days=30)
+
+
+def superfluous(
+    verdicts: Iterable[Object], now: datetime, kept: int = KEPT, refusals_for: timedelta = REFUSALS_FOR
+) -> list[str]:
+    """The names of verdicts of one machine that need not be kept any longer."""
+    newest_first = sorted(verdicts, key=lambda one: (_made(one), str(one["metadata"]["name"])), reverse=True)
+    return [
+        str(one["metadata"]["name"])
+        for one in newest_first[kept:]
+        if one["spec"]["result"] == "Affirmed" or now - _made(one) >= refusals_for
+    ]
+
+
+def next_look(verdicts: Iterable[Object], now: datetime, kept: int = KEPT) -> float | None:
+    """Seconds until a verdict that is kept for its age alone need not be kept any longer."""
+    newest_first = sorted(verdicts, key=_made, reverse=True)
+    ends = [(_made(one) + REFUSALS_FOR - now).total_seconds() for one in newest_first[kept:]]
+    return max(1.0, min(ends)) if ends else None
+
+
+def unreferenced(blobs: Iterable[Object], verdicts: Iterable[Object], now: datetime, grace: timedelta) -> list[str]:
+    """The names of evidence that no verdict names; a young one may belong to a verdict that is just being written."""
+    named = {one["spec"]["evidence"]["digest"] for one in verdicts}
+    return [
+        str(blob["metadata"]["name"])
+        for blob in blobs
+        if blob["spec"]["digest"] not in named and now - _made(blob) >= grace
+    ]
+
+
+def _made(obj: Object) -> datetime:
+    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
