@@ -13,8 +13,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
+from fastness.formats.efi.guid import GLOBAL, IMAGE_SECURITY, guid
+from fastness.formats.efi.variables import variable_data
 from fastness.sim.tee.eventlog import Measured
 
 if TYPE_CHECKING:
@@ -33,23 +34,16 @@ FIRMWARE_BLOB2: Final = 0x8000000A
 HANDOFF_TABLES2: Final = 0x8000000B
 AUTHORITY: Final = 0x800000E0
 
-GLOBAL: Final = UUID("8be4df61-93ca-11d2-aa0d-00e098032b8c")
-SECURITY: Final = UUID("d719b2cb-3d3a-4596-a3bc-dad00e67656f")
-SHIM: Final = UUID("605dab50-e046-4300-abb6-3dd810dd8b23")
+SHIM: Final = guid("605dab50-e046-4300-abb6-3dd810dd8b23")
 # What systemd-stub 252 measures, in its order.
 SECTIONS: Final = (".linux", ".osrel", ".cmdline", ".initrd", ".splash", ".dtb", ".pcrpkey")
-_HOB: Final = UUID("93bb96af-b9f2-4eb8-9462-e0ba74564236")
+_HOB: Final = guid("93bb96af-b9f2-4eb8-9462-e0ba74564236")
 _TAG_LOAD_OPTIONS: Final = 0x8F3B22ED
 _TAG_INITRD: Final = 0x8F3B22EC
 # Firmware maps PCR numbers to registers of the TEE; PCR 0 is the launch measurement, which the TEE itself makes.
 _CC_REGISTER: Final[Mapping[int, int]] = {
     1: 1, 7: 1, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, **dict.fromkeys(range(8, 16), 3),
 }  # fmt: skip
-
-
-def variable(vendor: UUID, name: str, value: bytes) -> bytes:
-    """UEFI_VARIABLE_DATA."""
-    return vendor.bytes_le + struct.pack("<QQ", len(name), len(value)) + name.encode("utf-16-le") + value
 
 
 def image_load(path: str, size: int) -> bytes:
@@ -73,7 +67,7 @@ def pcr_events(image: BootImage) -> tuple[Measured, ...]:
 def cc_events(image: BootImage) -> tuple[Measured, ...]:
     """The same for a confidential VM: SHA-384 registers 1 to 4 instead of PCRs, and separators in the first of them only."""
     hob, variables = image.firmware_version.encode() + b" hand-off", bytes(4096)
-    table = b"\x09TdxTable\0" + struct.pack("<Q16sQ", 1, _HOB.bytes_le, 0x80_9000)
+    table = b"\x09TdxTable\0" + struct.pack("<Q16sQ", 1, _HOB, 0x80_9000)
     volume = b"\x29Fv(XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX)\0" + struct.pack("<QQ", 0xFFC0_0000, len(variables))
     head = (
         Measured(1, HANDOFF_TABLES2, hob, table, "what the host handed to the firmware"),
@@ -101,9 +95,9 @@ def _firmware(image: BootImage) -> Iterator[Measured]:
 
 def _secure_boot(image: BootImage) -> Iterator[Measured]:
     state = bytes((image.secure_boot,))
-    yield _measured(7, VARIABLE_CONFIG, variable(GLOBAL, "SecureBoot", state), "Secure Boot state")
-    for vendor, name in ((GLOBAL, "PK"), (GLOBAL, "KEK"), (SECURITY, "db"), (SECURITY, "dbx")):
-        yield _measured(7, VARIABLE_CONFIG, variable(vendor, name, image.variables.get(name, b"")), name)
+    yield _measured(7, VARIABLE_CONFIG, variable_data(GLOBAL, "SecureBoot", state), "Secure Boot state")
+    for vendor, name in ((GLOBAL, "PK"), (GLOBAL, "KEK"), (IMAGE_SECURITY, "db"), (IMAGE_SECURITY, "dbx")):
+        yield _measured(7, VARIABLE_CONFIG, variable_data(vendor, name, image.variables.get(name, b"")), name)
     yield _measured(7, SEPARATOR, bytes(4), "end of the Secure Boot variables")
 
 
@@ -111,13 +105,13 @@ def _boot_option(image: BootImage) -> Iterator[Measured]:
     option = struct.pack("<IH", 1, 0) + image.name.encode("utf-16-le") + b"\0\0"
     for name, value in (("BootOrder", b"\0\0"), ("Boot0000", option)):
         # Of this kind of event the digest covers the value alone.
-        yield Measured(1, VARIABLE_BOOT, value, variable(GLOBAL, name, value), name)
+        yield Measured(1, VARIABLE_BOOT, value, variable_data(GLOBAL, name, value), name)
     yield _measured(4, ACTION, b"Calling EFI Application from Boot Option", "start of the boot option")
     for register in range(7):
         yield _measured(register, SEPARATOR, bytes(4), "end of firmware")
     if image.secure_boot:
         signer = image.variables.get("db", b"")
-        yield _measured(7, AUTHORITY, variable(SECURITY, "db", signer), "who signed what firmware started")
+        yield _measured(7, AUTHORITY, variable_data(IMAGE_SECURITY, "db", signer), "who signed what firmware started")
 
 
 def _loaders(image: BootImage) -> Iterator[Measured]:
@@ -128,7 +122,7 @@ def _loaders(image: BootImage) -> Iterator[Measured]:
 
 
 def _shim(image: BootImage) -> Iterator[Measured]:
-    level = variable(SHIM, "SbatLevel", image.sbat_level.encode())
+    level = variable_data(SHIM, "SbatLevel", image.sbat_level.encode())
     for name in ("MokList", "MokListX", "MokListTrusted"):
         if name == "MokListTrusted" and image.secure_boot:
             yield _measured(7, AUTHORITY, level, "SBAT level")
