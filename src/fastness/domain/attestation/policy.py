@@ -12,6 +12,7 @@ A policy for evidence has the package `policy` and either a rule `trust_claims`,
 * Whatever goes wrong during an evaluation affirms nothing and allows nothing.
 * A value that nobody published is undefined, so every rule that asks for it fails. Upstream gives null, and in Rego any number
   is greater than null: a missing minimum would let everybody in.
+* A policy is a function of its input and the values: the network, the process around it and dice are refused.
 * `allow` counts only when it is the value true.
 * The built-in policies (`policies/*.rego`) affirm nothing unless every mandatory claim rests on a value or a check.
 """
@@ -39,6 +40,8 @@ RESOURCE: Final = "resource"
 BUILT_IN: Final = ("tpm", "snp", "tdx")
 _TEXT: Final = "policy.rego"
 _PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
+_OUTSIDE: Final = re.compile(r"\b(opa\.runtime|http\.send|net\.lookup_ip_addr|rand\.intn|uuid\.rfc4122)\b")
+_COMMENT: Final = re.compile(r"#[^\n]*")
 _SHIM: Final = """package policy
 import rego.v1
 query_reference_value(name) := data.fastness_values[name]
@@ -148,6 +151,13 @@ def _check_text(rego: str) -> None:
     if packages != ["policy"]:
         named = ", ".join(packages) or "none"
         raise BadPolicy("policy-package", f"the package must be `policy`, not {named}", "Begin with `package policy`.")
+    outside = _OUTSIDE.search(_COMMENT.sub("", rego))
+    if outside is not None:
+        raise BadPolicy(
+            "policy-looks-outside",
+            f"a policy may not call {outside[1]}: the same evidence must always get the same verdict",
+            "Publish what the policy needs as reference values.",
+        )
 
 
 def _vector_query(text: str) -> tuple[dict[str, str], str]:

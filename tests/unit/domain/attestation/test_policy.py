@@ -194,6 +194,14 @@ def test_a_text_that_is_no_policy_is_refused(text: str) -> None:
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("call", ["opa.runtime()", "http.send({})", 'rand.intn("a", 2)', 'uuid.rfc4122("a")'])
+def test_a_policy_that_looks_outside_is_refused(call: str) -> None:
+    with pytest.raises(BadPolicy) as refused:
+        compile_policy(HEAD + f"hardware := 2 if {call}\n")
+    assert refused.value.code == "policy-looks-outside"
+    assert compile_policy(HEAD + f"# not {call}\nhardware := 2 if input.a\n")
+
+
 def test_a_refusal_names_the_line() -> None:
     with pytest.raises(BadPolicy, match="line 4"):
         compile_policy(HEAD + "\nhardware := {\n")

@@ -1,0 +1,117 @@
+"""`fastness image`: approving makes machines acceptable, withdrawing ends it, and nothing unclear is written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fastness.cli.main import cli
+from fastness.controllers.attestation.images import IMAGES, SETS
+from fastness.sim.tee import default_image
+from tests.component.controllers.approvals import IMAGE, PCRS, SET, manifest, quoted, world
+from tests.embedded.fixtures import Embedded
+
+LABEL = {"pcrs": [{"id": 4, "value": "0" * 64, "events": []}]}
+
+
+async def run(embedded: Embedded, *arguments: str) -> Result:
+    given = ["image", *arguments, "--kubeconfig", str(embedded.kubeconfig)]
+    return await asyncio.to_thread(lambda: CliRunner().invoke(cli, given))
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps({**manifest(), "notes": ["not kept"]}))
+    return path
+
+
+async def test_an_image_is_approved_listed_and_withdrawn(embedded_server: Embedded, listed: Path) -> None:
+    async with world(embedded_server.cluster) as here:
+        result = await run(embedded_server, "approve", IMAGE, "--manifest", str(listed))
+        assert result.exit_code == 0, result.output
+        assert PCRS[4] in result.stdout
+        await here.settle()
+        assert (await here.judge(quoted())).affirms("tpm")
+        rows = json.loads((await run(embedded_server, "list", "-o", "json")).stdout)
+        assert [(row["name"], row["state"], row["values"]) for row in rows] == [
+            (f"fastness-system/{SET}", "approved", len(PCRS))
+        ]
+        result = await run(embedded_server, "withdraw", IMAGE)
+        assert (result.exit_code, result.stdout) == (0, f"fastness-system/{SET}: withdrawn\n")
+        assert not (await here.judge(quoted())).affirms("tpm")
+        await here.settle()
+        shown = (await run(embedded_server, "list")).stdout
+        assert f"withdrawn {here.clock.now():%Y-%m-%d}" in shown
+
+
+async def test_approving_again_replaces_the_measurements(
+    embedded_server: Embedded, listed: Path, tmp_path: Path
+) -> None:
+    async with world(embedded_server.cluster) as here:
+        await run(embedded_server, "approve", IMAGE, "--manifest", str(listed))
+        label = tmp_path / "label.json"
+        label.write_text(json.dumps(LABEL))
+        result = await run(embedded_server, "approve", IMAGE, "--label", str(label), "--zero", "11", "-o", "json")
+        assert [value["name"] for value in json.loads(result.stdout)["values"]] == ["tpm_pcr4", "tpm_pcr11"]
+        await here.settle()
+        assert (await here.book()).query("tpm_pcr4") == ["0" * 64]
+        assert (await here.book()).query("tpm_pcr7") is None
+
+
+async def test_the_manifest_of_an_image_with_events_is_kept_for_explanations(
+    embedded_server: Embedded, tmp_path: Path
+) -> None:
+    async with world(embedded_server.cluster) as here:
+        path = tmp_path / "manifest.json"
+        path.write_text(json.dumps(default_image().manifest()))
+        result = await run(embedded_server, "approve", IMAGE, "--manifest", str(path))
+        assert result.exit_code == 0, result.output
+        assert "event_" not in result.stdout
+        await here.settle()
+        event = default_image().measurement.of_register(4)[0]
+        owner = (await here.book()).owner("event_pcr4", event.digest.hex())
+        assert owner is not None
+        assert owner.image == IMAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((IMAGE,), "say what machines measure"),
+        ((IMAGE, "--manifest", "{file}", "--label", "{file}"), "say what machines measure"),
+        (("registry.example/os:latest", "--manifest", "{file}"), "no digest"),
+        ((IMAGE, "--manifest", "{broken}"), "broken.json"),
+        ((IMAGE, "--manifest", "{wrong}"), "do not end"),
+        ((IMAGE, "--label", "{label}", "--zero", "4"), "--zero 4"),
+        ((IMAGE, "--manifest", "{file}", "--secure-boot"), "go with --uki"),
+        ((IMAGE, "--manifest", "{file}", "--until", "soon"), "valid-until"),
+        ((IMAGE, "--uki", "{file}"), "manifest.json"),
+    ],
+)
+async def test_what_is_unclear_ends_with_2_and_writes_nothing(
+    embedded_server: Embedded, listed: Path, tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    files = {
+        "file": listed,
+        "broken": tmp_path / "broken.json",
+        "wrong": tmp_path / "wrong.json",
+        "label": tmp_path / "l",
+    }
+    files["broken"].write_text("{")
+    files["wrong"].write_text(json.dumps({"pcrs": [{"id": 4, "value": "11" * 32, "events": []}]}))
+    files["label"].write_text(json.dumps(LABEL))
+    result = await run(embedded_server, "approve", *(word.format(**files) for word in arguments))
+    assert result.exit_code == 2, result.output
+    assert told in result.stderr
+    assert (await embedded_server.cluster.list(IMAGES)).items == []
+    assert (await embedded_server.cluster.list(SETS)).items == []
+
+
+async def test_withdrawing_what_nobody_approved_ends_with_1(embedded_server: Embedded) -> None:
+    result = await run(embedded_server, "withdraw", IMAGE)
+    assert (result.exit_code, "nothing approves" in result.stderr) == (1, True)
