@@ -47,6 +47,9 @@ _GUEST_MEMBERS: Final = frozenset({"tee", "pool", "key"})
 class EnrolmentFormatError(FormatError):
     """A message of enrolment that cannot be understood."""
 
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
+        super().__init__(code, message, path, hint or "send exactly the members of the message, each in its form")
+
 
 @dataclass(frozen=True, slots=True)
 class TpmRequest:

@@ -179,6 +179,8 @@ def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datet
     _welcome(enrolment.tee, enrolment.pool, Invitation(enrolment.ticket, enrolment.ticket_uid, enrolment.pool), terms)
     if enrolment.first_use and not terms.first_use:
         raise EnrolmentRefused("first-use-not-allowed", "trust on first use was switched off")
+    if enrolment.root and enrolment.root.removeprefix("sha256:") not in terms.roots | terms.simulated_roots:
+        raise EnrolmentRefused("endorsement-refused", "the root of this TPM's maker is not trusted any more")
     public = base64.b64decode(enrolment.public)
     if enrolment.tee == "tpm":
         if not same(str(sha256(completion.activated)), enrolment.proof):
