@@ -248,7 +248,7 @@ class _World:
                 if quiet >= 3:
                     self._calendar.move()
                     quiet = 0
-                await asyncio.sleep(0.002 if quiet == 0 else 0.001)
+                await asyncio.sleep(0.01 if quiet == 0 else 0.002)
 
 
 def main() -> None:

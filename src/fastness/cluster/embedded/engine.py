@@ -26,6 +26,7 @@ from fastness.cluster.embedded.deletes import Deleter
 from fastness.cluster.embedded.discovery import Discovery
 from fastness.cluster.embedded.managed import Ownership
 from fastness.cluster.embedded.openapi import OpenApi
+from fastness.cluster.embedded.placement import PodsByNode
 from fastness.cluster.embedded.refusals import method_not_allowed, no_such_resource
 from fastness.cluster.embedded.selection import Selection
 from fastness.cluster.embedded.store import Overloaded, Store, StoreError, StoreUnavailable
@@ -67,6 +68,7 @@ class EmbeddedApi:
         self.entropy = entropy
         self.policy_changed = policy_changed
         self.ownership = Ownership()
+        self._pods = PodsByNode(store)
         self.writer = Writer(store, clock, entropy, admission, self.ownership, self._judge)
         self.deleter = Deleter(store, self.writer, admission)
         self._use(catalog)
@@ -95,7 +97,8 @@ class EmbeddedApi:
     def list(self, served: Served, selection: Selection, query: reads.ListQuery) -> reads.Listed:
         """Objects, encoded in the stored version."""
         _require(served, "list")
-        return reads.list_objects(self.store, served, selection, query)
+        of_node = self._pods.of_node(served, selection, query)
+        return of_node if of_node is not None else reads.list_objects(self.store, served, selection, query)
 
     def watch(self, served: Served, selection: Selection, query: watches.WatchQuery) -> watches.Stream:
         """Changes, encoded in the version that was asked for."""

@@ -1,6 +1,7 @@
 """A MachineConfigNode for every node: who shall have what, in an object that the node itself may report to.
 
-The spec follows the node's pool and target; the status is the agent's. It goes with its node, which owns it.
+The spec follows the node's pool and target; the status is the agent's. It goes with its node, which owns it. A pool changes its
+status all the time while it rolls out; all nodes are looked at only when a selector changed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import membership
+from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, object_name
@@ -44,17 +45,22 @@ class ConfigNodes:
         self._nodes = informers.of(NODES)
         self._pools = informers.of(POOLS)
         self._known = informers.of(MACHINE_CONFIG_NODES)
+        self._signature: object = None
+        self._selectors = PoolSelectors(())
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one, or all, in step with their nodes."""
         if key == EVERY:
-            for each in self._nodes.list():
-                await self._sync(each)
+            if self._selectors_changed():
+                for each in self._nodes.list():
+                    await self._sync(each)
             return Done()
         node = self._nodes.get("", key.name)
         if node is None:
             await self._drop(key.name)
             return GONE
+        if self._signature is None:
+            self._selectors_changed()
         await self._sync(node)
         return Done()
 
@@ -70,9 +76,19 @@ class ConfigNodes:
             except NotFound:
                 return
 
+    def _selectors_changed(self) -> bool:
+        """Use the selectors of the pools as they are; whether they are others than before."""
+        pools = self._pools.list()
+        selectors = ((object_name(pool).name, repr((pool.get("spec") or {}).get("nodeSelector"))) for pool in pools)
+        signature = tuple(sorted(selectors))
+        if signature == self._signature:
+            return False
+        self._signature, self._selectors = signature, PoolSelectors(pools)
+        return True
+
     def _spec(self, node: JsonObject) -> JsonObject:
         try:
-            pool = membership(node, self._pools.list()).primary
+            pool = self._selectors.of(node).primary
         except SeveralPools:
             pool = ""
         notes = annotations_of(node)
