@@ -9,6 +9,7 @@
     ├── BadToken             a token that does not count here
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
+    ├── CollateralUnavailable  a vendor's document is not at hand now
     ├── RecordError          the record could not be written, so nothing may leave
     └── DamagedRecord        the state of the record cannot be understood
 
@@ -77,6 +78,12 @@ class ReplayedChallenge(TrustError):
     """A challenge that was answered before."""
 
     code = "challenge-replayed"
+
+
+class CollateralUnavailable(TrustError):
+    """A vendor's document is not at hand now; asking later may help."""
+
+    code = "collateral-unavailable"
 
 
 class RecordError(TrustError):

@@ -38,6 +38,41 @@ def judge_collateral(
     _revocation(findings, collateral, pck_chain, [entry for entry in signers if entry], at)
 
 
+def judge_documents(findings: Findings, collateral: Collateral, root: str, at: datetime) -> None:
+    """The same without a platform: whether documents are worth keeping, and their numbers worth remembering."""
+    _signed(findings, "tcb-info", collateral.tcb_text, root, at)
+    _signed(findings, "qe-identity", collateral.qe_text, root, at)
+    _dates(findings, "tcb-info", collateral.tcb_info, at)
+    _dates(findings, "qe-identity", collateral.qe_identity, at)
+    try:
+        certificates = load_certificates(collateral.pck_crl_chain)
+        authority, *_, top = chain_to_pin(certificates[0], certificates, [root])
+    except (CryptoError, ValueError) as error:
+        findings.fail("pck-crl", "crl-unusable", str(error), source=_INTEL, hint=_RENEW)
+        return
+    for name, data, issuer in (("root-crl", collateral.root_crl, top), ("pck-crl", collateral.pck_crl, authority)):
+        _list(findings, name, data, issuer, at)
+
+
+def _list(findings: Findings, name: str, data: bytes, issuer: Certificate, at: datetime) -> RevocationList | None:
+    try:
+        listed = RevocationList(data)
+    except CryptoError as error:
+        findings.fail(name, "crl-unusable", error.message, source=_INTEL, hint=_RENEW)
+        return None
+    genuine = listed.signed_by(issuer)
+    good = findings.expect(
+        name,
+        genuine and listed.current(at),
+        "crl-expired" if genuine else "crl-unusable",
+        seen=listed.dates,
+        expected=f"issued by {subject_name(issuer)}, current at {at:%Y-%m-%dT%H:%M:%SZ}",
+        source=_INTEL,
+        hint=_RENEW,
+    )
+    return listed if good else None
+
+
 def _signed(findings: Findings, name: str, document: SignedText, root: str, at: datetime) -> Certificate | None:
     check = f"{name}-signature"
     try:
@@ -107,21 +142,8 @@ def _revocation(
         ("root-crl", collateral.root_crl, root, [authority, *signers]),
         ("pck-crl", collateral.pck_crl, authority, [leaf]),
     ):
-        try:
-            listed = RevocationList(data)
-        except CryptoError as error:
-            findings.fail(name, "crl-unusable", error.message, source=_INTEL, hint=_RENEW)
-            continue
-        genuine = listed.signed_by(issuer)
-        if not findings.expect(
-            name,
-            genuine and listed.current(at),
-            "crl-expired" if genuine else "crl-unusable",
-            seen=listed.dates,
-            expected=f"issued by {subject_name(issuer)}, current at {at:%Y-%m-%dT%H:%M:%SZ}",
-            source=_INTEL,
-            hint=_RENEW,
-        ):
+        listed = _list(findings, name, data, issuer, at)
+        if listed is None:
             continue
         revoked = [subject_name(entry) for entry in subjects if listed.revokes(entry)]
         findings.expect(

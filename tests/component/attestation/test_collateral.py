@@ -1,0 +1,295 @@
+"""Vendors' documents: from directories and services, once each, never too old, never older than before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from fastness.crypto.chains import load_certificates
+from fastness.domain.attestation.anchors import Anchors
+from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
+from fastness.formats.snp.report import parse_report
+from fastness.formats.snp.tcb import Generation
+from fastness.sim.tee import SimVendor
+from fastness.trust.collateral import Collateral
+from fastness.trust.collateralfiles import authorities_file, crl_file, tdx_file, vcek_file
+from fastness.trust.vendorservices import Services, VendorServices
+from tests.evidence.snp import VENDOR, Chip
+from tests.virtual import START, VirtualClock
+
+ROOTS = Anchors(VENDOR.roots.amd, VENDOR.roots.intel, VENDOR.roots.tpm)
+FMSPC = VENDOR.collateral(START).tcb_info.fmspc.lower()
+DAY = 86_400.0
+SERVICES = Services("https://intel.test", "https://intel.test/root.der", "https://amd.test")
+
+
+class Site:
+    """The vendors' services as they are today; counts what is asked."""
+
+    def __init__(self, clock: VirtualClock, vendor: SimVendor = VENDOR) -> None:
+        self.clock = clock
+        self.vendor = vendor
+        self.asked: list[str] = []
+        self.down = 0
+        self.number = 1
+        self.chip: Chip | None = None
+        self.headers: dict[str, str] = {}
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request.url.path)
+        if self.down:
+            return httpx.Response(self.down, headers=self.headers)
+        if request.url.host == "amd.test":
+            return self.amd(request)
+        return self.intel(request.url.path)
+
+    def intel(self, path: str) -> httpx.Response:
+        found = self.vendor.collateral(self.clock.now(), number=self.number)
+        chain = {"issuer": quote(found.tcb_text.chain.decode()), "crl": quote(found.pck_crl_chain.decode())}
+        if path.endswith("/tcb"):
+            body = (
+                b'{"tcbInfo":'
+                + found.tcb_text.text
+                + b',"signature":"'
+                + found.tcb_text.signature.hex().encode()
+                + b'"}'
+            )
+            return httpx.Response(200, content=body, headers={"TCB-Info-Issuer-Chain": chain["issuer"]})
+        if path.endswith("/identity"):
+            body = b'{"enclaveIdentity":' + found.qe_text.text
+            body += b',"signature":"' + found.qe_text.signature.hex().encode() + b'"}'
+            return httpx.Response(200, content=body, headers={"SGX-Enclave-Identity-Issuer-Chain": chain["issuer"]})
+        if path.endswith("/pckcrl"):
+            return httpx.Response(200, content=found.pck_crl, headers={"SGX-PCK-CRL-Issuer-Chain": chain["crl"]})
+        return httpx.Response(200, content=found.root_crl)
+
+    def amd(self, request: httpx.Request) -> httpx.Response:
+        _, kind, _, generation, what = request.url.path.split("/")
+        if what == "cert_chain":
+            return httpx.Response(200, content=authorities(self.vendor, Generation(generation), kind == "vlek"))
+        if what == "crl":
+            listed = self.vendor.revocations(Generation(generation), self.clock.now(), number=self.number)
+            return httpx.Response(200, content=listed)
+        if self.chip is not None and what == self.chip.chip_id.hex():
+            return httpx.Response(200, content=self.chip.certificates()[0].der)
+        return httpx.Response(404)
+
+
+def authorities(vendor: SimVendor, generation: Generation, shared: bool = False) -> bytes:
+    signer = vendor.snp.signer(generation, "VLEK" if shared else "VCEK")
+    found = (signer.certificate, vendor.snp.root(generation).certificate)
+    return b"".join(load_certificates(der)[0].pem for der in found)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def site(clock: VirtualClock) -> Site:
+    return Site(clock)
+
+
+@pytest.fixture
+def connected(site: Site, clock: VirtualClock, tmp_path: Path) -> Callable[[], Collateral]:
+    """Collateral with services and a directory that lasts; each call is a restart."""
+
+    def make() -> Collateral:
+        client = httpx.AsyncClient(transport=httpx.MockTransport(site.answer))
+        services = VendorServices(client, clock, SERVICES)
+        return Collateral(clock, kept=tmp_path / "kept", services=services, published=ROOTS)
+
+    return make
+
+
+def put(directory: Path, name: str, data: bytes) -> None:
+    target = directory / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+
+
+async def test_documents_of_an_imported_directory_are_used_without_a_network(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    put(tmp_path, tdx_file(FMSPC, "platform"), VENDOR.collateral(START).raw.encode())
+    found = await Collateral(clock, imported=tmp_path).tdx(FMSPC, "platform", ROOTS)
+    assert found is not None
+    assert found.tcb_info.fmspc.lower() == FMSPC
+
+
+async def test_what_the_service_gives_is_fetched_once_and_survives_a_restart(
+    connected: Callable[[], Collateral], site: Site
+) -> None:
+    first = connected()
+    found = await asyncio.gather(*(first.tdx(FMSPC, "platform", ROOTS) for _ in range(20)))
+    assert all(one is found[0] and one is not None for one in found)
+    assert len(site.asked) == 4
+    assert await connected().tdx(FMSPC, "platform", ROOTS) is not None
+    assert len(site.asked) == 4
+
+
+async def test_pitfall_19_documents_that_ran_out_are_not_used(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+    site.down = 500
+    await clock.advance(29 * DAY)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None, "good until its own end"
+    await clock.advance(3 * DAY)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert "500" in collateral.problems[tdx_file(FMSPC, "platform")]
+    site.down = 0
+    await clock.advance(61)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+
+
+async def test_newer_documents_are_looked_for_before_the_old_ones_end(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    first = await collateral.tdx(FMSPC, "platform", ROOTS)
+    await clock.advance(2 * DAY)
+    second = await collateral.tdx(FMSPC, "platform", ROOTS)
+    assert first is not None
+    assert second is not None
+    assert second.tcb_info.issued > first.tcb_info.issued
+
+
+async def test_pitfall_19_lower_numbers_than_those_seen_are_refused_also_after_a_restart(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    site.number = 7
+    assert await connected().snp_crl(Generation.GENOA, ROOTS) is not None
+    site.number = 6
+    await clock.advance(40 * DAY)
+    later = connected()
+    assert await later.snp_crl(Generation.GENOA, ROOTS) is None
+    assert "6 after 7" in later.problems[crl_file(Generation.GENOA)]
+    site.number = 8
+    await clock.advance(61)
+    assert await later.snp_crl(Generation.GENOA, ROOTS) is not None
+
+
+async def test_documents_under_another_root_leave_no_number_behind(clock: VirtualClock, tmp_path: Path) -> None:
+    forger = SimVendor.of(b"somebody else".ljust(32, b"!"))
+    imported, kept = tmp_path / "in", tmp_path / "kept"
+    put(imported, tdx_file(FMSPC, "platform"), forger.collateral(START, number=10**6).raw.encode())
+    collateral = Collateral(clock, imported=imported, kept=kept)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    put(imported, tdx_file(FMSPC, "platform"), VENDOR.collateral(START, number=1).raw.encode())
+    await clock.advance(61)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "00", "00A06D080000", "", "0" * 13])
+async def test_a_platform_that_is_none_is_not_looked_for(clock: VirtualClock, tmp_path: Path, name: str) -> None:
+    assert await Collateral(clock, imported=tmp_path).tdx(name, "platform", ROOTS) is None
+    assert await Collateral(clock, imported=tmp_path).tdx(FMSPC, "../platform", ROOTS) is None
+
+
+async def test_documents_about_other_platforms_are_refused(clock: VirtualClock, tmp_path: Path) -> None:
+    put(tmp_path, tdx_file("00a06d080000", "platform"), VENDOR.collateral(START).raw.encode())
+    collateral = Collateral(clock, imported=tmp_path)
+    assert await collateral.tdx("00a06d080000", "platform", ROOTS) is None
+    assert "it is about platforms" in collateral.problems[tdx_file("00a06d080000", "platform")]
+
+
+async def test_a_missing_document_is_not_looked_for_again_within_a_minute(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    site.down = 404
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert len(site.asked) == 1
+    await clock.advance(61)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert len(site.asked) == 2
+
+
+async def test_a_service_that_says_429_is_left_alone_for_as_long_as_it_asks(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    site.down, site.headers = 429, {"Retry-After": "300"}
+    assert not await collateral.snp_authorities(Generation.MILAN, ROOTS)
+    site.down = 0
+    await clock.advance(120)
+    assert not await collateral.snp_authorities(Generation.MILAN, ROOTS)
+    assert len(site.asked) == 1
+    await clock.advance(200)
+    assert len(await collateral.snp_authorities(Generation.MILAN, ROOTS)) == 3
+
+
+async def test_an_answer_without_end_is_cut_off(clock: VirtualClock) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=bytes(3 * 1024 * 1024)))
+    services = VendorServices(httpx.AsyncClient(transport=transport), clock, SERVICES)
+    collateral = Collateral(clock, services=services, published=ROOTS)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert "more than" in collateral.problems[tdx_file(FMSPC, "platform")]
+
+
+@pytest.mark.parametrize("version", [2, 3, 5])
+@pytest.mark.parametrize("generation", list(Generation))
+async def test_the_endorsement_key_of_a_chip_completes_its_report(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock, generation: Generation, version: int
+) -> None:
+    site.chip = Chip(generation)
+    report = parse_report(site.chip.report(version))
+    found = await connected().snp(report, ROOTS)
+    listed = await connected().snp_crl(generation, ROOTS)
+    assert listed is not None
+    expected = SnpExpectations(roots=VENDOR.roots.amd, revocations={generation: listed}, revocations_required=True)
+    appraisal = appraise_snp(report, found, expected, clock.now())
+    assert appraisal.acceptable, appraisal.reason
+    asked = len(site.asked)
+    assert await connected().snp(report, ROOTS) == list(found), "kept for ever: it never changes"
+    # A report of version 2 does not name its generation: a chip of Genoa could be one of Milan, which is asked about first.
+    assert len(site.asked) == asked + (version == 2 and generation is Generation.GENOA)
+
+
+async def test_the_key_of_another_chip_is_not_kept(
+    connected: Callable[[], Collateral], site: Site, tmp_path: Path
+) -> None:
+    site.chip = Chip("Genoa")
+    other = Chip("Genoa")
+    chip_id, tcb = other.chip_id, other.simulated.tcb
+    put(tmp_path / "kept", authorities_file(Generation.GENOA), authorities(VENDOR, Generation.GENOA))
+    put(tmp_path / "kept", vcek_file(Generation.GENOA, chip_id, tcb), site.chip.certificates()[0].der)
+    collateral = connected()
+    assert await collateral.snp_key(Generation.GENOA, chip_id, tcb, ROOTS) is None
+
+
+async def test_makers_of_tpms_are_read_from_the_imported_directory(clock: VirtualClock, tmp_path: Path) -> None:
+    (tmp_path / "tpm").mkdir()
+    root = load_certificates(VENDOR.tpm.root.certificate)[0]
+    (tmp_path / "tpm" / "maker.pem").write_bytes(root.pem)
+    (tmp_path / "tpm" / "damaged.pem").write_bytes(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    (tmp_path / "tpm" / "notes.txt").write_text("not a certificate")
+    assert [one.der for one in await Collateral(clock, imported=tmp_path).makers()] == [root.der]
+
+
+async def test_services_that_are_switched_off_are_not_asked(site: Site, clock: VirtualClock) -> None:
+    client = httpx.AsyncClient(transport=httpx.MockTransport(site.answer))
+    services = VendorServices(client, clock, replace(SERVICES, intel="", amd=""))
+    collateral = Collateral(clock, services=services, published=ROOTS)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+    assert not await collateral.snp_authorities(Generation.GENOA, ROOTS)
+    assert site.asked == []
+
+
+async def test_the_caches_directory_holds_what_other_verifiers_read(
+    connected: Callable[[], Collateral], tmp_path: Path
+) -> None:
+    await connected().tdx(FMSPC, "platform", ROOTS)
+    document = json.loads((tmp_path / "kept" / tdx_file(FMSPC, "platform")).read_bytes())
+    assert len(document) == 9
