@@ -27,7 +27,8 @@ from fastness.model.objects import is_being_deleted, rfc3339
 from fastness.observe import logs
 from fastness.trust.tickets import TicketProblem, keys_of, limit_of, used_of
 
-ATTEMPTS: Final = 16
+ATTEMPTS: Final = 12
+PAUSE_SECONDS: Final = 0.01
 FLUSH_SECONDS: Final = 10.0
 _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
 _log = logs.logger("tickets")
@@ -55,7 +56,7 @@ class TicketUses:
         """Count a use by a key, unless that key was counted before; raises TicketSpent, ApiError."""
         line = self._lines.setdefault(name, asyncio.Lock())
         async with line:
-            for _ in range(ATTEMPTS):
+            for attempt in range(ATTEMPTS):
                 ticket = await self._read(name, uid)
                 if limit_of(ticket) == 0:
                     self._uncounted[name, uid] += 1
@@ -63,6 +64,8 @@ class TicketUses:
                 try:
                     await self._count(name, ticket, thumbprint)
                 except Conflict:
+                    # Another door was faster; its write may not be readable yet.
+                    await self._clock.sleep(PAUSE_SECONDS * (attempt + 1))
                     continue
                 return
         raise Conflict(f"the uses of ticket {name} change too fast to be counted")
