@@ -16,6 +16,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.images import Images
+from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.retention import Retention
@@ -54,6 +55,8 @@ def product_loops(
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
         Policies(fenced(Policies.name, Policies.writes), around.clock),
+        KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
+        TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),

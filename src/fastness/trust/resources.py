@@ -9,6 +9,7 @@ it is asked for, so a change counts at once and nothing secret stays in memory.
 
 * A sealed value opens only under its own path: swapping two objects in the cluster gives nobody the other's secret.
 * Names of objects are hashes of paths; no name is built from what a caller wrote.
+* A KbsConfig counts in the namespaces of the broker's settings only, and when its controller found it good.
 * In the namespace that holds our own keys, only Secrets that are labelled as resources are ever read.
 """
 
@@ -35,6 +36,8 @@ PATH: Final = "fastness.dev/resource-path"
 TYPE: Final = "fastness.dev/sealed-resource"
 MAX_RESOURCE: Final = 512 * 1024
 SECRETS_REPOSITORY: Final = "default"
+# Settings of the broker count here alone: whoever may write into some other namespace must not decide what is trusted.
+CONFIG_NAMESPACES: Final = (NAMESPACE, "trustee-operator-system")
 _AS: Final = WriteOptions(manager="broker")
 
 
@@ -154,7 +157,8 @@ def owner_of(secret: str, configs: Sequence[JsonObject]) -> JsonObject | None:
     naming = [
         config
         for config in configs
-        if secret in ((config.get("spec") or {}).get("kbsSecretResources") or ())
+        if object_name(config).namespace in CONFIG_NAMESPACES
+        and secret in ((config.get("spec") or {}).get("kbsSecretResources") or ())
         and (config.get("status") or {}).get("isReady") is True
         and not metadata(config).get("deletionTimestamp")
     ]
