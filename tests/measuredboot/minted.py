@@ -79,7 +79,8 @@ def sections(**changes: bytes) -> dict[str, bytes]:
 class Signer:
     """A certificate and its key; `issuer` makes it one of a chain."""
 
-    def __init__(self, name: str, issuer: Signer | None = None) -> None:
+    def __init__(self, name: str, issuer: Signer | None = None, serial: int = 77) -> None:
+        self.serial = serial
         self.name: str = name
         self.key = _key(name)
         above = issuer or self
@@ -89,7 +90,7 @@ class Signer:
             .subject_name(_name(name))
             .issuer_name(_name(issuer.name if issuer else name))
             .public_key(self.key.public_key())
-            .serial_number(77)
+            .serial_number(serial)
             .not_valid_before(begin)
             .not_valid_after(begin + timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -107,13 +108,16 @@ class Signer:
         seen = hashlib.sha256(b"".join(covered(parse_pe(padded)))).digest()
         return with_certificates(padded, [self.signature(digest or seen, beside=beside)])
 
-    def signature(self, digest: bytes, *, beside: Sequence[Signer] = ()) -> bytes:
-        """PKCS #7 SignedData over an image's digest."""
+    def signature(
+        self, digest: bytes, *, beside: Sequence[Signer] = (), before: Sequence[Signer] = (), claimed: bytes = b""
+    ) -> bytes:
+        """PKCS #7 SignedData over an image's digest; `claimed` is put in the place of the digest after signing."""
         algorithm = _seq(SHA256 + b"\x05\x00")
         content = _seq(_oid("1.3.6.1.4.1.311.2.1.15") + _seq(b"")) + _seq(algorithm + der.encoded(der.OCTETS, digest))
         told = _seq(_oid("1.2.840.113549.1.9.4") + der.encoded(SET, _octets(hashlib.sha256(content).digest())))
+        content = content.replace(digest, claimed or digest)
         signed = self.key.sign(der.encoded(SET, told), padding.PKCS1v15(), hashes.SHA256())
-        serial = der.encoded(der.INTEGER, bytes([77]))
+        serial = der.encoded(der.INTEGER, bytes([self.serial]))
         info = _seq(
             der.encoded(der.INTEGER, b"\1")
             + _seq(self.certificate.issuer.public_bytes() + serial)
@@ -126,7 +130,7 @@ class Signer:
             der.encoded(der.INTEGER, b"\1")
             + der.encoded(SET, algorithm)
             + _seq(_oid("1.3.6.1.4.1.311.2.1.4") + der.encoded(TAGGED, _seq(content)))
-            + der.encoded(TAGGED, b"".join(entry.der for entry in (self, *beside)))
+            + der.encoded(TAGGED, b"".join(entry.der for entry in (*before, self, *beside)))
             + der.encoded(SET, info)
         )
         return _seq(_oid("1.2.840.113549.1.7.2") + der.encoded(TAGGED, inner))

@@ -89,16 +89,13 @@ def _explained(measurement: Measurement, signed: Mapping[int, bytes], event_log:
         log = parse_log(event_log)
     except EvidenceError:
         return []
-    ends = replay(log).get(BANK, {})
-    proven = [
-        event
-        for event in log.events
-        if BANK in event.digests and signed.get(event.register) == ends.get(event.register)
-    ]
+    ends = replay(log).get(BANK)
+    if ends is None:
+        return []
     differing = {pcr for pcr, value in measurement.registers.items() if signed.get(pcr) not in (None, value)}
     return [
         entry
-        for entry in first_differences(measurement, proven)
+        for entry in first_differences(measurement, log.events)
         if entry.pcr in differing and signed.get(entry.pcr) == ends.get(entry.pcr, bytes(32))
     ]
 

@@ -171,6 +171,33 @@ def test_images_that_firmware_refuses_are_refused() -> None:
     assert refusal(lambda: measure_uki(LEAF.sign(uki()), blank, secure_boot=True), NotBootable) == "setup-mode"
 
 
+def test_a_signature_of_another_image_cannot_be_made_to_name_this_one() -> None:
+    """What the signer signed is the hash of the content; swapping the content leaves a good signature of something else."""
+    swapped = LEAF.signature(pe_hash(uki(osrel=b"ID=other")), claimed=pe_hash(uki()))
+    forged = minted.with_certificates(uki(), [swapped])
+    assert refusal(lambda: secured(forged, minted.siglist(SIG_X509, ROOT.der)), NotBootable) == "not-allowed"
+
+
+def test_the_signer_is_found_by_its_serial_number_among_others_of_its_issuer() -> None:
+    sister = minted.Signer("sister", ROOT, serial=78)
+    signed = minted.with_certificates(uki(), [LEAF.signature(pe_hash(uki()), before=[sister])])
+    last = secured(signed, minted.siglist(SIG_X509, ROOT.der)).of_register(7)[-1]
+    assert last.id == "Pcr7UkiAuthority"
+
+
+def test_a_certificate_in_a_list_of_another_kind_allows_nothing() -> None:
+    db = minted.siglist(bytes(16), ROOT.der)
+    assert refusal(lambda: secured(LEAF.sign(uki()), db), NotBootable) == "not-allowed"
+
+
+def test_the_first_of_several_signatures_that_db_knows_decides() -> None:
+    both = minted.with_certificates(uki(), [signer.signature(pe_hash(uki())) for signer in (OTHER, LEAF)])
+    last = secured(both, minted.siglist(SIG_X509, ROOT.der)).of_register(7)[-1]
+    assert ROOT.name in last.description
+    first = secured(both, minted.siglist(SIG_X509, ROOT.der, OTHER.der)).of_register(7)[-1]
+    assert OTHER.name in first.description
+
+
 def test_a_signature_that_was_changed_does_not_count() -> None:
     signed, db = LEAF.sign(uki()), minted.siglist(SIG_X509, ROOT.der)
     pkcs7 = LEAF.signature(pe_hash(uki()))

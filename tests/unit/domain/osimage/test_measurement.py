@@ -122,6 +122,13 @@ def test_added_and_missing_events_are_named() -> None:
     assert judged([row for row in LOGGED if row[2] != b"line"])[1].startswith("event 1 of PCR 9 is missing: line (")
 
 
+def test_records_that_extend_nothing_are_passed_over() -> None:
+    log = tpm.event_log([(4, 3, b"a remark"), *LOGGED])
+    boot = [*LOGGED[:3], (4, 0x80000003, b"evil"), *LOGGED[4:]]
+    assert not judged(LOGGED, log)[1]
+    assert judged(boot, tpm.event_log([(4, 3, b"a remark"), *boot]))[1].startswith("event 3 of PCR 4 differs")
+
+
 @pytest.mark.parametrize("log", [b"", b"damaged", tpm.event_log(LOGGED), tpm.event_log(LOGGED, ("sha1",))])
 def test_a_log_that_the_registers_do_not_prove_explains_nothing(log: bytes) -> None:
     boot = [*LOGGED[:3], (4, 0x80000003, b"evil"), *LOGGED[4:]]
