@@ -10,7 +10,6 @@ reboots.
 from __future__ import annotations
 
 import asyncio
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from fastness.domain.machineconfig.problem import Problem
 
 REBOOTS = 2
+PLANNED = ("MachineConfig", "KubeletConfig", "ContainerRuntimeConfig")
 _PATH = click.Path(path_type=str)
 
 
@@ -173,9 +173,11 @@ def blame(pool: str, path: str, output: str, files: tuple[str, ...], kubeconfig:
 
 @click.command()
 @click.option(
-    "-f", "--filename", "apply", multiple=True, type=_PATH, help="MachineConfigs to apply; - for standard input."
+    "-f", "--filename", "apply", multiple=True, type=_PATH, help="Configs and settings to apply; - for standard input."
 )
-@click.option("--delete", multiple=True, metavar="NAME", help="A MachineConfig to delete.")
+@click.option(
+    "--delete", multiple=True, metavar="NAME", help="A MachineConfig, or kubeletconfig/NAME, ctrcfg/NAME, to delete."
+)
 @click.option("--pool", default="", help="Look at this pool only.")
 @click.option("--diff/--no-diff", "diffs", default=True, help="Show what changes inside files.")
 @_cluster_options
@@ -192,26 +194,24 @@ def plan(
 ) -> None:
     """Say what a change would do to every pool and node, before anything happens.
 
+    A change is MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs, applied or deleted.
+
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
-    from fastness.cli import planview
-    from fastness.domain.machineconfig.plan import Proposal
+    from fastness.cli import manifests, offline, planview
     from fastness.domain.machineconfig.plan import plan as planned
     from fastness.domain.machineconfig.planjson import to_json
 
     if not apply and not delete:
         raise CliError("there is nothing to plan", "Give -f FILE or --delete NAME.", Exit.USAGE)
-    new = _readable(apply).of("MachineConfig") if apply else []
-    if apply and not new:
-        raise CliError(f"{', '.join(apply)} holds no MachineConfig", "", Exit.USAGE)
+    new = _readable(apply) if apply else manifests.Manifests()
+    if apply and not any(new.of(kind) for kind in PLANNED):
+        raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
     state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
-    known = [str(config["metadata"]["name"]) for config in state.configs]
-    for name in delete:
-        if name not in known:
-            raise CliError(f"there is no MachineConfig {name!r} to delete", _near(name, known))
+    proposal = offline.proposal(state, new, delete)
     if pool and pool not in [one["metadata"]["name"] for one in state.pools]:
         raise CliError(f"there is no pool {pool!r}", _near(pool, [one["metadata"]["name"] for one in state.pools]))
-    result = planned(state, Proposal(new, delete), pool)
+    result = planned(state, proposal, pool)
     if output == "json":
         show_json(to_json(result))
     else:
@@ -223,8 +223,9 @@ def plan(
 
 
 def _near(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3)
-    return f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(sorted(known)[:10]) or 'none'}."
+    from fastness.cli.offline import near
+
+    return near(name, known)
 
 
 def _readable(files: tuple[str, ...]) -> Manifests:

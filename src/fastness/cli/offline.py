@@ -6,6 +6,7 @@ files nothing is said about nodes. A kind that the cluster does not have counts 
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from fastness import __version__
 from fastness.cli.errors import CliError
 from fastness.domain.machineconfig.errors import MachineConfigError
-from fastness.domain.machineconfig.generated import KUBELET, RUNTIME, Owners, generate, selects_pool
-from fastness.domain.machineconfig.plan import State
+from fastness.domain.machineconfig.generated import KUBELET, RUNTIME, Owners, generate, proposed, selects_pool
+from fastness.domain.machineconfig.plan import Proposal, State
 from fastness.domain.machineconfig.render import Defaults
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
 
 _MACHINE: Final = "machineconfiguration.openshift.io"
+_WORDS: Final = {
+    "kubeletconfig": KUBELET, "kubeletconfigs": KUBELET, "containerruntimeconfig": RUNTIME,
+    "containerruntimeconfigs": RUNTIME, "ctrcfg": RUNTIME,
+}  # fmt: skip
 _ASKED: Final = {
     "pools": (_MACHINE, "v1", "machineconfigpools"),
     "configs": (_MACHINE, "v1", "machineconfigs"),
@@ -33,6 +38,7 @@ _ASKED: Final = {
     "runtimes": (_MACHINE, "v1", "containerruntimeconfigs"),
     "controllers": (_MACHINE, "v1", "controllerconfigs"),
     "configurations": ("operator.openshift.io", "v1", "machineconfigurations"),
+    "policies": ("fastness.dev", "v1alpha1", "rolloutpolicies"),
     "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
     "nodes": ("", "v1", "nodes"),
     "pods": ("", "v1", "pods"),
@@ -76,6 +82,7 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         configuration=_first(read.of("MachineConfiguration")),
         owners=owners,
         defaults=Defaults.of(controller, __version__),
+        policies=read.of("RolloutPolicy"),
     )
 
 
@@ -108,7 +115,48 @@ async def state_of(cluster: Cluster) -> State:
         configuration=_first(found["configurations"]),
         owners=Owners.of(found["kubelets"], found["runtimes"], controller),
         defaults=Defaults.of(controller, __version__),
+        policies=found["policies"],
     )
+
+
+def proposal(state: State, new: Manifests, delete: Sequence[str]) -> Proposal:
+    """What applying manifests and deleting by name would change; raises CliError for what is not there or not allowed.
+
+    A name is that of a MachineConfig, or `kubeletconfig/NAME`, `containerruntimeconfig/NAME` (also `ctrcfg/NAME`).
+    """
+    owners = [(kind, owner) for kind in (KUBELET, RUNTIME) for owner in new.of(kind)]
+    gone: list[tuple[str, str]] = []
+    names_gone: list[str] = []
+    for one in delete:
+        word, slash, name = one.partition("/")
+        kind = _WORDS.get(word.lower(), "") if slash else "MachineConfig"
+        known = _known(state, kind)
+        if not kind or (name if slash else one) not in known:
+            what = f"{kind or word} {name!r}" if slash else f"MachineConfig {one!r}"
+            raise CliError(f"there is no {what} to delete", near(name if slash else one, known))
+        if slash:
+            gone.append((kind, name))
+        else:
+            names_gone.append(one)
+    if not owners and not gone:
+        return Proposal(new.of("MachineConfig"), names_gone)
+    try:
+        after, made, stale = proposed(state.owners, owners, gone, state.pools, __version__)
+    except MachineConfigError as error:
+        raise CliError(f"the settings would be refused: {error.message}", error.hint) from error
+    return Proposal([*new.of("MachineConfig"), *made], [*names_gone, *stale], after)
+
+
+def _known(state: State, kind: str) -> list[str]:
+    if kind == "MachineConfig":
+        return [str(config["metadata"]["name"]) for config in state.configs]
+    return sorted({KUBELET: state.owners.kubelets, RUNTIME: state.owners.runtimes}.get(kind, {}))
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """A hint for a name that is not there: the closest, or all that are."""
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(sorted(known)[:10]) or 'none'}."
 
 
 def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from fastness.domain.machineconfig.diff import text_of
 from fastness.domain.machineconfig.plan import NodePlan, Plan, PoolPlan
+from fastness.domain.machineconfig.waves import Schedule
 
 MAX_NODES: Final = 20
 
@@ -53,6 +54,8 @@ def _pool(pool: PoolPlan, diffs: bool) -> Iterator[str]:
         yield f"  cannot follow on running machines: {one}"
     for warning in pool.warnings:
         yield f"  warning: {warning.short}"
+    if pool.waves is not None:
+        yield from _policy(pool.waves)
     yield from _nodes(pool)
 
 
@@ -65,11 +68,29 @@ def _nodes(pool: PoolPlan) -> Iterator[str]:
         return
     paused = "; paused: nothing happens until it is resumed" if pool.paused else ""
     yield f"  {len(pool.nodes)} nodes, at most {pool.budget} at a time{paused}"
-    for batch, members in groupby(pool.nodes[:MAX_NODES], key=lambda node: node.batch):
+    for wave, members in groupby(pool.nodes[:MAX_NODES], key=lambda node: node.wave):
+        if pool.waves is not None and pool.waves.waves and not pool.paused:
+            yield _wave(pool.waves, wave)
         for node in members:
-            yield f"    {batch or '-':>3}  {_node(node)}"
+            yield f"    {node.batch or '-':>3}  {_node(node)}"
     if len(pool.nodes) > MAX_NODES:
         yield f"         and {len(pool.nodes) - MAX_NODES} more"
+
+
+def _policy(schedule: Schedule) -> Iterator[str]:
+    yield f"  follows RolloutPolicy {schedule.policy}; stops at {schedule.stop_at} degraded"
+    if schedule.window:
+        yield f"  machines are disturbed only {schedule.window}"
+    if schedule.problem:
+        yield f"  nothing would start: {schedule.problem}"
+
+
+def _wave(schedule: Schedule, number: int) -> str:
+    soak = schedule.waves[number - 1].soak
+    watched = f", watched for {soak}" if soak else ""
+    return (
+        f"    wave {number} of {len(schedule.waves)}: until {schedule.waves[number - 1].bound} nodes have it{watched}"
+    )
 
 
 def _action(pool: PoolPlan) -> str:

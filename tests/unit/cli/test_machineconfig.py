@@ -221,6 +221,49 @@ def test_plan_of_a_delete_shows_what_goes_as_json_too(write: Write) -> None:
     assert "-server a" in change["diff"]
 
 
+def kubelet(name: str = "pods", **settings: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}}
+    spec = {"machineConfigPoolSelector": selector, "kubeletConfig": settings}
+    return {"kind": "KubeletConfig", "metadata": {"name": name}, "spec": spec}
+
+
+def workers() -> dict[str, Any]:
+    found = pool()
+    found["metadata"]["labels"] = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
+    return found
+
+
+def test_plan_takes_settings_of_kubelet_and_runtime(write: Write) -> None:
+    state = write("state.yaml", GOOD, workers(), node("n1", "worker"))
+    result = run("plan", "-f", write("new.yaml", kubelet(maxPods=100)), "--offline", state)
+    assert result.exit_code == 2, result.output
+    assert "/etc/kubernetes/kubelet.conf added  [99-worker-generated-kubelet] -> Reboot" in result.stdout
+    refused = run("plan", "-f", write("bad.yaml", kubelet(cgroupDriver="x")), "--offline", state)
+    assert refused.exit_code == 1
+    assert "cgroupDriver is set by the cluster" in refused.stderr
+
+
+def test_plan_of_deleting_settings(write: Write) -> None:
+    state = write("state.yaml", GOOD, workers(), node("n1", "worker"), kubelet(maxPods=100))
+    result = run("plan", "--delete", "kubeletconfig/pods", "--offline", state, "-o", "json")
+    [change] = json.loads(result.stdout)["pools"][0]["changes"]
+    assert (change["how"], change["path"]) == ("removed", "/etc/kubernetes/kubelet.conf")
+    unknown = run("plan", "--delete", "kubeletconfig/pod", "--offline", state)
+    assert "there is no KubeletConfig 'pod' to delete" in unknown.stderr
+    assert "Did you mean pods?" in unknown.stderr
+
+
+def test_plan_shows_waves_and_what_holds_them(write: Write) -> None:
+    spec = {"poolSelector": {}, "waves": [{"count": 1, "soak": "10m"}], "window": {"start": "22:00", "duration": "4h"}}
+    policy = {"kind": "RolloutPolicy", "metadata": {"name": "canary"}, "spec": spec}
+    state = write("state.yaml", GOOD, workers(), *(node(f"n{n}", "worker") for n in range(3)), policy)
+    shown = run("plan", "-f", write("new.yaml", SMT), "--offline", state).stdout
+    assert "follows RolloutPolicy canary; stops at 1 degraded" in shown
+    assert "only every day from 22:00 for 4h (UTC)" in shown
+    assert "wave 1 of 2: until 1 nodes have it, watched for 0:10:00" in shown
+    assert shown.index("wave 1 of 2") < shown.index("n0:") < shown.index("wave 2 of 2") < shown.index("n1:")
+
+
 def test_plan_that_would_not_render_exits_1(write: Write) -> None:
     result = run("plan", "-f", write("new.yaml", BAD), "--offline", write("state.yaml", GOOD, pool()))
     assert result.exit_code == 1

@@ -8,6 +8,7 @@ rendering exempts them only because regenerating them gives the same content.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from fastness import __version__
 from fastness.cluster.clock import Clock
@@ -103,7 +104,7 @@ class Generated:
             except BadSettings as error:
                 await self._tell(resource, owner, f"{error.message}: {error.hint}")
                 continue
-            await self._hold(resource, numbered, [object_name(one).name for one in made])
+            await self._hold(resource, numbered, [object_name(one).name for one in made], known)
             for wanted in made:
                 await self._keep(known, wanted)
             await self._tell(resource, owner, "")
@@ -117,12 +118,19 @@ class Generated:
         owners[owners.index(owner)] = numbered
         return numbered
 
-    async def _hold(self, resource: Resource, owner: JsonObject, configs: list[str]) -> None:
-        """Let the owner stay until its configs are gone."""
+    async def _hold(
+        self, resource: Resource, owner: JsonObject, configs: list[str], known: dict[str, JsonObject]
+    ) -> None:
+        """Let the owner stay until its configs are gone; those for pools that it selects no more go now."""
         held = list(owner["metadata"].get("finalizers") or ())
-        missing = [name for name in configs if name not in held]
-        if missing:
-            patch = {"metadata": {"finalizers": [*held, *missing]}}
+        stale = [name for name in held if "-generated-" in name and name not in configs]
+        for name in stale:
+            with suppress(NotFound):
+                await self._cluster.delete(CONFIGS, name)
+            known.pop(name, None)
+        wanted = [*(name for name in held if name not in stale), *(name for name in configs if name not in held)]
+        if wanted != held:
+            patch = {"metadata": {"finalizers": wanted or None}}
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
 
     async def _release(self, resource: Resource, owner: JsonObject, known: dict[str, JsonObject]) -> None:

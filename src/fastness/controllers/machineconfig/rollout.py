@@ -22,18 +22,19 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
+from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import rollout, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, selects_all, taint_change
 from fastness.domain.machineconfig.status import Observed, all_updated, pool_status
+from fastness.domain.machineconfig.wavestatus import PoolProgress
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name
-from fastness.model.registry import find
 
 POOLS = MACHINE_CONFIG_POOL.resource
 NODES = Resource("", "v1", "nodes", "Node", False)
@@ -51,20 +52,20 @@ class Rollout:
     """Brings the nodes of every pool to its config, a few at a time."""
 
     name = "machine-config-rollout"
-    writes: Sequence[Resource] = (POOLS, NODES, EVENTS)
+    writes: Sequence[Resource] = (POOLS, NODES, POLICIES, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
-        policies = find("fastness.dev", "v1alpha1", "rolloutpolicies").resource
         self.sources: Sequence[Source] = (
             Source(POOLS, delay=timing.rollout_delay),
             Source(NODES, keys=self._pools_of, delay=timing.rollout_delay),
-            Source(policies, keys=_all_pools, delay=timing.rollout_delay),
+            Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
         )
         self._cluster = cluster
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(POOLS)
-        self._policies = informers.of(policies)
+        self._policies = informers.of(POLICIES)
+        self._reports = PolicyReports(cluster, self._policies, clock)
         self._ledger = Ledger()
         self._concerned: dict[str, set[str]] = {}
         informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
@@ -92,7 +93,10 @@ class Rollout:
             waits = [done.again_after for done in again if done.again_after is not None]
             return Done(again_after=min(waits) if waits else None)
         pool = self._pools.get("", key.name)
-        return await self._sync(pool) if pool is not None else GONE
+        if pool is None:
+            await self._reports.tell(key.name, "", None)
+            return GONE
+        return await self._sync(pool)
 
     async def _sync(self, pool: JsonObject) -> Done:
         name = object_name(pool).name
@@ -107,9 +111,13 @@ class Rollout:
             return Done()
         await self._tell_conflicts(pool)
         waiting, until = "", None
+        policy = waves.policy_of(pool, self._policies.list())
+        progress: PoolProgress | None = None
         if goal.config and not is_being_deleted(pool) and not (pool.get("spec") or {}).get("paused"):
-            waiting, until = await self._advance(pool, book, goal)
+            progress = await self._advance(pool, book, goal, policy)
+            waiting, until = progress.why, progress.hold.until if progress.hold else None
         await self._report(pool, book, goal, waiting)
+        await self._reports.tell(name, object_name(policy).name if policy else "", progress)
         return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
 
     async def _tell_conflicts(self, pool: JsonObject) -> None:
@@ -120,24 +128,21 @@ class Rollout:
                 text = f"{conflict.message} ({conflict.hint})"
                 await self._recorder.warning(pool, names.Event.POOL_CONFLICT, text)
 
-    async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal) -> tuple[str, datetime | None]:
-        """Tell the next nodes where to go; why the others wait, and until when."""
+    async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal, policy: Object | None) -> PoolProgress:
+        """Tell the next nodes where to go; how far the pool is, and why the others wait."""
         try:
             budget = rollout.max_unavailable(pool, len(book.nodes))
-            held = self._hold(pool, book, goal)
+            held = waves.hold(policy, tuple(book.nodes.values()), goal, self._clock.now(), _state_of(pool))
         except (BadMaxUnavailable, BadPolicy) as error:
-            return str(error), None
+            return PoolProgress(problem=str(error), why=str(error))
         await self._mark(book, goal)
         choice = rollout.candidates(book.behind(), goal, budget, unavailable=book.counts.unavailable)
         choice = held.limit(choice)
         await self._remember(pool, held.state)
         for node in choice.nodes:
             await self._target(pool, book, node, goal)
-        return held.stopped or held.waiting or choice.why, held.until
-
-    def _hold(self, pool: JsonObject, book: PoolBook, goal: Goal) -> waves.Hold:
-        policy = waves.policy_of(pool, self._policies.list())
-        return waves.hold(policy, tuple(book.nodes.values()), goal, self._clock.now(), _state_of(pool))
+        complete = book.counts.updated == book.counts.total
+        return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why)
 
     async def _remember(self, pool: JsonObject, state: waves.WaveState) -> None:
         """Keep the place in the waves where a restart finds it."""

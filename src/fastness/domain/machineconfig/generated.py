@@ -92,6 +92,43 @@ def generate(kind: str, owner: Object, pool: str, version: str, controller: Obje
     return _manifest(name, pool, spec, version, _reference(kind, owner))
 
 
+def proposed(
+    owners: Owners,
+    new: Iterable[tuple[str, Object]],
+    gone: Iterable[tuple[str, str]],
+    pools: Iterable[Object],
+    version: str,
+) -> tuple[Owners, list[JsonObject], list[str]]:
+    """What follows from applying owners (kind and object) and deleting others (kind and name).
+
+    The owners after it, the configs that they generate, and the names of those that go; raises BadSettings.
+    """
+    every: dict[str, dict[str, Object]] = {KUBELET: dict(owners.kubelets), RUNTIME: dict(owners.runtimes)}
+    known, made, stale = list(pools), list[JsonObject](), set[str]()
+    for kind, name in gone:
+        owner = every[kind].pop(name, None)
+        stale |= {object_name(one).name for one in _all_of(kind, owner, known, version, owners)} if owner else set()
+    for kind, owner in new:
+        before = every[kind].get(object_name(owner).name)
+        suffix = suffix_of(before) if before is not None else None
+        number = next_suffix(every[kind].values()) if suffix is None else suffix
+        meta = {**metadata(owner), "annotations": {**annotations_of(owner), names.NAME_SUFFIX: number}}
+        numbered = {**owner, "metadata": meta}
+        every[kind][object_name(owner).name] = numbered
+        made += _all_of(kind, numbered, known, version, owners)
+        if before is not None:
+            stale |= {
+                generated_name(kind, object_name(pool).name, number) for pool in known if selects_pool(before, pool)
+            }
+    fresh = {object_name(one).name for one in made}
+    return Owners(every[KUBELET], every[RUNTIME], owners.controller), made, sorted(stale - fresh)
+
+
+def _all_of(kind: str, owner: Object, pools: Iterable[Object], version: str, owners: Owners) -> list[JsonObject]:
+    chosen = [object_name(pool).name for pool in pools if selects_pool(owner, pool)]
+    return [generate(kind, owner, pool, version, owners.controller) for pool in chosen]
+
+
 def base_configs(role: str, controller: Object, version: str) -> list[JsonObject]:
     """The configs that every pool of a built-in role starts from."""
     reference = _reference(CONTROLLER, controller)

@@ -1,9 +1,11 @@
 """What a change would do, before anything happens.
 
 `plan` renders every pool twice, from the configs as they are and as they would be, and tells for each pool that differs: what
-changes, by part and with content; what each node does about it and which change is the cause; in which order and how many at a
-time; which disruption budgets would block; what cannot be reconciled. A change that leads to the config that is there already
-gives an empty plan.
+changes, by part and with content; what each node does about it and which change is the cause; in which order, in which wave of
+the pool's RolloutPolicy and how many at a time; which disruption budgets would block; what cannot be reconciled. A change that
+leads to the config that is there already gives an empty plan.
+
+A proposal may also bring KubeletConfigs and ContainerRuntimeConfigs: `generated.proposed` says which configs follow from them.
 
 It is the same function for the command line, the page and the controllers, and uses only what those use to act: `render`, `diff`,
 `disruption`, `rollout`.
@@ -11,7 +13,7 @@ It is the same function for the command line, the page and the controllers, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +28,7 @@ from fastness.domain.machineconfig.nodes import Goal, NodeFacts, PoolSelectors, 
 from fastness.domain.machineconfig.problem import Problem
 from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render
 from fastness.domain.machineconfig.rollout import max_unavailable
+from fastness.domain.machineconfig.waves import Schedule, schedule_of
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.objects import object_name
 
@@ -45,14 +48,16 @@ class State:
     configuration: Object | None = None
     owners: Owners = field(default_factory=Owners)
     defaults: Defaults = field(default_factory=Defaults)
+    policies: Sequence[Object] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """MachineConfigs to apply and names of those to delete."""
+    """MachineConfigs to apply and names of those to delete; `owners` are those after the change, None when they stay."""
 
     apply: Sequence[Object] = ()
     delete: Sequence[str] = ()
+    owners: Owners | None = None
 
     def onto(self, configs: Iterable[Object]) -> list[Object]:
         """The configs as they would be."""
@@ -71,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """What one node does: its decision, its batch (from 1; 0 for a paused pool), and what would hold it up."""
+    """What one node does: its decision, its batch and wave (from 1; 0 for a paused pool), and what would hold it up."""
 
     name: str
     current: str
@@ -79,6 +84,7 @@ class NodePlan:
     batch: int
     blockers: tuple[Blocker, ...] = ()
     note: str = ""
+    wave: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,7 @@ class PoolPlan:
     paused: bool = False
     irreconcilable: tuple[reconcile.Irreconcilable, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    waves: Schedule | None = None
 
     @property
     def reboots(self) -> bool:
@@ -136,7 +143,7 @@ def plan(state: State, proposal: Proposal, only: str = "") -> Plan:
     held: dict[str, tuple[Blocker, ...]] | None = None
     found: list[PoolPlan] = []
     for pool in sorted(pools, key=lambda one: object_name(one).name):
-        planned = _pool_plan(pool, state, after)
+        planned = _pool_plan(pool, state, after, proposal.owners or state.owners)
         if planned is None:
             continue
         mine = members.get(planned.pool, []) if members is not None else None
@@ -218,13 +225,12 @@ class _Draft:
         )
         paused = bool(_spec(self.pool_object).get("paused"))
         budget = _budget(self.pool_object, len(members or ()))
-        nodes = None
+        nodes, schedule = None, schedule_of(self.pool_object, self.state.policies, len(members or ()))
         if members is not None:
             # A node that has not reported yet is taken to have what its pool has.
             known = {before: decision, "": decision, after.name: Decision()}
-            nodes = _nodes(
-                members, Goal(after.name), _Deciding(self.state, after, policies, known), budget, held, paused
-            )
+            deciding = _Deciding(self.state, after, policies, known)
+            nodes = _nodes(members, Goal(after.name), deciding, _Pace(budget, schedule, paused), held)
         return PoolPlan(
             self.pool,
             self.trust,
@@ -237,10 +243,11 @@ class _Draft:
             paused=paused,
             irreconcilable=after.tolerated,
             warnings=after.warnings,
+            waves=schedule,
         )
 
 
-def _pool_plan(pool: Object, state: State, after: Sequence[Object]) -> _Draft | None:
+def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owners) -> _Draft | None:
     """The pool if the proposal changes what it renders to, or whether it renders."""
     trust = trust_model(state.cluster, object_name(pool).name)
     setting = Setting(defaults=state.defaults, trust=trust, exempt=exempt(state.owners))
@@ -252,7 +259,7 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object]) -> _Draft | 
     will = render(
         pool,
         after,
-        Setting(defaults=state.defaults, trust=trust, current=current, overrides=overrides, exempt=setting.exempt),
+        Setting(defaults=state.defaults, trust=trust, current=current, overrides=overrides, exempt=exempt(owners)),
     )
     if isinstance(was, Rendered) and isinstance(will, Rendered) and was.name == will.name:
         return None
@@ -286,23 +293,43 @@ class _Deciding:
         return decide(compare(_spec(config), self._after.spec), self._policies), f"it has {current}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """How fast a pool goes: so many at a time, in waves if it follows a policy, not at all while it is paused."""
+
+    budget: int
+    schedule: Schedule | None
+    paused: bool
+
+    def places(self, arrived: int, going: int) -> Iterator[tuple[int, int]]:
+        """Wave and batch of each node that goes, in order; a batch never reaches into the next wave."""
+        wave, batch, used = 1, 0, self.budget
+        for index in range(going):
+            if self.paused:
+                yield 0, 0
+                continue
+            now = self.schedule.wave_of(arrived + index) if self.schedule else 1
+            if now != wave or used >= self.budget:
+                wave, batch, used = now, batch + 1, 0
+            used += 1
+            yield wave, batch
+
+
 def _nodes(
     members: list[NodeFacts],
     goal: Goal,
     deciding: _Deciding,
-    budget: int,
+    pace: _Pace,
     held: Mapping[str, tuple[Blocker, ...]],
-    paused: bool,
 ) -> tuple[NodePlan, ...]:
     going = sorted((node for node in members if not node.updated(goal)), key=lambda node: node.age_order)
     plans: list[NodePlan] = []
-    for index, node in enumerate(going):
+    for node, (wave, batch) in zip(going, pace.places(len(members) - len(going), len(going)), strict=True):
         decision, note = deciding.of(node.current)
-        batch = 0 if paused else index // budget + 1
-        waiting = held.get(node.name, ()) if decision.drain and not paused else ()
+        waiting = held.get(node.name, ()) if decision.drain and not pace.paused else ()
         if not node.ready:
             note = "; ".join(filter(None, (note, "it is not ready and waits until it is")))
-        plans.append(NodePlan(node.name, node.current, decision, batch, waiting, note))
+        plans.append(NodePlan(node.name, node.current, decision, batch, waiting, note, wave))
     return tuple(plans)
 
 

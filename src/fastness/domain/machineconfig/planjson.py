@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastness.domain.machineconfig.diff import text_of
 from fastness.domain.machineconfig.disruption import Decision
 from fastness.domain.machineconfig.plan import NodePlan, Plan, PoolPlan, Step
+from fastness.domain.machineconfig.waves import Schedule
 from fastness.model.kind import JsonObject
 
 
@@ -29,6 +30,7 @@ def _pool(pool: PoolPlan) -> JsonObject:
         "guilty": list(pool.guilty),
         "paused": pool.paused,
         "maxUnavailable": pool.budget,
+        "rolloutPolicy": _schedule(pool.waves) if pool.waves else None,
         "reboots": pool.reboots,
         **_decision(pool.decision),
         "changes": [_step(step) for step in pool.steps],
@@ -38,6 +40,16 @@ def _pool(pool: PoolPlan) -> JsonObject:
             for one in pool.irreconcilable
         ],
         "warnings": [warning.to_json() for warning in pool.warnings],
+    }
+
+
+def _schedule(schedule: Schedule) -> JsonObject:
+    return {
+        "name": schedule.policy,
+        "waves": [{"upTo": wave.bound, "soakSeconds": wave.soak.total_seconds()} for wave in schedule.waves],
+        "stopAtDegraded": schedule.stop_at,
+        "window": schedule.window,
+        "problem": schedule.problem,
     }
 
 
@@ -66,6 +78,7 @@ def _node(node: NodePlan) -> JsonObject:
         "from": node.current,
         **_decision(node.decision),
         "causes": [str(cause.change) for cause in node.decision.causes if cause.actions],
+        "wave": node.wave,
         "batch": node.batch,
         "blockedBy": [blocker.to_json() for blocker in node.blockers],
         "note": node.note,

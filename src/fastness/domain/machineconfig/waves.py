@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -112,6 +112,43 @@ def waves(spec: Object, size: int) -> tuple[Wave, ...]:
     if bound < size or not found:
         found.append(Wave(size, timedelta()))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a policy would split a pool, for a plan: its waves, the limit, the window as written; or why nothing would start."""
+
+    policy: str
+    waves: tuple[Wave, ...] = ()
+    stop_at: int = 1
+    window: str = ""
+    problem: str = ""
+
+    def wave_of(self, position: int) -> int:
+        """The wave (from 1) of the machine that arrives at this position, counted from 0."""
+        found = (number for number, wave in enumerate(self.waves, 1) if position < wave.bound)
+        return next(found, max(1, len(self.waves)))
+
+
+def schedule_of(pool: Object, policies: Sequence[Object], size: int) -> Schedule | None:
+    """How the policy that a pool follows splits so many machines; None when it follows none."""
+    policy = policy_of(pool, policies)
+    if policy is None:
+        return None
+    spec, name = _spec(policy), object_name(policy).name
+    try:
+        return Schedule(name, waves(spec, size), _degraded_limit(spec), _window_text(spec.get("window")))
+    except BadPolicy as error:
+        return Schedule(name, problem=f"{error.message} ({error.hint})")
+
+
+def _window_text(window: Object | None) -> str:
+    """The window in words; raises BadPolicy for one that cannot be understood."""
+    if not window:
+        return ""
+    next_opening(window, datetime(2026, 1, 1, tzinfo=UTC))
+    days = ", ".join(window.get("days") or ()) or "every day"
+    return f"{days} from {window['start']} for {window['duration']} ({window.get('timeZone') or 'UTC'})"
 
 
 def next_opening(window: Object | None, now: datetime) -> datetime | None:

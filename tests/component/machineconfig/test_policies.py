@@ -1,0 +1,118 @@
+"""A RolloutPolicy on the real loops: waves one after the other, a stop, and a status that says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastness.cluster.port import PatchType
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of, condition
+from fastness.model.registry import find
+from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
+
+POLICY = find("fastness.dev", "v1alpha1", "rolloutpolicies").resource
+KUBELET = find("machineconfiguration.openshift.io", "v1", "kubeletconfigs").resource
+WORKERS = {"matchLabels": {f"{names.POOL_LABEL_PREFIX}worker": ""}}
+
+
+async def follow(world: World, **spec: Any) -> None:
+    body = {"poolSelector": WORKERS, **spec}
+    made = {"apiVersion": "fastness.dev/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "canary"}}
+    await world.cluster.create(POLICY, {**made, "spec": body})
+
+
+async def says(world: World, kind: str, status: str = "True", reason: str = "") -> JsonObject:
+    async def looked() -> JsonObject | None:
+        policy = await world.cluster.get(POLICY, "canary")
+        found = condition(policy, kind)
+        right = found and found["status"] == status and (not reason or found["reason"] == reason)
+        return policy if right else None
+
+    return await until(looked, f"{kind} does not become {status}")  # type: ignore[no-any-return]
+
+
+async def told(world: World, good: str) -> int:
+    nodes = (await world.cluster.list(NODE)).items
+    return sum(annotations_of(node).get(names.DESIRED_CONFIG) != good for node in nodes)
+
+
+async def test_a_wave_is_watched_before_the_next_and_the_policy_says_where_it_is(world: World) -> None:
+    for name in ("a", "b", "c"):
+        await world.add_node(name)
+    good = (await world.settled())["spec"]["configuration"]["name"]
+    await follow(world, waves=[{"count": 1, "soak": "1h"}])
+    await says(world, "Progressing", "False", "Complete")
+    await world.cluster.create(CONFIG, config("50-motd"))
+    policy = await says(world, "Waiting")
+    assert policy["status"]["wave"] == 1
+    assert policy["status"]["observedGeneration"] == policy["metadata"]["generation"]
+    waiting = condition(policy, "Waiting")
+    assert waiting is not None
+    assert waiting["message"].startswith("worker: wave 1 of 2 is watched until ")
+    assert await told(world, good) == 1
+    await world.cluster.patch(POLICY, "canary", {"spec": {"waves": [{"count": 1, "soak": "0s"}]}}, PatchType.MERGE)
+    await world.settled(goal_is_not=good)
+    done = await says(world, "Progressing", "False", "Complete")
+    assert done["status"]["wave"] == 0
+
+
+async def test_a_config_that_breaks_the_first_machine_stops_there_and_taking_it_back_goes_on(world: World) -> None:
+    for name in ("a", "b"):
+        await world.add_node(name)
+    good = (await world.settled())["spec"]["configuration"]["name"]
+    await follow(world, waves=[{"count": 1}], stopOn={"degraded": 1})
+    await world.cluster.patch(POOL, "worker", {"spec": {"maxUnavailable": 2}}, PatchType.MERGE)
+    await world.cluster.create(CONFIG, config("50-bad"))
+
+    async def pointed() -> str:
+        goal = await world.goal()
+        if goal != good:
+            world.broken.add(goal)
+        return goal if goal != good else ""
+
+    bad = await until(pointed, "not rendered")
+    policy = await says(world, "Stopped", reason="TooManyDegraded")
+    stopped = condition(policy, "Stopped")
+    assert stopped is not None
+    assert "worker: 1 machines are degraded" in stopped["message"]
+    assert await told(world, good) == 1
+    await world.cluster.delete(CONFIG, "50-bad")
+    await world.settled(goal_is_not=bad)
+    await says(world, "Stopped", "False")
+
+
+async def test_a_policy_that_no_pool_follows_any_more_says_so(world: World) -> None:
+    await world.add_node("a")
+    await world.settled()
+    await follow(world, waves=[{"count": 1}])
+    await says(world, "Progressing", "False", "Complete")
+    await world.cluster.patch(
+        POLICY, "canary", {"spec": {"poolSelector": {"matchLabels": {"no": "such"}}}}, PatchType.MERGE
+    )
+    await says(world, "Progressing", "False", "NoPool")
+
+
+async def test_settings_that_select_a_pool_no_more_take_their_config_with_them(world: World) -> None:
+    await world.add_node("a")
+    before = (await world.settled())["spec"]["configuration"]["name"]
+    body = {"machineConfigPoolSelector": WORKERS, "kubeletConfig": {"maxPods": 10}}
+    made = {"apiVersion": names.API_VERSION, "kind": "KubeletConfig", "metadata": {"name": "pods"}}
+    await world.cluster.create(KUBELET, {**made, "spec": body})
+    await world.settled(goal_is_not=before)
+    elsewhere = {
+        "spec": {"machineConfigPoolSelector": {"matchLabels": {f"{names.POOL_LABEL_PREFIX}worker": None, "no": "x"}}}
+    }
+    await world.cluster.patch(KUBELET, "pods", elsewhere, PatchType.MERGE)
+
+    async def gone() -> bool:
+        every = [one["metadata"]["name"] for one in (await world.cluster.list(CONFIG)).items]
+        held = (await world.cluster.get(KUBELET, "pods"))["metadata"].get("finalizers")
+        return "99-worker-generated-kubelet" not in every and not held
+
+    assert await until(gone, "the config outlives its reason")
+    await until(lambda: back(world, before), "the pool keeps it")
+
+
+async def back(world: World, name: str) -> bool:
+    return await world.goal() == name
