@@ -63,7 +63,7 @@ class BrokerClient:
         self._http = httpx.AsyncClient(base_url=url, verify=trust, timeout=seconds, follow_redirects=False)
         self._attester = attester
         self._entropy = entropy
-        self._key = PrivateKey.generate(entropy)
+        self.key = PrivateKey.generate(entropy)
         self.token = SecretText("")
 
     async def __aenter__(self) -> Self:
@@ -77,7 +77,7 @@ class BrokerClient:
     @property
     def recipient(self) -> JsonObject:
         """The public key of this boot, which answers are sealed to."""
-        return dict(public_jwk(self._key))
+        return dict(public_jwk(self.key))
 
     async def attest(self, init_data: tuple[str, str] | None = None) -> SecretText:
         """Ask for a challenge and answer it; the token; raises BrokerRefused, DriverError."""
@@ -92,7 +92,7 @@ class BrokerClient:
         """A resource that is ours; raises BrokerRefused, BrokenSeal."""
         sealed = await self._call("GET", f"{PREFIX}/resource/{path}")
         try:
-            return jwe.opened(sealed, self._key)
+            return jwe.opened(sealed, self.key)
         except CryptoError as error:
             raise BrokerRefused(502, error.code, f"the broker's answer does not open: {error}") from error
 

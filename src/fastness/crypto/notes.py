@@ -19,16 +19,12 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
+from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer, Ed25519Verifier
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import BadKey, CryptoError
 from fastness.crypto.secret import SecretBytes
 
 ED25519: Final = 1
-SEED_BYTES: Final = 32
 ID_BYTES: Final = 4
 MAX_LINES: Final = 64
 _DASH: Final = "\N{EM DASH} "
@@ -47,7 +43,7 @@ class NoteVerifier:
         self.name = name
         self.key = key
         self.id = _key_id(name, key)
-        self._handle = Ed25519PublicKey.from_public_bytes(key)
+        self._verifier = Ed25519Verifier(key)
 
     @classmethod
     def parse(cls, text: str) -> NoteVerifier:
@@ -74,20 +70,15 @@ class NoteVerifier:
 
     def signed(self, text: str, signature: bytes) -> bool:
         """Whether this key signed the text."""
-        try:
-            self._handle.verify(signature, text.encode())
-        except InvalidSignature:
-            return False
-        return True
+        return self._verifier.signed(signature, text.encode())
 
 
 class NoteSigner:
     """A private key with its name."""
 
     def __init__(self, name: str, seed: SecretBytes) -> None:
-        self._key = Ed25519PrivateKey.from_private_bytes(seed.reveal())
-        public = self._key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-        self.verifier = NoteVerifier(name, public)
+        self._key = Ed25519Signer(seed)
+        self.verifier = NoteVerifier(name, self._key.verifier.raw)
 
     @classmethod
     def generate(cls, name: str, entropy: RandomBytes) -> tuple[NoteSigner, SecretBytes]:

@@ -34,6 +34,8 @@ EVENTS: Mapping[str, str] = {
     "controller.stopped": "a controller has ended",
     "enrol.interrupted": "a machine could not be enrolled because the cluster did not answer; it tries again",
     "enrol.unrecorded": "a machine was not enrolled because the record cannot be written",
+    "gate.refused": "the gate refused somebody; the code says why",
+    "gate.unavailable": "the gate could not do its work: the cluster or the record failed it",
     "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
     "leader.acquired": "this process holds the lease",

@@ -101,6 +101,8 @@ RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
 ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
+GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
+RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by the gate", "basis")
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)

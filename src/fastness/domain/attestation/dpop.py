@@ -75,8 +75,11 @@ def new_nonce(macs: Macs, now: datetime, entropy: RandomBytes) -> str:
     return macs.write(_PURPOSE, expires.to_bytes(8, "big") + entropy.token(8))
 
 
-def check_proof(proof: str, demand: Demand, confirmation: Mapping[str, Any], macs: Macs, now: datetime) -> None:
-    """Check that the holder of the key in `confirmation` (a JWK) made this proof for this request; raises BadProof."""
+def check_proof(proof: str, demand: Demand, confirmation: Mapping[str, Any], macs: Macs, now: datetime) -> str:
+    """Check that the holder of the key in `confirmation` (a JWK) made this proof for this request; raises BadProof.
+
+    The result is the proof's own number, `jti`, which names the request.
+    """
     if demand.method not in METHODS:
         raise BadProof("proof-method", f"proofs are accepted for {' and '.join(METHODS)} only")
     header, claims, signature = _parts(proof)
@@ -87,6 +90,7 @@ def check_proof(proof: str, demand: Demand, confirmation: Mapping[str, Any], mac
     _check_signature(proof, header, signature, key, shown)
     _check_request(claims, demand)
     _check_time(claims, macs, now)
+    return str(claims["jti"])
 
 
 def make_proof(key: PrivateKey, jwk: Mapping[str, Any], demand: Demand, nonce: str, now: datetime, jti: str) -> str:

@@ -1,0 +1,89 @@
+"""A served configuration carries a signature: these bytes, for this machine of this pool, in answer to this request.
+
+    Fastness-Signature: <base64url header>..<base64url signature>          a detached JWS (EdDSA)
+
+The header says algorithm, key and expiry; the payload is left out, because both sides know it: hash of the body, pool,
+machine, nonce of the request, expiry. A machine checks it with the key out of its measured image, so whoever sits between
+it and the gate, and whoever holds the gate's TLS certificate, can neither change a configuration nor hand it another
+machine's or an older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from fastness.crypto.digests import sha256
+from fastness.crypto.eddsa import Ed25519Signer, Ed25519Verifier
+from fastness.crypto.errors import BadKey
+from fastness.crypto.jwk import decoded, encoded
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+
+HEADER: Final = "Fastness-Signature"
+TYPE: Final = "fastness-config"
+ALGORITHM: Final = "EdDSA"
+MAX_SIGNATURE: Final = 1024
+_LIMITS: Final = json.JsonLimits(max_bytes=512, max_depth=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a signature is about."""
+
+    body: bytes
+    pool: str
+    machine: str
+    nonce: str
+
+
+class BadConfigProof(Exception):
+    """The configuration is not what the cluster signed for this machine and this request."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code, self.detail = code, detail
+
+
+def signed(served: Served, key: Ed25519Signer, expires: datetime) -> str:
+    """The header's value."""
+    until = int(expires.timestamp())
+    header = {"alg": ALGORITHM, "kid": key.verifier.id, "typ": TYPE, "exp": until}
+    shown = encoded(json.canonical(header))
+    return f"{shown}..{encoded(key.sign(_message(shown, served, until)))}"
+
+
+def check(text: str, served: Served, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
+    """Check a signature against the keys of the image, by id; raises BadConfigProof."""
+    shown, _, signature = text.partition("..")
+    try:
+        header = json.decode(decoded(shown), _LIMITS) if len(text) <= MAX_SIGNATURE else None
+        proof = decoded(signature)
+    except (JsonError, BadKey) as error:
+        raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read") from error
+    until, key = _header(header, keys)
+    if not key.signed(proof, _message(shown, served, until)):
+        raise BadConfigProof("signature-invalid", "the configuration is not what the cluster signed for this request")
+    if now.timestamp() >= until:
+        raise BadConfigProof("signature-expired", "the signature has expired: check the clock")
+
+
+def _header(header: Any, keys: Mapping[str, Ed25519Verifier]) -> tuple[int, Ed25519Verifier]:
+    if not isinstance(header, dict) or header.keys() != {"alg", "kid", "typ", "exp"}:
+        raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read")
+    if header["alg"] != ALGORITHM or header["typ"] != TYPE or type(header["exp"]) is not int:
+        raise BadConfigProof("signature-unreadable", "the signature is of another kind")
+    key = keys.get(str(header["kid"]))
+    if key is None:
+        raise BadConfigProof("signature-key", "the signature is of a key that this image does not know")
+    return header["exp"], key
+
+
+def _message(shown: str, served: Served, until: int) -> bytes:
+    payload = {
+        "sha256": sha256(served.body).hex, "pool": served.pool, "machine": served.machine, "nonce": served.nonce,
+        "exp": until,
+    }  # fmt: skip
+    return f"{shown}.{encoded(json.canonical(payload))}".encode()

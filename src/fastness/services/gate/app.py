@@ -1,0 +1,206 @@
+"""`/config/<pool>` for machines that proved themselves.
+
+    token → proof of possession → revocation → pool is the machine's own → Grant → configuration → record → signature → bytes
+
+Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
+with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
+an enforcing cluster never takes that. Nothing about a pool is told before the caller is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import ApiError
+from fastness.cluster.informers import Informer
+from fastness.domain.attestation import dpop
+from fastness.domain.attestation.configproof import HEADER, Served
+from fastness.domain.attestation.ear import standing
+from fastness.domain.attestation.grant import Denied, Standing, granted
+from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.domain.trustmodel import Mode, mode_of
+from fastness.formats import urlpath
+from fastness.observe import context, logs, metrics
+from fastness.services.broker.limits import Turnstile
+from fastness.services.broker.settings import Settings
+from fastness.services.gate.configs import Config, ConfigSource
+from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http.request import ClientGone
+from fastness.services.refusals import Refusal
+from fastness.trust.configkey import ConfigSigner
+from fastness.trust.errors import BadToken, RecordError
+from fastness.trust.mackeys import MacKeys
+from fastness.trust.ports import Entry, Record
+from fastness.trust.tickets import TicketProblem, bearer, check
+from fastness.trust.tokens import GATE, Revocations, TokenIssuer
+
+READING: Final = ("GET", "HEAD")
+NONCE: Final = b"dpop-nonce"
+_log = logs.logger("gate")
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Who stands behind the gate."""
+
+    tokens: TokenIssuer
+    macs: MacKeys
+    signer: ConfigSigner
+    revocations: Revocations
+    record: Record
+    configs: ConfigSource
+    settings: Settings
+    confidential: Informer
+    tickets: Informer
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and the nonce of the request that the answer will be signed for."""
+
+    standing: Standing
+    token: str
+    nonce: str
+
+
+class NeedsNonce(Refusal):
+    """A proof with the nonce of this answer may count."""
+
+    def __init__(self, code: str, detail: str, nonce: str) -> None:
+        super().__init__(401, code, detail)
+        self.nonce = nonce
+
+    def answer(self) -> Answer:
+        """The refusal with a nonce."""
+        plain = super().answer()
+        return Answer(plain.code, plain.body, headers=(*plain.headers, (NONCE, self.nonce.encode())))
+
+
+class Gate:
+    """The gate as an application."""
+
+    def __init__(self, behind: Behind, turnstile: Turnstile, clock: Clock, entropy: Entropy) -> None:
+        self._behind = behind
+        self._turnstile = turnstile
+        self._clock = clock
+        self._entropy = entropy
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        correlation = context.begin(self._entropy.uid())
+        try:
+            answer = await self._guarded(request)
+        except ClientGone:
+            return
+        metrics.GATE_ANSWERS.inc(str(answer.code))
+        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+
+    async def _guarded(self, request: Request) -> Answer:
+        try:
+            client = request.scope.get("client")
+            with self._turnstile.entered(client[0] if client else ""):
+                return await self._answer(request)
+        except Refusal as refusal:
+            _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
+            return refusal.answer()
+        except ApiError as error:
+            _log.warning("gate.unavailable", code=error.reason, error=error)
+            return Refusal(503, "api-unavailable", "the cluster cannot be asked now").answer()
+        except RecordError as error:
+            _log.error("gate.unavailable", code=error.code, error=error, hint=error.hint)
+            return Refusal(503, error.code, "the record cannot be written now").answer()
+        except ClientGone:
+            raise
+        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
+            _log.exception("request.failed", method=request.method, route="config")
+            metrics.DEFECTS.inc("gate")
+            return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
+
+    async def _answer(self, request: Request) -> Answer:
+        segments = urlpath.split(request.path)
+        if request.method not in READING:
+            raise Refusal(405, "method-not-allowed", "only GET and HEAD")
+        if segments == ["healthz"]:
+            return Answer(200, b"")
+        if segments is None or len(segments) != 2 or segments[0] != "config":
+            raise Refusal(404, "not-found", "there is /config/<pool>")
+        caller = self._caller(request, segments[1])
+        grant = self._granted(caller, segments[1])
+        found = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
+        return await self._release(caller, grant, segments[1], found)
+
+    def _caller(self, request: Request, pool: str) -> Caller:
+        """Who asks; raises Refusal."""
+        scheme, _, shown = request.header(b"authorization").partition(" ")
+        if scheme.lower() == "dpop" and shown.strip():
+            return self._proved(request, shown.strip())
+        ticket = bearer(request.header(b"authorization"))
+        if ticket and mode_of(self._behind.confidential.get("", "cluster")) is Mode.AUDIT:
+            return self._audited(request, ticket, pool)
+        raise Refusal(401, "token-required", "attest first: show a token with a proof of possession")
+
+    def _proved(self, request: Request, token: str) -> Caller:
+        now = self._clock.now()
+        try:
+            claims = self._behind.tokens.verify(token, GATE)
+        except BadToken as error:
+            raise Refusal(401, error.code, error.message) from error
+        found = standing(claims)
+        if found is None:
+            raise Refusal(401, "bad-token", "the token does not say who its bearer is")
+        proofs = request.headers(dpop.HEADER)
+        demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
+        try:
+            nonce = dpop.check_proof(
+                proofs[0] if len(proofs) == 1 else "", demand, found.recipient, self._behind.macs, now
+            )
+        except dpop.BadProof as error:
+            if error.needs_nonce:
+                raise NeedsNonce(
+                    error.code, error.detail, dpop.new_nonce(self._behind.macs, now, self._entropy)
+                ) from error
+            raise Refusal(401, error.code, error.detail) from error
+        return Caller(found, token, nonce)
+
+    def _audited(self, request: Request, ticket: str, pool: str) -> Caller:
+        """A caller with a ticket, where attestation is only watched; raises Refusal."""
+        now = self._clock.now()
+        found = check(ticket, pool, self._behind.tickets.list(), now)
+        if found.problem is TicketProblem.WRONG_POOL:
+            raise Refusal(403, "wrong-pool", "this ticket is for another pool")
+        if not found.good:
+            raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
+        subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
+        until = now + self._behind.settings.current.token_lifetime
+        return Caller(Standing(subject, "", {}, until, Basis.AUDIT), "", request.header(b"fastness-nonce")[:128])
+
+    def _granted(self, caller: Caller, pool: str) -> Grant:
+        found, behind = caller.standing, self._behind
+        if found.basis is Basis.VERDICT and behind.revocations.revoked(found.claims):
+            raise Refusal(403, "revoked", "this machine is no longer trusted", found.verdict)
+        if found.subject.pool != pool:
+            raise Refusal(403, "wrong-pool", "this machine belongs to another pool", found.verdict)
+        try:
+            return granted(found, f"pool/{pool}/config", behind.settings.current.house, self._clock.now())
+        except Denied as error:
+            status = 401 if error.code == "verdict-expired" else 403
+            raise Refusal(status, error.code, error.detail, found.verdict) from error
+
+    async def _release(self, caller: Caller, grant: Grant, pool: str, found: Config) -> Answer:
+        """The one way out: on the record first, then signed for this machine and this request."""
+        detail = {"basis": str(grant.basis), "etag": found.etag.decode("ascii", "replace")}
+        detail |= {"config": found.name} if found.name else {}
+        await self._behind.record.append(
+            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
+        )
+        metrics.RELEASES.inc(str(grant.basis))
+        served = Served(found.body, pool, grant.subject.machine, caller.nonce)
+        signature = self._behind.signer.sign(served, self._clock.now())
+        headers = ((b"etag", found.etag), (HEADER.lower().encode(), signature.encode()))
+        return Answer(200, found.body, headers=headers)

@@ -1,0 +1,107 @@
+"""Where the gate gets configurations from: the config server behind it.
+
+In one process that is a function call. Otherwise the gate asks the config server's internal port, with its own certificate
+and with the machine's token, which the config server verifies once more. What a machine sent is never passed on: only the
+pool, the Ignition version it understands, and the token.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import httpx
+
+from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.services.configserver.replies import NoConfig, Replies
+from fastness.services.refusals import Refusal
+
+MAX_CONFIG: Final = 64 * 1024 * 1024
+SECONDS: Final = 15.0
+
+
+class Config(NamedTuple):
+    """A configuration as it goes out, and the rendered config that it was made from."""
+
+    body: bytes
+    etag: bytes
+    name: str = ""
+
+
+class ConfigSource(Protocol):
+    """Somebody who has the configurations of pools."""
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        """The configuration of a pool for whoever the token names; raises Refusal."""
+
+
+class LocalConfigs:
+    """The config server in the same process."""
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        """The configuration; raises Refusal."""
+        try:
+            reply = self._replies.of(pool, negotiate(accept))
+        except UnsupportedAccept as error:
+            raise Refusal(400, error.code, error.message) from error
+        except NoConfig as error:
+            if error.known:
+                raise Refusal(503, "not-rendered", "the pool has no rendered config yet") from error
+            raise Refusal(404, "unknown-pool", "there is no such pool") from error
+        except CannotServe as error:
+            raise Refusal(400, error.code, error.message) from error
+        return Config(reply.body, reply.etag, reply.config)
+
+
+class RemoteConfigs:
+    """The config server's internal port."""
+
+    def __init__(self, url: str, context: Callable[[], ssl.SSLContext]) -> None:
+        self._url = url
+        self._context = context
+        self._shown: ssl.SSLContext | None = None
+        self._http: httpx.AsyncClient | None = None
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        """The configuration; raises Refusal."""
+        http = await self._client()
+        headers = {"accept": accept, "authorization": f"DPoP {token}"} if token else {"accept": accept}
+        try:
+            answer = await http.get(f"/config/{pool}", headers=headers)
+        except (httpx.HTTPError, ssl.SSLError) as error:
+            raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
+        if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
+            return Config(answer.content, answer.headers.get("etag", "").encode())
+        raise _refused(answer)
+
+    async def close(self) -> None:
+        """Close connections."""
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    async def _client(self) -> httpx.AsyncClient:
+        """A client with the certificate of now: a new one when that was renewed."""
+        context = self._context()
+        if self._http is None or context is not self._shown:
+            await self.close()
+            self._http = httpx.AsyncClient(base_url=self._url, verify=context, timeout=SECONDS, follow_redirects=False)
+            self._shown = context
+        return self._http
+
+
+def _refused(answer: httpx.Response) -> Refusal:
+    """A refusal of the config server in the gate's own words; trouble with our own credentials is not the machine's."""
+    try:
+        code = str(json.decode(answer.content[:4096]).get("code", ""))
+    except (JsonError, AttributeError):
+        code = ""
+    if answer.status_code in (400, 404) and code:
+        return Refusal(answer.status_code, code, "the config server refused this request")
+    return Refusal(503, code or "config-server", "the config server cannot serve this now")

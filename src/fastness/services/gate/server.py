@@ -1,0 +1,86 @@
+"""The gate as one thing that can be opened and closed: caches, keys, certificate, listener, rotation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.services.broker.limits import Limits, Turnstile
+from fastness.services.broker.settings import Settings
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.gate.app import Behind, Gate
+from fastness.services.gate.configs import ConfigSource
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import LoopListener
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.configkey import ConfigSigner
+from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.mackeys import MacKeys
+from fastness.trust.ports import Record
+from fastness.trust.revocations import MachineRevocations
+from fastness.trust.tokens import TokenIssuer
+
+PORT: Final = 22623
+FACE: Final = "gate"
+
+
+@dataclass(frozen=True, slots=True)
+class GateDoor:
+    """A running gate: its port, the authority that machines trust, and the key that signs configurations."""
+
+    port: int
+    signer: ConfigSigner
+    _doors: LiveAuthority
+
+    @property
+    def doors(self) -> DoorsAuthority:
+        """The authority that machines trust."""
+        return DoorsAuthority(self._doors.current)
+
+
+@asynccontextmanager
+async def gate(
+    cluster: Cluster,
+    informers: Informers,
+    configs: ConfigSource,
+    record: Record,
+    clock: Clock,
+    entropy: Entropy,
+    options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    limits: Limits = Limits(),  # noqa: B008  # frozen
+) -> AsyncIterator[GateDoor]:
+    """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
+    secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    tickets = informers.of(JOIN_TICKET.resource)
+    revocations = MachineRevocations(informers, clock)
+    for informer in (secrets, confidential, tickets):
+        await informer.synced()
+    await revocations.synced()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    signer = await ConfigSigner.open(cluster, secrets, clock, entropy)
+    behind = Behind(
+        await TokenIssuer.open(cluster, secrets, clock, entropy), await MacKeys.open(cluster, secrets, clock, entropy),
+        signer, revocations, record, configs, Settings(confidential), confidential, tickets,
+    )  # fmt: skip
+    app = Gate(behind, Turnstile(limits, clock), clock, entropy)
+    listener = LoopListener(app, host=options.host, port=options.port)
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
+    rotation = Rotation(cluster, [face], clock)
+    try:
+        await rotation.begin()
+        async with asyncio.TaskGroup() as group:
+            turning = group.create_task(rotation.run(), name="gate:rotation")
+            try:
+                yield GateDoor(listener.port, signer, doors)
+            finally:
+                turning.cancel()
+    finally:
+        await listener.stop()
