@@ -1,0 +1,103 @@
+"""A configuration that the key broker delivers: the question a machine adds to its request, and what lies in the sealed answer.
+
+    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&accept=<Accept header of Ignition>
+    → sealed to the key of the boot: {"config": <base64>, "signature": <text>}
+
+The signature is the one that the gate sends as `Fastness-Signature` (`domain.attestation.configproof`), over the bytes of the
+config, for the nonce of this request. So a machine checks one statement, whichever way its configuration came.
+
+* Total and strict: a value or `DeliveredError`; other members, missing ones and repeated ones are refused.
+* Every text has a bound before it is decoded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fastness.formats import json
+from fastness.formats.errors import FormatError, JsonError
+
+MAX_ENVELOPE: Final = 48 * 1024 * 1024
+MAX_SIGNATURE: Final = 1024
+MAX_ACCEPT: Final = 256
+_NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}\Z", re.ASCII)
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]+\Z", re.ASCII)
+_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ENVELOPE, max_depth=2)
+
+
+class DeliveredError(FormatError):
+    """A question or an answer of delivery that cannot be understood."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
+        super().__init__(code, message, path, hint or "Use an agent and a broker of the same release.")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a machine adds to the request: a nonce of its own, and which configurations its Ignition reads."""
+
+    nonce: str
+    accept: str = ""
+
+    def query(self) -> str:
+        """The query of the request."""
+        return urlencode({"nonce": self.nonce, **({"accept": self.accept} if self.accept else {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A configuration and the statement of the cluster about it."""
+
+    config: bytes
+    signature: str
+
+
+def parse_question(query: Mapping[str, str]) -> Question:
+    """Read the query of a request; raises DeliveredError."""
+    strange = sorted(set(query) - {"nonce", "accept"})
+    if strange:
+        raise DeliveredError("unknown-parameter", f"unknown parameter {strange[0][:64]!r}", strange[0][:64])
+    nonce, accept = query.get("nonce", ""), query.get("accept", "")
+    if _NONCE.match(nonce) is None:
+        raise DeliveredError("bad-nonce", "nonce is 16 to 128 characters of base64url", "nonce")
+    if accept and (len(accept) > MAX_ACCEPT or _PRINTABLE.match(accept) is None):
+        raise DeliveredError("bad-accept", f"accept is at most {MAX_ACCEPT} printable characters", "accept")
+    return Question(nonce, accept)
+
+
+def envelope(delivered: Delivered) -> bytes:
+    """The answer before it is sealed."""
+    config = base64.b64encode(delivered.config).decode("ascii")
+    return json.encode({"config": config, "signature": delivered.signature})
+
+
+def parse_envelope(data: bytes) -> Delivered:
+    """Read an answer that was opened; raises DeliveredError."""
+    try:
+        value, repeated = json.decode_reporting_duplicates(data, _LIMITS)
+    except JsonError as error:
+        raise DeliveredError(error.code, f"the answer is not JSON: {error.message}") from error
+    if not isinstance(value, dict) or value.keys() != {"config", "signature"} or repeated:
+        raise DeliveredError("bad-envelope", "the answer is an object of config and signature, each once")
+    return Delivered(_config(value["config"]), _signature(value["signature"]))
+
+
+def _config(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise DeliveredError("bad-config", "config is text", "config")
+    try:
+        return base64.b64decode(value.encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise DeliveredError("bad-base64", "config is not standard base64", "config") from error
+
+
+def _signature(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_SIGNATURE or _PRINTABLE.match(value) is None:
+        raise DeliveredError("bad-signature", f"signature is at most {MAX_SIGNATURE} printable characters", "signature")
+    return value
