@@ -206,7 +206,7 @@ async def doors(
         keys = await MacKeys.open(cluster, secrets, clock, ENTROPY)
         works = vendor.tpm
         simulated = SimulatedMaker.of(vendor.roots.tpm, works.authority.certificate, works.root.certificate)
-        async with enrol_server(cluster, informers, keys, record, clock, ENTROPY, simulated=simulated) as door:
+        async with enrol_server(cluster, informers, keys, record, clock, ENTROPY, simulated=lambda: simulated) as door:
             trust = ssl.create_default_context(cadata=door.doors.bundle)
             async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=20) as http:
                 yield World(cluster, door, http, trust, clock, record, vendor)

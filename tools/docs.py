@@ -25,6 +25,7 @@ import click
 import fastness
 from fastness.cli import exits
 from fastness.cli.main import VERBS, cli
+from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.kube.plane import kube_loops
@@ -257,7 +258,9 @@ def controllers() -> str:
         "controller are reads, arrows out of it are writes."
     )
     nowhere: Any = SimpleNamespace(listen=None)  # declarations are class attributes: drawing them needs no cluster
-    product = product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, nowhere))
+    product = product_loops(
+        nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, SystemEntropy())
+    )
     embedded = kube_loops(nowhere, nowhere, nowhere, "").controllers
     return page(
         "Controllers", intro,

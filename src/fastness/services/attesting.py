@@ -85,7 +85,7 @@ async def enrolment_door(
     await vendor.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "enrolment")
     async with enrol_server(
-        cluster, informers, macs, record, around.clock, around.entropy, options, simulated=vendor.maker
+        cluster, informers, macs, record, around.clock, around.entropy, options, simulated=lambda: vendor.maker
     ) as door:
         yield door
 

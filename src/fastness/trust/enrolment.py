@@ -17,6 +17,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -46,7 +47,7 @@ from fastness.trust.machines import Barred, IdentityConflict, MachineWriter, fin
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tickets import TicketCheck, TicketProblem, check
 from fastness.trust.ticketuses import TicketSpent, TicketUses
-from fastness.trust.tpmmakers import CONFIG_MAPS, NOT_SIMULATED, SimulatedMaker, TpmMakers
+from fastness.trust.tpmmakers import CONFIG_MAPS, SimulatedMaker, TpmMakers, not_simulated
 
 __all__ = ["Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 
@@ -121,7 +122,7 @@ class Enrolments:
         clock: Clock,
         entropy: Entropy,
         *,
-        simulated: SimulatedMaker = NOT_SIMULATED,
+        simulated: Callable[[], SimulatedMaker] = not_simulated,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self.sources = sources
@@ -197,7 +198,7 @@ class Enrolments:
         return Enrolled((await self._writer.write(newcomer)).machine, created=False)
 
     def _terms(self, pool: str) -> Terms:
-        cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated
+        cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
         return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
 
     def _check_waiting(self, pool: str) -> None:

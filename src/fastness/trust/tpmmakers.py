@@ -42,6 +42,11 @@ class SimulatedMaker:
 NOT_SIMULATED: Final = SimulatedMaker()
 
 
+def not_simulated() -> SimulatedMaker:
+    """The vendor of a cluster without a simulator."""
+    return NOT_SIMULATED
+
+
 class TpmMakers:
     """The certificates in the ConfigMap, read anew when it changes."""
 

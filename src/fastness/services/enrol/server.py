@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.enrolment import Enrolments, Sealer, Sources
 from fastness.trust.ports import Record
-from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker
+from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
 PORT = 8000
 FACE = "enrolment"
@@ -48,11 +48,11 @@ async def enrol_server(
     entropy: Entropy,
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     *,
-    simulated: SimulatedMaker = NOT_SIMULATED,
+    simulated: Callable[[], SimulatedMaker] = not_simulated,
 ) -> AsyncIterator[EnrolServer]:
     """An enrolment door that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
-    `simulated` is the vendor of a simulated cluster; it counts in no other.
+    `simulated` gives the vendor of a simulated cluster as it is now; it counts in no other.
     """
     secrets = informers.of(SECRETS, HERE)
     await secrets.synced()
