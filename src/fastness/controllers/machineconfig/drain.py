@@ -57,8 +57,7 @@ class Drains:
             self._since.pop(key.name, None)
             return Done()
         if drain_verb(request) == names.UNCORDON:
-            await self._schedulable(node, wanted=True)
-            return await self._finish(node, request)
+            return await self._put_back(node, request)
         if drain_verb(request) != names.DRAIN:
             return Done()
         return await self._drain(node, request)
@@ -66,7 +65,7 @@ class Drains:
     async def _drain(self, node: JsonObject, request: str) -> Done:
         name = object_name(node).name
         self._since.setdefault(name, self._clock.monotonic())
-        await self._schedulable(node, wanted=False)
+        await self._cordon(node)
         blocked = await self._evict_all(name)
         left = await self._pods(name)
         if not left:
@@ -114,26 +113,36 @@ class Drains:
         page = await self._cluster.list(PODS, Scope(fields=f"spec.nodeName={node}"))
         return [pod for pod in page.items if _must_go(pod)]
 
-    async def _schedulable(self, node: JsonObject, *, wanted: bool) -> None:
-        """Cordon or uncordon."""
-        if bool((node.get("spec") or {}).get("unschedulable")) != wanted:
+    async def _cordon(self, node: JsonObject) -> None:
+        """Have no new pods come, before the first one goes."""
+        if (node.get("spec") or {}).get("unschedulable"):
             return
-        patch = {"spec": {"unschedulable": None if wanted else True}}
+        patch = {"spec": {"unschedulable": True}}
         await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
-        word = names.Event.UNCORDON if wanted else names.Event.CORDON
-        await self._recorder.normal(node, word, "the node takes pods again" if wanted else "the node takes no new pods")
+        await self._recorder.normal(node, names.Event.CORDON, "the node takes no new pods")
+
+    async def _put_back(self, node: JsonObject, request: str) -> Done:
+        """Uncordon a node and record it, in one write; a request that changed meanwhile is another key's business."""
+        patch: JsonObject = {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}}
+        cordoned = bool((node.get("spec") or {}).get("unschedulable"))
+        if cordoned:
+            patch["spec"] = {"unschedulable": None}
+        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        self._since.pop(object_name(node).name, None)
+        if cordoned:
+            await self._recorder.normal(node, names.Event.UNCORDON, "the node takes pods again")
+        return Done()
 
     async def _finish(self, node: JsonObject, request: str) -> Done:
-        """Record that the request is carried out, unless the node changed its mind or was uncordoned in between."""
+        """Record that a drain is carried out, unless the node changed its mind or was uncordoned in between."""
         asked = annotations_of(node).get(names.DESIRED_DRAIN) == request
         schedulable = not (node.get("spec") or {}).get("unschedulable")
-        if not asked or (schedulable and drain_verb(request) == names.DRAIN):
+        if not asked or schedulable:
             return Done(again_after=self._timing.evict_retry)
         patch = {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}}
         await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
         self._since.pop(object_name(node).name, None)
-        if drain_verb(request) == names.DRAIN:
-            await self._recorder.normal(node, names.Event.DRAIN, "the node is empty")
+        await self._recorder.normal(node, names.Event.DRAIN, "the node is empty")
         return Done()
 
 

@@ -11,12 +11,15 @@ the name of its next config as an annotation. The agent on the node does the res
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import NotFound
+from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
@@ -40,6 +43,7 @@ POOLS = MACHINE_CONFIG_POOL.resource
 NODES = Resource("", "v1", "nodes", "Node", False)
 WAVES = "fastness.dev/rollout-waves"
 EVERY = ObjectName("", "*")
+ABREAST = 32
 _AS = WriteOptions(manager="machine-config-rollout")
 _STATUS = WriteOptions(manager="machine-config-rollout", subresource="status")
 
@@ -139,8 +143,7 @@ class Rollout:
         choice = rollout.candidates(book.behind(), goal, budget, unavailable=book.counts.unavailable)
         choice = held.limit(choice)
         await self._remember(pool, held.state)
-        for node in choice.nodes:
-            await self._target(pool, book, node, goal)
+        await _abreast([self._target(pool, book, node, goal) for node in choice.nodes])
         complete = book.counts.updated == book.counts.total
         return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why)
 
@@ -154,13 +157,19 @@ class Rollout:
 
     async def _mark(self, book: PoolBook, goal: Goal) -> None:
         """Ask the scheduler to avoid nodes that will be disturbed soon."""
+        patches: list[tuple[str, JsonObject]] = []
         for name in book.mismarked():
             node = self._ledger.node(name)
             taints = taint_change(node, goal) if node is not None else None
             if node is not None and taints is not None:
                 version = node["metadata"]["resourceVersion"]
-                patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}
-                await self._patch(NODES, name, patch, _AS)
+                patches.append((name, {"metadata": {"resourceVersion": version}, "spec": {"taints": taints or None}}))
+        await _abreast([self._taint(name, patch) for name, patch in patches])
+
+    async def _taint(self, name: str, patch: JsonObject) -> None:
+        """A node that moved on in between is seen again, so a mark may wait."""
+        with suppress(Conflict):
+            await self._patch(NODES, name, patch, _AS)
 
     async def _target(self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal) -> None:
         written = await self._patch(NODES, node.name, rollout.target_patch(goal), _AS)
@@ -191,6 +200,17 @@ class Rollout:
             return await self._cluster.patch(resource, name, patch, PatchType.MERGE, "", options)
         except NotFound:
             return None
+
+
+async def _abreast(works: Sequence[Coroutine[Any, Any, object]]) -> None:
+    """Do many writes, some at a time: they share commits and waits. Raises the first failure of a batch when it is over."""
+    for first in range(0, len(works), ABREAST):
+        results = await asyncio.gather(*works[first : first + ABREAST], return_exceptions=True)
+        for failure in results:
+            if isinstance(failure, BaseException):
+                for rest in works[first + ABREAST :]:
+                    rest.close()
+                raise failure
 
 
 def _state_of(pool: JsonObject) -> waves.WaveState:
