@@ -94,14 +94,24 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Doors:
+    """Where the machine goes next: the broker to attest; `via` says whether it or the gate delivers."""
+
+    broker: str
+    gate: str = ""
+    via: str = "Gate"
+
+
+@dataclass(frozen=True, slots=True)
 class Enrolled:
-    """Who the machine is from now on."""
+    """Who the machine is from now on, and where it goes next if the door said so."""
 
     machine: str
     name: str
     node_name: str
     pool: str
     state: str
+    doors: Doors | None = None
 
     @property
     def approved(self) -> bool:
@@ -159,7 +169,17 @@ def read_enrolled(body: bytes) -> Enrolled:
     names = ("machine", "name", "nodeName", "pool", "state")
     if not all(isinstance(value.get(name), str) for name in names):
         raise EnrolmentFailed("bad-answer", f"the door's answer lacks one of {', '.join(names)}")
-    return Enrolled(*(value[name] for name in names))
+    machine, name, node_name, pool, state = (str(value[one]) for one in names)
+    return Enrolled(machine, name, node_name, pool, state, _doors(value.get("doors")))
+
+
+def _doors(value: Any) -> Doors | None:
+    if value is None:
+        return None
+    known = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("broker", "gate", "via"))
+    if not known or not value["broker"] or value["via"] not in ("Gate", "Broker"):
+        raise EnrolmentFailed("bad-answer", "the door does not say understandably where to go next")
+    return Doors(value["broker"], value["gate"], value["via"])
 
 
 async def enrol(

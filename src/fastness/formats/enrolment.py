@@ -5,7 +5,8 @@
                            → {"enrolment": text, "credential": {"credential": b64, "secret": b64}}     for a TPM
                            → {"enrolment": text, "challenge": b64}                                     for a guest key
     POST /v1/enrol/complete   {"enrolment": text, "activated": b64}  or  {"enrolment": text, "signature": b64 r‖s}
-                           → {"machine": uid, "name", "nodeName", "pool", "state": "Approved"|"Pending"}
+                           → {"machine": uid, "name", "nodeName", "pool", "state": "Approved"|"Pending",
+                              "doors"?: {"broker": url, "gate": url, "via": "Gate"|"Broker"}}
 
 * Total and strict: a member that is not in this table is an error that names the closest known one.
 * Every text has a bound before it is decoded; base64 is the standard alphabet with padding.

@@ -9,7 +9,7 @@ the cluster, so any number of replicas may run.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, b
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.record import ClusterRecord
@@ -39,12 +40,16 @@ class AttestingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the doors need beside the cluster: time, entropy, the key that seals what they keep, vendors' documents."""
+    """What the doors need beside the cluster: time, entropy, the key that seals what they keep, vendors' documents.
+
+    `urls` says where machines find the broker and the gate; it is asked for every machine that enrols.
+    """
 
     clock: Clock
     entropy: Entropy
     cipher: Cipher
     collateral: CollateralSource | None = None
+    urls: Callable[[], DoorUrls] = DoorUrls
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,9 @@ async def enrolment_door(
     await vendor.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "enrolment")
     async with enrol_server(
-        cluster, informers, macs, record, around.clock, around.entropy, options, simulated=lambda: vendor.maker
-    ) as door:
+        cluster, informers, macs, record, around.clock, around.entropy, options,
+        simulated=lambda: vendor.maker, urls=around.urls,
+    ) as door:  # fmt: skip
         yield door
 
 

@@ -37,7 +37,7 @@ from fastness.domain.attestation.enrolment import (
 )
 from fastness.domain.attestation.membership import NAMESPACE, Membership, Newcomer, machine_name, membership_of
 from fastness.formats.enrolment import Completion, Request
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
@@ -49,7 +49,7 @@ from fastness.trust.tickets import TicketCheck, TicketProblem, check
 from fastness.trust.ticketuses import TicketSpent, TicketUses
 from fastness.trust.tpmmakers import CONFIG_MAPS, SimulatedMaker, TpmMakers, not_simulated
 
-__all__ = ["Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
+__all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 
 PURPOSE: Final = "enrol"
 MOST_WAITING: Final = 1000
@@ -95,6 +95,14 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class DoorUrls:
+    """Where a machine goes next: to the broker to attest, and to it or the gate for its configuration."""
+
+    broker: str = ""
+    gate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Enrolled:
     """A machine that is known from now on; `created` says whether it was not before."""
 
@@ -124,6 +132,7 @@ class Enrolments:
         *,
         simulated: Callable[[], SimulatedMaker] = not_simulated,
         most_waiting: int = MOST_WAITING,
+        urls: Callable[[], DoorUrls] = DoorUrls,
     ) -> None:
         self.sources = sources
         self._sealer = sealer
@@ -133,8 +142,18 @@ class Enrolments:
         self._simulated = simulated
         self._makers = TpmMakers(sources.maps)
         self._most_waiting = most_waiting
+        self._urls = urls
         self._writer = MachineWriter(cluster, clock, entropy)
         self.uses = TicketUses(cluster, clock)
+
+    def doors(self) -> JsonObject:
+        """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
+        urls = self._urls()
+        if not urls.broker:
+            return {}
+        cluster = self.sources.confidential.get("", "cluster")
+        delivery = view(cluster, ConfidentialCluster).spec.delivery if cluster else Delivery()
+        return {"doors": {"broker": urls.broker, "gate": urls.gate, "via": delivery.via}}
 
     def admit(self, shown: str) -> TicketCheck:
         """The ticket that was shown; raises EnrolmentRefused. One that is used up may still be a retry of its user."""

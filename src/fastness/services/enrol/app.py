@@ -176,7 +176,8 @@ class EnrolDoor:
 
     async def _complete(self, request: Request) -> Answer:
         enrolled = await self._enrolments.complete(parse_completion(await self._json(request)))
-        return Answer(201 if enrolled.created else 200, json.encode(enrolled.answer()))
+        answer = {**enrolled.answer(), **self._enrolments.doors()}
+        return Answer(201 if enrolled.created else 200, json.encode(answer))
 
     async def _json(self, request: Request) -> bytes:
         kind = request.header(b"content-type").partition(";")[0].strip().lower()

@@ -16,7 +16,7 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
-from fastness.trust.enrolment import Enrolments, Sealer, Sources
+from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
 from fastness.trust.ports import Record
 from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
@@ -49,16 +49,18 @@ async def enrol_server(
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     *,
     simulated: Callable[[], SimulatedMaker] = not_simulated,
+    urls: Callable[[], DoorUrls] = DoorUrls,
 ) -> AsyncIterator[EnrolServer]:
     """An enrolment door that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
-    `simulated` gives the vendor of a simulated cluster as it is now; it counts in no other.
+    `simulated` gives the vendor of a simulated cluster as it is now; it counts in no other. `urls` says where machines
+    find the other doors, which may open later than this one.
     """
     secrets = informers.of(SECRETS, HERE)
     await secrets.synced()
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sources = await Sources.of(informers)
-    enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated)
+    enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     listener = LoopListener(EnrolDoor(enrolments, clock), host=options.host, port=options.port)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
