@@ -49,6 +49,9 @@ VERBS: Mapping[str, Verb] = {
     "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
     "image": Verb("fastness.cli.images:image", "Approve what machines may boot, or take it back."),
     "policy": Verb("fastness.cli.policies:policy", "Try policies that judge evidence and resources."),
+    "broker": Verb("fastness.cli.resources:broker", "Mint credentials for administrators of the key broker."),
+    "resource": Verb("fastness.cli.resources:resource", "Set, list and delete secrets that attested machines read."),
+    "secret": Verb("fastness.cli.sealing:secret", "Seal secrets that open only inside an attested guest."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

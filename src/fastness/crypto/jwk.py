@@ -94,6 +94,22 @@ def _rsa(jwk: Mapping[str, str]) -> rsa.RSAPublicKey:
         raise BadKey("the RSA key cannot be used") from error
 
 
+def private_key(jwk: Mapping[str, Any]) -> PrivateKey:
+    """Read a P-256 private key; raises BadKey when it is none, or its halves do not belong together."""
+    public = public_key(jwk)
+    scalar = jwk.get("d")
+    if public.curve != "P-256" or not isinstance(scalar, str) or len(raw := _decoded(scalar)) != 32:
+        raise BadKey("the key is no private key on P-256 in JWK form")
+    try:
+        found = PrivateKey(ec.derive_private_key(int.from_bytes(raw, "big"), ec.SECP256R1()))
+    except ValueError:
+        # Not `from` the original: it may speak of the scalar.
+        raise BadKey("the private half of the key is out of range") from None
+    if public_key(public_jwk(found)).thumbprint != public.thumbprint:
+        raise BadKey("the halves of the key do not belong together")
+    return found
+
+
 def public_jwk(key: PrivateKey, algorithm: str = "ECDH-ES+A256KW") -> dict[str, str]:
     """The public half of a P-256 key, as a machine sends it to the key broker."""
     numbers = key.handle.public_key().public_numbers()

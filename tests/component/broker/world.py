@@ -166,6 +166,11 @@ class World:
     stack: AsyncExitStack
     clock: Clock
     judges: Judges
+    server: EmbeddedServer
+
+    def kubeconfig(self) -> bytes:
+        """How the administrator of the cluster reaches it."""
+        return self.server.kubeconfig()
 
     async def replica(self, cluster: Cluster | None = None) -> BrokerDoor:
         """Another broker of the same cluster, with caches of its own."""
@@ -234,7 +239,7 @@ async def world(
             informers = await stack.enter_async_context(Informers(server.cluster, clock=clock, entropy=ENTROPY))
             options = BrokerOptions(limits=limits or Limits())
             door = await stack.enter_async_context(broker(server.cluster, informers, clock, ENTROPY, judges, options))
-            made = World(server.cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges)
+            made = World(server.cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges, server)
             await stack.enter_async_context(made.stack)
             yield made
     finally:

@@ -1,0 +1,1 @@
+"""Confidential containers: what pods get, and how it is sealed for them."""
