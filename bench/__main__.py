@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent
+                                             serve render rollout agent policy
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, cases, curves, rendering, rollouts, serving, solo
+from bench import agents, cases, curves, policy, rendering, rollouts, serving, solo
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
@@ -28,7 +28,8 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES)
+ATTESTATION = ("policy",)
+FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
 FULL = 100_000
@@ -72,7 +73,7 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
     """Run what was asked for."""
     wanted = set(options.family or FAMILIES)
     bench = cases.Bench(build(environment()), options.scale)
-    beside = bool(wanted - {*MACHINES, "cli"}) and not options.alone
+    beside = bool(wanted - {*MACHINES, *ATTESTATION, "cli"}) and not options.alone
     binaries = locate(environment()) if beside else None
     if binaries is None and beside:
         raise TargetError("kube-apiserver and etcd are missing")
@@ -82,7 +83,9 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as text:
         directory = Path(text)
         with ExitStack() as stack:
-            targets, other = _start(stack, directory / "rows", binaries, bool(wanted - {"curves", "cli", *MACHINES}))
+            targets, other = _start(
+                stack, directory / "rows", binaries, bool(wanted - {"curves", "cli", *MACHINES, *ATTESTATION})
+            )
             if wanted & {"start"}:
                 results.singles += solo.starting(directory / "starts", say, other)
             if wanted & set(cases.FAMILIES):
@@ -99,6 +102,8 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
                 targets, _ = _start(stack, directory / "curves", binaries, True)
                 results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
         _machines(bench, results, wanted, directory)
+        if "policy" in wanted:
+            results.singles += policy.figures(say, results.rounds)
     return results
 
 

@@ -62,7 +62,7 @@ def init_data_bound(appraisal: Appraisal, digest: bytes) -> bool:
 
 
 def without_events(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An input without event logs."""
+    """Claims without event logs, as tokens carry them."""
     return {
         name: {key: part for key, part in value.items() if key != EVENTS} if isinstance(value, dict) else value
         for name, value in document.items()

@@ -27,25 +27,26 @@ from importlib import resources
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.claims import EVENTS, without_events
 from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.reading import QUERY, reading_of
 from fastness.domain.attestation.rego import NoAnswer, Program
 from fastness.domain.attestation.trustvector import CLAIMS, TrustVector
 from fastness.domain.attestation.values import ValueBook
+from fastness.formats import json
 from fastness.model.kind import JsonObject
 
 MAX_TEXT: Final = 262144
+MAX_KNOWN: Final = 512
 REQUEST: Final = "fastness.dev/request"
+VALUES: Final = "fastness.dev/values"
+DATA: Final = "fastness_values"
 RESOURCE: Final = "resource"
 BUILT_IN: Final = ("tpm", "snp", "tdx")
 _TEXT: Final = "policy.rego"
 _PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
 _OUTSIDE: Final = re.compile(r"\b(opa\.runtime|http\.send|net\.lookup_ip_addr|rand\.intn|uuid\.rfc4122)\b")
 _COMMENT: Final = re.compile(r"#[^\n]*")
-_SHIM: Final = """package policy
-import rego.v1
-query_reference_value(name) := data.fastness_values[name]
-"""
+_SHIM: Final = f"package policy\nimport rego.v1\n{QUERY}(name) := {{source}}[name]\n"
 _ALLOW: Final = (
     f'p := input["{REQUEST}"].plugin; r := input["{REQUEST}"]["resource-path"]; q := input["{REQUEST}"].query; '
     'x := data.policy.allow with data.plugin as p with data["resource-path"] as r with data.query as q'
@@ -70,17 +71,40 @@ class Policy:
 
     def __init__(self, text: str) -> None:
         self.version = policy_version(text)
-        # Event logs are long and few policies read them: 2 µs for each event that is not handed in.
-        self._reads_events = EVENTS in text
-        modules, query = _vector_query(text)
-        self._program = Program({_TEXT: text, **modules}, query)
-        _refuse_unknown_functions(self._program, {}, {"fastness_values": {}})
+        self._text = text
+        self._reading = reading_of(text)
+        self._known: dict[bytes, TrustVector] = {}
+        modules, rule = _vector_rule(text)
+        shim = _SHIM.format(source=f'input["{VALUES}"]' if self._reading.names is not None else f"data.{DATA}")
+        self._program = Program({_TEXT: text, "shim.rego": shim, **modules}, f"x := {rule}")
+        _refuse_unknown_functions(self._program, {VALUES: {}}, {DATA: {}})
 
     def evaluate(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
         """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
-        shown = document if self._reads_events else without_events(document)
+        shown = self._reading.of_input(document)
+        return self._asked(shown, self._reading.of_values(book, shown), book)
+
+    def recall(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
+        """The same, from memory where a machine showed the same before: a hundred machines boot one image."""
+        if self._reading.paths is None or self._reading.names is None or _reads_clock(self._text):
+            return self.evaluate(document, book)
+        shown = self._reading.of_input(document)
+        values = self._reading.of_values(book, shown)
+        key = json.canonical([shown, values])
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._asked(shown, values, book)
+        return known
+
+    def _asked(self, shown: Mapping[str, Any], values: Mapping[str, Any], book: ValueBook) -> TrustVector:
         try:
-            answer = self._program.ask(shown, {"fastness_values": dict(book.document)}, book.digest)
+            if self._reading.names is not None:
+                answer = self._program.ask({**shown, VALUES: values}, {DATA: {}}, "")
+            else:
+                # Nobody knows which values it will ask for; they are the same for every machine, so they are compiled in.
+                answer = self._program.ask(shown, {DATA: values}, book.digest)
         except (NoAnswer, BadPolicy) as error:
             return TrustVector(error=f"the policy gave no answer: {error}")
         return TrustVector.of(answer)
@@ -91,13 +115,15 @@ class ResourcePolicy:
 
     def __init__(self, text: str) -> None:
         self.version = policy_version(text)
+        self._reading = reading_of(text)
         self._program = Program({_TEXT: text}, _ALLOW)
         _refuse_unknown_functions(self._program, {REQUEST: Request(("a", "b", "c")).as_json()}, {})
 
     def allow(self, claims: Mapping[str, Any], request: Request) -> bool:
         """Whether the policy lets a caller with these claims have the resource. Total."""
         try:
-            answer = self._program.ask({**claims, REQUEST: request.as_json()}, {}, "")
+            shown = self._reading.of_input(claims)
+            answer = self._program.ask({**shown, REQUEST: request.as_json()}, {}, "")
         except (NoAnswer, BadPolicy):
             return False
         return answer is True
@@ -160,10 +186,10 @@ def _check_text(rego: str) -> None:
         )
 
 
-def _vector_query(text: str) -> tuple[dict[str, str], str]:
-    """The modules beside the user's text, and the query for the whole vector."""
+def _vector_rule(text: str) -> tuple[dict[str, str], str]:
+    """The modules beside the user's text, and the rule that is the whole vector."""
     if _declares(text, "trust_claims"):
-        return {"shim.rego": _SHIM}, "x := data.policy.trust_claims"
+        return {}, "data.policy.trust_claims"
     rules = [claim for claim in CLAIMS if _declares(text, claim.replace("-", "_"))]
     if not rules:
         raise BadPolicy(
@@ -178,7 +204,12 @@ def _vector_query(text: str) -> tuple[dict[str, str], str]:
         lines += [f"default fastness_{rule} := 0", f"fastness_{rule} := value if {{ value := {rule} }}"]
     members = ", ".join(f'"{claim}": fastness_{claim.replace("-", "_")}' for claim in rules)
     lines.append(f"fastness_vector := {{{members}}}")
-    return {"shim.rego": _SHIM, "vector.rego": "\n".join(lines) + "\n"}, "x := data.policy.fastness_vector"
+    return {"vector.rego": "\n".join(lines) + "\n"}, "data.policy.fastness_vector"
+
+
+def _reads_clock(text: str) -> bool:
+    """Whether the answer may change although nothing else does."""
+    return "time.now" in text
 
 
 def _declares(text: str, rule: str) -> bool:

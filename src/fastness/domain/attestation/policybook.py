@@ -89,7 +89,7 @@ class PolicyBook:
         if not own:
             if tee not in BUILT_IN:
                 return TrustVector(error=f"there is no policy for evidence of kind {tee}")
-            return default_policy(tee).evaluate(document, values).seen_by(tee)
+            return default_policy(tee).recall(document, values).seen_by(tee)
         return worst_of(_evaluated(policy, document, values) for policy in own).seen_by(tee)
 
     def allows(self, path: Sequence[str], claims: Mapping[str, Any], query: Mapping[str, str] | None = None) -> str:
@@ -119,7 +119,7 @@ def _evaluated(policy: ActivePolicy, document: Mapping[str, Any], values: ValueB
     compiled = _policy(policy.rego)
     if compiled is None:
         return TrustVector(error=f"the policy {policy.label} cannot be compiled any more")
-    return compiled.evaluate(document, values)
+    return compiled.recall(document, values)
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -126,6 +126,13 @@ class ValueBook:
         return {name: self._values[name] for name in self.names if not name.startswith(EVENT_PREFIX)}
 
     @cached_property
+    def listed(self) -> Mapping[str, frozenset[Hashable]]:
+        """The values of names that have a list, in a form that is quick to look up."""
+        return {
+            name: frozenset(map(comparable, found)) for name, found in self.document.items() if isinstance(found, list)
+        }
+
+    @cached_property
     def digest(self) -> str:
         """The same for two books that answer every query of a policy alike."""
         return sha256(json.canonical(dict(self.document))).hex
@@ -188,6 +195,13 @@ def typed(value: Object) -> Any:
     if value.get("type") == "Boolean":
         return {"true": True, "false": False}.get(text, text)
     return text
+
+
+def comparable(value: Any) -> Hashable:
+    """A key that two scalars share exactly if Rego calls them equal: 1 is 1.0, and true is not 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return type(value), value if isinstance(value, Hashable) else repr(value)
+    return float, value
 
 
 def _joined(found: Sequence[tuple[Any, bool]]) -> Any | None:

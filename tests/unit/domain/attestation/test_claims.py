@@ -9,7 +9,7 @@ import pytest
 
 from fastness.crypto.registers import extend
 from fastness.domain.attestation.checks import Appraisal, Check, Findings, Identity, Result
-from fastness.domain.attestation.claims import init_data_bound, policy_input, without_events
+from fastness.domain.attestation.claims import init_data_bound, policy_input
 from fastness.domain.attestation.policy import compile_policy
 from fastness.domain.attestation.values import EMPTY
 
@@ -113,8 +113,3 @@ def test_stale_collateral_is_said_in_the_words_of_the_field() -> None:
     assert policy_input(stale, {})["tdx"]["collateral_expiration_status"] == "1"
     unknown = findings.appraisal("tdx", {"tdx": {}}, None)
     assert "collateral_expiration_status" not in policy_input(unknown, {})["tdx"]
-
-
-def test_an_input_can_be_had_without_its_events() -> None:
-    document = {"tdx": {"uefi_event_logs": [1], "a": 1}, "report_data": "00"}
-    assert without_events(document) == {"tdx": {"a": 1}, "report_data": "00"}

@@ -199,7 +199,7 @@ def test_a_policy_that_looks_outside_is_refused(call: str) -> None:
     with pytest.raises(BadPolicy) as refused:
         compile_policy(HEAD + f"hardware := 2 if {call}\n")
     assert refused.value.code == "policy-looks-outside"
-    assert compile_policy(HEAD + f"# not {call}\nhardware := 2 if input.a\n")
+    compile_policy(HEAD + f"# not {call}\nhardware := 2 if input.a\n")
 
 
 def test_a_refusal_names_the_line() -> None:

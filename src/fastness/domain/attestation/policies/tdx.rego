@@ -28,7 +28,6 @@ trust_claims := {
 }
 
 genuine if {
-	input.tdx
 	input.appraisal.authentic == true
 	input.tdx.quote.header.tee_type == "81000000"
 	input.tdx.quote.header.vendor_id == "939a7233f79c4ca9940a0db3957f0607"

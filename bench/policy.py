@@ -1,0 +1,133 @@
+"""Policies: CPU of one evaluation on real claims, of new values, of a resource, of the book; in a process of its own.
+
+`python -m bench.policy ROUNDS` prints the figures that `figures` reads: lists of microseconds by name. The claims are those of
+simulated machines with whole event logs, and the book has the values of a hundred images.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.figures import Progress, Single, Spread
+from fastness.crypto.chains import load_certificates
+from fastness.crypto.verify import AttestationKey
+from fastness.domain.attestation.checks import Appraisal
+from fastness.domain.attestation.claims import policy_input
+from fastness.domain.attestation.policy import Request, default_policy, default_resource_policy
+from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
+from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
+from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.domain.attestation.values import ValueBook
+from fastness.formats.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.tpm.envelope import parse_envelope
+from fastness.model.kind import JsonObject
+from fastness.sim.tee import SimVendor, default_image
+from fastness.sim.tee.vendor import EPOCH
+
+IMAGES = 100
+EVALUATIONS = 100
+AIM_US = 500.0
+TEES = ("tpm", "snp", "tdx")
+NEW_VALUES = "first evaluation after values changed: CPU"
+BOOK = f"book of the values of {IMAGES} images: CPU"
+RESOURCE = "one resource by the built-in policy: CPU"
+NONCE = bytes(32)
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def evaluation(tee: str) -> str:
+    """The name of a figure."""
+    return f"evaluate the policy for {tee}, values of {IMAGES} images: CPU"
+
+
+def again(tee: str) -> str:
+    """The name of a figure: another machine that booted the same image."""
+    return f"the same for another {tee} machine that booted the same: CPU"
+
+
+def figures(say: Progress, rounds: int) -> list[Single]:
+    """Every figure, measured in a process that does nothing else."""
+    say("policies")
+    command = [sys.executable, "-m", "bench.policy", str(max(5, 3 * rounds))]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    return [
+        *(Single(evaluation(tee), found[evaluation(tee)], "µs", AIM_US) for tee in TEES),
+        *(Single(again(tee), found[again(tee)], "µs") for tee in TEES),
+        Single(RESOURCE, found[RESOURCE], "µs", AIM_US),
+        Single(NEW_VALUES, found[NEW_VALUES], "µs"),
+        Single(BOOK, found[BOOK], "µs"),
+    ]
+
+
+def measured(rounds: int) -> dict[str, list[float]]:
+    """Microseconds of CPU by name."""
+    sets = list(_sets())
+    book = ValueBook.of(sets, EPOCH)
+    vendor = SimVendor()
+    result: dict[str, list[float]] = {}
+    for tee in TEES:
+        document, policy = policy_input(_appraised(vendor, tee), {"nonce": "n"}), default_policy(tee)
+        assert policy.evaluate(document, book).affirms(tee), f"{tee} is not affirmed"
+        result[again(tee)] = _each(rounds, EVALUATIONS, partial(policy.recall, document, book))
+        result[evaluation(tee)] = _each(rounds, EVALUATIONS, partial(policy.evaluate, document, book))
+    gate, claims = default_resource_policy(), {"submods": {"cpu0": {"ear.status": "affirming"}}}
+    result[RESOURCE] = _each(rounds, EVALUATIONS, lambda: gate.allow(claims, Request(("pool", "worker", "key"))))
+    document, policy = policy_input(_appraised(vendor, "tpm"), {}), default_policy("tpm")
+    books = iter([ValueBook.of([*sets, _set(f"more-{n}", "tpm", f"{n:064x}")], EPOCH) for n in range(rounds)])
+    result[NEW_VALUES] = _each(rounds, 1, lambda: policy.evaluate(document, next(books)))
+    result[BOOK] = _each(rounds, 1, lambda: ValueBook.of(sets, EPOCH).digest)
+    return result
+
+
+def _each(rounds: int, times: int, work: Callable[[], Any]) -> list[float]:
+    spent = []
+    for _ in range(rounds):
+        began = time.process_time()
+        for _ in range(times):
+            work()
+        spent.append(1e6 * (time.process_time() - began) / times)
+    return spent
+
+
+def _sets() -> Iterable[JsonObject]:
+    """One image that the machines booted, and many that they did not."""
+    values = [value for tee in TEES for value in default_image().reference_values(tee)]
+    yield {"metadata": {"name": "booted"}, "spec": {"source": "manual", "values": values}}
+    for number in range(IMAGES - 1):
+        yield _set(f"image-{number}", "tpm", f"{number:064x}")
+
+
+def _set(name: str, tee: str, value: str) -> JsonObject:
+    others = [{**entry, "value": value} for entry in default_image().reference_values(tee)]
+    return {"metadata": {"name": name}, "spec": {"source": "manual", "values": others}}
+
+
+def _appraised(vendor: SimVendor, tee: str) -> Appraisal:
+    machine: Any = vendor.chip(tee).boot(default_image())
+    data = orjson.dumps(machine.quote(NONCE))
+    if tee == "tpm":
+        known = AttestationKey(machine.identity_key.public_der())
+        return appraise_tpm(parse_envelope(data), TpmExpectations(nonce=NONCE, known_key=known))
+    if tee == "snp":
+        snp = parse_snp(data)
+        pool = [entry for der in snp.certificates for entry in load_certificates(der)]
+        return appraise_snp(snp.report, pool, SnpExpectations(nonce=NONCE, roots=vendor.roots.amd), EPOCH)
+    tdx = parse_tdx(data)
+    expected = TdxExpectations(
+        nonce=NONCE, root=vendor.roots.intel, collateral=vendor.collateral(EPOCH), event_log=tdx.event_log
+    )
+    return appraise_tdx(tdx.quote, [], expected, EPOCH)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(orjson.dumps(measured(int(sys.argv[1]))))
