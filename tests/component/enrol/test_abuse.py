@@ -364,6 +364,21 @@ async def test_a_cluster_that_does_not_answer_asks_machines_to_come_back(
         assert (await world.complete(machine, begun)).status_code == 201
 
 
+async def test_a_defect_is_an_answer_with_a_correlation_and_nothing_else(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doors(embedded_server.cluster) as world:
+
+        def broken(_: Any) -> Any:
+            raise ZeroDivisionError("canary")
+
+        monkeypatch.setattr(world.door.enrolments, "admit", broken)
+        answer = await world.begin(world.machine("snp"), NOBODY)
+        assert code(answer) == (500, "internal")
+        assert answer.headers["audit-id"] in answer.json()["detail"]
+        assert "canary" not in answer.text
+
+
 async def test_a_machine_that_died_half_made_is_completed_by_the_next_try(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
         machine, ticket = world.machine(), await world.ticket(uses=1)
@@ -397,7 +412,7 @@ async def test_too_many_machines_that_never_attested_close_the_pool_for_a_while(
 
 async def test_a_flood_is_slowed_down_and_wrong_tickets_cost_more(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
-        door = EnrolDoor(world.door.enrolments, world.clock, per_address=Rate(25, 1), per_ticket=Rate(5, 1))
+        door = EnrolDoor(world.door.enrolments, world.clock, ENTROPY, per_address=Rate(25, 1), per_ticket=Rate(5, 1))
         transport = httpx.ASGITransport(app=door, client=("192.0.2.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="https://door") as http:
             answers = [await http.post("/v1/enrol") for _ in range(6)]

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.cluster.clock import Clock
+from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
 from fastness.domain.attestation.enrolment import EnrolmentRefused
 from fastness.formats import json, urlpath
 from fastness.formats.enrolment import MAX_BODY, parse_completion, parse_request
 from fastness.formats.errors import FormatError
-from fastness.observe import logs, metrics
+from fastness.observe import context, logs, metrics
 from fastness.services.enrol.limits import Buckets, Rate, network
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone, SlowBody
@@ -95,12 +95,14 @@ class EnrolDoor:
         self,
         enrolments: Enrolments,
         clock: Clock,
+        entropy: Entropy,
         *,
         per_address: Rate = PER_ADDRESS,
         per_ticket: Rate = PER_TICKET,
     ) -> None:
         self._enrolments = enrolments
         self._clock = clock
+        self._entropy = entropy
         self._addresses = Buckets(per_address)
         self._tickets = Buckets(per_ticket)
         self._in_flight = 0
@@ -114,17 +116,29 @@ class EnrolDoor:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        correlation = context.begin(self._entropy.uid())
         self._in_flight += 1
         try:
-            answer = await self._answer(request)
-        except Refusal as refusal:
-            answer = refusal.answer()
+            answer = await self._guarded(request)
         except ClientGone:
             return
         finally:
             self._in_flight -= 1
         metrics.ENROLMENTS.inc(str(answer.code))
-        await send_answer(answer, send, head=request.method == "HEAD")
+        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+
+    async def _guarded(self, request: Request) -> Answer:
+        """The answer, whatever happens."""
+        try:
+            return await self._answer(request)
+        except Refusal as refusal:
+            return refusal.answer()
+        except ClientGone:
+            raise
+        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
+            _log.exception("request.failed", method=request.method)
+            metrics.DEFECTS.inc("enrol")
+            return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
 
     async def _answer(self, request: Request) -> Answer:
         segments = urlpath.split(request.path)

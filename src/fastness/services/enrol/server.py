@@ -61,7 +61,7 @@ async def enrol_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
-    listener = LoopListener(EnrolDoor(enrolments, clock), host=options.host, port=options.port)
+    listener = LoopListener(EnrolDoor(enrolments, clock, entropy), host=options.host, port=options.port)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:
