@@ -18,11 +18,14 @@ from fastness.formats.tdx.pck import read_pck
 from fastness.formats.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.tpm.attest import parse_quote
 from fastness.formats.tpm.envelope import parse_envelope
+from fastness.formats.tpm.public import parse_public
 from fastness.formats.tpm.signature import parse_signature
+from fastness.sim.tee.tpm2 import sized
 from tests.evidence import tpm
 from tests.evidence.snp import Chip
 from tests.evidence.tdx import SGX, Platform
 from tests.fuzz.driver import Target
+from tests.unit.formats.evidence.test_public import area
 
 _PLATFORM: Final = Platform()
 _CHIP: Final = Chip()
@@ -52,6 +55,12 @@ TARGETS: Final = (
         parse_signature,
         (tpm.sign(tpm.rsa_key(), b"x"), tpm.sign(tpm.ec_key(), b"x", "ECDSA")),
         (*_LENGTHS, b"\x00\x14", b"\x00\x16", b"\x00\x18"),
+    ),
+    Target(
+        "TPM public area",
+        parse_public,
+        (area(tpm.ec_key()), sized(area(tpm.rsa_key())), area(tpm.ec_key(), scheme=b"\x00\x1a\x00\x0b\x00\x01")),
+        (*_LENGTHS, b"\x00\x01\x00\x0b", b"\x00\x23\x00\x0b", b"\x00\x10", b"\x00\x06\x00\x80\x00\x43"),
     ),
     Target(
         "TPM envelope",

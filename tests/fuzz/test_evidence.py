@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.crypto.chains import load_certificates
+from fastness.crypto.credential import CredentialBlob, EndorsementKey, open_credential
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.revocation import RevocationList
 from fastness.crypto.verify import AttestationKey
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import FormatError
+from fastness.trust.collateralfiles import NUMBERS, Numbers, Shelf
+from tests.evidence import tpm
 from tests.fuzz.driver import Target, run
 from tests.fuzz.evidence import COLLATERAL, TARGETS
 
@@ -50,6 +55,21 @@ def test_damaged_collateral_gives_a_value_or_an_evidence_error() -> None:
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_no_certificate_list_or_key(data: bytes) -> None:
-    for read in (load_certificates, RevocationList, AttestationKey):
+    for read in (load_certificates, RevocationList, AttestationKey, EndorsementKey):
         with pytest.raises(CryptoError):
             read(data)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=300))
+def test_arbitrary_bytes_are_no_credential(credential: bytes, secret: bytes) -> None:
+    for key in (tpm.ec_key(), tpm.rsa_key()):
+        with pytest.raises(CryptoError):
+            open_credential(key, b"\x00\x0b" + bytes(32), CredentialBlob(credential, secret))
+
+
+@given(st.binary(max_size=300))
+def test_arbitrary_bytes_kept_as_numbers_of_documents_are_passed_over(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        shelf = Shelf(Path(place))
+        shelf.write(NUMBERS, data)
+        assert Numbers(shelf).behind({"a name that nobody wrote": 0}) == []
