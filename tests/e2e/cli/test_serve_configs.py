@@ -1,0 +1,144 @@
+"""`fastness serve` with both roles on a real kube-apiserver: from user-data to a served config, and on after CA rotation."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+import orjson
+import pytest
+
+from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.realkube import RealKube
+
+SECRETS = "/api/v1/namespaces/{}/secrets/{}"
+USER_DATA = SECRETS.format("openshift-machine-api", "worker-user-data-managed")
+DOORS = SECRETS.format("fastness-system", "doors-ca")
+ACCEPT = {"accept": "application/vnd.coreos.ignition+json;version=3.4.0"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def eventually(ask: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not happen in time")
+
+
+@pytest.fixture(scope="module")
+def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    env = environment(tmp_path_factory.mktemp("home"), KUBECONFIG=str(bare_kube.kubeconfig))
+    crds = run([FASTNESS, "crds"], env).out
+    assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
+    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
+    with bare_kube.client() as client:
+        yield client
+
+
+@pytest.fixture
+def served(bare_kube: RealKube, admin: httpx.Client, tmp_path: Path) -> Iterator[list[str]]:
+    """The process; what it said."""
+    port = free_port()
+    command = [
+        FASTNESS, "serve", "--roles", "controllers,configserver", "--kubeconfig", bare_kube.kubeconfig, "--metrics-port", "0",
+        "--config-port", port, "--internal-port", "0", "--name", "configs.example", "--log-level", "warning",
+        "--lease-seconds", "3", "--config-url", f"https://127.0.0.1:{port}",
+    ]  # fmt: skip
+    child = subprocess.Popen(
+        [str(word) for word in command], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+    )
+    alarm = threading.Timer(PATIENCE, child.kill)
+    alarm.start()
+    assert child.stderr is not None
+    said = [child.stderr.readline(), child.stderr.readline()]
+    alarm.cancel()
+    try:
+        yield said
+        child.send_signal(signal.SIGTERM)
+        rest = child.communicate(timeout=PATIENCE)[1]
+        assert child.returncode == 0, rest
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+
+
+def pointer(admin: httpx.Client) -> Any:
+    """The pointer of the pool as a new machine gets it; nothing while there is none."""
+    answer = admin.get(USER_DATA)
+    return orjson.loads(base64.b64decode(answer.json()["data"]["userData"])) if answer.is_success else None
+
+
+def authorities(found: Any) -> str:
+    [entry] = found["ignition"]["security"]["tls"]["certificateAuthorities"]
+    head, _, content = entry["source"].partition(",")
+    return base64.b64decode(content).decode() if head.endswith("base64") else unquote(content)
+
+
+def fetch(found: Any) -> httpx.Response:
+    """What Ignition does with a pointer."""
+    merge = found["ignition"]["config"]["merge"][0]
+    headers = {entry["name"]: entry["value"] for entry in merge["httpHeaders"]}
+    trust = ssl.create_default_context(cadata=authorities(found))
+    return httpx.get(merge["source"], headers={**headers, **ACCEPT}, verify=trust, trust_env=False)
+
+
+def test_a_machine_is_led_from_its_user_data_to_its_config_also_after_the_authority_changed(
+    served: list[str], admin: httpx.Client
+) -> None:
+    assert served[0].startswith("serving controllers, configserver as ")
+    assert served[1].startswith("configs on https://127.0.0.1:")
+    found = eventually(lambda: pointer(admin), "user-data")
+    answer = eventually(lambda: (got := fetch(found)).status_code == 200 and got, "a served config")
+    assert answer.json()["ignition"]["version"] == "3.4.0"
+    assert fetch({"ignition": {**found["ignition"], "config": _without_ticket(found)}}).status_code == 401
+
+    patch = {"metadata": {"annotations": {"fastness.dev/rotate": "now"}}}
+    admin.patch(DOORS, json=patch, headers={"content-type": "application/merge-patch+json"}).raise_for_status()
+    both = eventually(
+        lambda: (now := pointer(admin)) and authorities(now).count("BEGIN CERTIFICATE") == 2 and now, "both authorities"
+    )
+    assert fetch(both).status_code == 200
+    assert fetch(found).status_code == 200  # machines with the user-data of before are served on
+
+    url = served[0].split()[-1]
+    with httpx.Client(base_url=url, trust_env=False) as plain:
+        assert plain.get("/readyz").text == "ok"
+        lines = plain.get("/metrics").text
+    for name in ("config-server", "config-server-internal", "doors-ca", "internal-ca"):
+        assert f'fastness_certificate_expiry_seconds{{certificate="{name}"}}' in lines
+
+
+def _without_ticket(found: Any) -> Any:
+    merge = {**found["ignition"]["config"]["merge"][0], "httpHeaders": []}
+    return {"merge": [merge]}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--roles", "configsever"], "unknown role 'configsever'"),
+        (["--roles", "controllers", "--config-url", "http://plain"], "--config-url is not an https URL"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(words: list[str], told: str, tmp_path: Path) -> None:
+    said = run([FASTNESS, "serve", *words], environment(tmp_path))
+    assert said.code == 2
+    assert told in said.err
