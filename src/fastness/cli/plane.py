@@ -32,7 +32,10 @@ from fastness.services import attesting
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import ListenOptions, config_server
+from fastness.services.gate.configs import LocalConfigs
+from fastness.services.gate.server import gate
 from fastness.trust.keyfiles import write_private
+from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import FileTiles
 
 RENEW_SECONDS = 3600.0
@@ -66,6 +69,7 @@ class Endpoints:
     config_server: str
     enrolment: str
     broker: str
+    gate: str
 
     def to_json(self) -> dict[str, str]:
         """The content of the file."""
@@ -74,6 +78,7 @@ class Endpoints:
             "configServer": self.config_server,
             "enrolment": self.enrolment,
             "broker": self.broker,
+            "gate": self.gate,
         }
 
 
@@ -135,16 +140,26 @@ async def running(
 async def _doors(
     server: EmbeddedServer, informers: Informers, options: PlaneOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[tuple[Endpoints, Callable[[], Doors]]]:
-    """The doors that machines come to, for the time of the block: config server, enrolment, broker."""
+    """The doors that machines come to, for the time of the block: config server, enrolment, broker, gate."""
     listen = ListenOptions(options.host)
     needs = attesting.Around(clock, entropy, server.vault)
     chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
     async with (
         config_server(server.cluster, informers, clock, entropy, listen) as configs,
         attesting.attesting(server.cluster, informers, needs, chosen) as proofs,
+        gate(
+            server.cluster,
+            informers,
+            LocalConfigs(configs.replies),
+            ClusterRecord(server.cluster, clock, entropy, "gate"),
+            clock,
+            entropy,
+            listen,
+        ) as keeper,
     ):
-        enrolment, broker = (_url(options.host, port) for port in (proofs.enrolment.port, proofs.broker.port))
-        endpoints = Endpoints(server.url, _url(options.host, configs.port), enrolment, broker)
+        ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port)
+        urls, enrolment, broker, gated = (_url(options.host, port) for port in ports)
+        endpoints = Endpoints(server.url, urls, enrolment, broker, gated)
         yield endpoints, lambda: Doors(enrolment, endpoints.config_server, configs.doors.bundle)
 
 

@@ -16,12 +16,22 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastness.cli.doors import (
+    BROKER_PORT,
+    CONFIG_PORT,
+    DOORS,
+    ENROL_PORT,
+    GATE_PORT,
+    INTERNAL_PORT,
+    DoorOptions,
+    serve_door,
+)
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
@@ -34,9 +44,9 @@ if TYPE_CHECKING:
     from fastness.domain.machineconfig.pointer import Doors
     from fastness.services.api.health import Health
 
-CONTROLLERS, CONFIG_SERVER = "controllers", "configserver"
-ROLES = (CONTROLLERS, CONFIG_SERVER)
-METRICS_PORT, CONFIG_PORT, INTERNAL_PORT = 9090, 22624, 22626
+CONTROLLERS = "controllers"
+ROLES = (CONTROLLERS, *DOORS)
+METRICS_PORT = 9090
 ADOPTABLE = ("machine-config",)
 _PORT = click.IntRange(0, 65535)
 
@@ -51,11 +61,9 @@ class ServeOptions:
     identity: str
     metrics_port: int
     lease_seconds: float
-    host: str
-    config_port: int
-    internal_port: int
-    names: tuple[str, ...]
+    doors: DoorOptions
     config_url: str
+    enrol_url: str
     adopt: tuple[str, ...] = ()
 
 
@@ -73,23 +81,35 @@ class ServeOptions:
     "--lease-seconds", type=click.FloatRange(1), default=15, show_default=True,
     help="How long a replica that stops answering keeps the lead.",
 )  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address on which configs are served.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address on which doors listen.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    help="A name or address that machines dial; may be repeated. It is in the certificates.",
+)
 @click.option(
     "--config-port", type=_PORT, default=CONFIG_PORT, show_default=True, help="Configs for machines with a join ticket."
 )
 @click.option(
     "--internal-port", type=_PORT, default=INTERNAL_PORT, show_default=True, help="Configs for the gate and the broker."
 )
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    help="A name or address that machines dial; may be repeated. It is in the certificate.",
-)
+@click.option("--enrol-port", type=_PORT, default=ENROL_PORT, show_default=True, help="Enrolment.")
+@click.option("--broker-port", type=_PORT, default=BROKER_PORT, show_default=True, help="The key broker.")
+@click.option("--gate-port", type=_PORT, default=GATE_PORT, show_default=True, help="The gate.")
+@click.option("--internal-url", default="", help="Where gate and broker reach the config server (https, port 22626).")
+@click.option("--broker-url", default="", help="Where machines reach the broker (https); enrolment tells them.")
+@click.option("--gate-url", default="", help="Where machines reach the gate (https); enrolment tells them.")
+@click.option("--enrol-url", default="", help="Where machines reach enrolment (https); goes into user-data.")
 @click.option(
     "--config-url",
     default="",
     help="Where machines reach the config server (https); the controllers put it into user-data.",
+)
+@click.option(
+    "--vault",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Key that seals what the broker keeps; made if it is not there. All replicas need the same one.",
 )
 @click.option(
     "--adopt",
@@ -110,12 +130,15 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     unknown = sorted(set(roles.split(",")) - set(ROLES))
     if unknown:
         raise CliError(f"unknown role {unknown[0]!r}", f"There are: {', '.join(ROLES)}.", Exit.USAGE)
-    if given["config_url"] and not given["config_url"].startswith("https://"):
-        raise CliError("--config-url is not an https URL", "Configs are served over TLS only.", Exit.USAGE)
+    for url in ("config_url", "enrol_url", "internal_url", "broker_url", "gate_url"):
+        if given[url] and not given[url].startswith("https://"):
+            option = f"--{url.replace('_', '-')}"
+            raise CliError(f"{option} is not an https URL", "All doors are served over TLS only.", Exit.USAGE)
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
     with told():
-        uvloop.run(_run(ServeOptions(roles=chosen, identity=name, **given)))
+        doors = DoorOptions(**{field.name: given.pop(field.name) for field in fields(DoorOptions)})
+        uvloop.run(_run(ServeOptions(roles=chosen, identity=name, doors=doors, **given)))
 
 
 async def _run(options: ServeOptions) -> None:
@@ -149,28 +172,9 @@ async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, set
     async with asyncio.TaskGroup() as group:
         if CONTROLLERS in options.roles:
             group.create_task(_lead_for_ever(cluster, options, health, settings))
-        if CONFIG_SERVER in options.roles:
-            group.create_task(_serve_configs(cluster, options, health))
-
-
-async def _serve_configs(cluster: KubeCluster, options: ServeOptions, health: Health) -> None:
-    """The config server, until cancelled."""
-    from fastness.cluster.clock import SystemClock, SystemEntropy
-    from fastness.cluster.informers import Informers
-    from fastness.services.configserver.server import ListenOptions, config_server
-
-    clock, entropy = SystemClock(), SystemEntropy()
-    listen = ListenOptions(options.host, options.config_port, options.internal_port, options.names, rust=True)
-    waiting = ["the caches and certificates"]
-    health.add(CONFIG_SERVER, lambda: ", ".join(waiting))
-    async with (
-        Informers(cluster, clock=clock, entropy=entropy) as informers,
-        config_server(cluster, informers, clock, entropy, listen) as door,
-    ):
-        waiting.clear()
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        tell(f"configs on https://{host}:{door.port}, for gate and broker on https://{host}:{door.internal_port}")
-        await asyncio.Event().wait()
+        for role in options.roles:
+            if role in DOORS:
+                group.create_task(serve_door(role, cluster, options.doors, health), name=role)
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
@@ -229,7 +233,7 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
     leadership = Leadership(cluster, options.identity, clock, entropy, settings)
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
-            doors = await _doors(cluster, informers, clock, entropy, options.config_url)
+            doors = await _doors(cluster, informers, clock, entropy, options)
             around = Around(clock, entropy, doors=doors, may_write=leadership.require)
             held = await held_back(cluster, options.adopt, clock.now())
             for family, sign in held.items():
@@ -242,7 +246,7 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
 
 
 async def _doors(
-    cluster: KubeCluster, informers: Informers, clock: Clock, entropy: Entropy, url: str
+    cluster: KubeCluster, informers: Informers, clock: Clock, entropy: Entropy, options: ServeOptions
 ) -> Callable[[], Doors | None]:
     """Where machines knock, with the authority as it is at that moment; nowhere without a URL."""
     from fastness.controllers.machineconfig.plane import nowhere
@@ -250,7 +254,7 @@ async def _doors(
     from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
     from fastness.trust.doors import DOORS
 
-    if not url:
+    if not options.config_url:
         return nowhere
     live = await LiveAuthority.open(DOORS, cluster, informers.of(SECRETS, HERE), clock, entropy)
-    return lambda: Doors("", url, live.current.bundle)
+    return lambda: Doors(options.enrol_url, options.config_url, live.current.bundle)

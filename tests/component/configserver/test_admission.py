@@ -14,7 +14,7 @@ from fastness.crypto.x509 import CertificateAuthority, Credential
 from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
-from fastness.trust.internal import GROUP
+from fastness.trust.internal import GROUP, Role
 from tests.component.configserver.doors import POOLS, Doors, open_doors
 from tests.embedded.fixtures import Embedded
 
@@ -133,13 +133,13 @@ async def test_a_further_check_is_asked_after_the_certificate_and_its_refusal_co
 ) -> None:
     asked: list[str] = []
 
-    def decide(request: Request, pool: str) -> None:
+    def decide(request: Request, pool: str, role: Role) -> None:
         asked.append(pool)
         if request.header(b"x-token") != "good":
             raise Refusal(401, "token-required", "show the machine's token")
 
-    async def decide_later(request: Request, pool: str) -> None:
-        decide(request, pool)
+    async def decide_later(request: Request, pool: str, role: Role) -> None:
+        decide(request, pool, role)
 
     async with open_doors(embedded_server, authorize=decide_later if waits else decide) as doors:
         now = datetime.now(UTC)

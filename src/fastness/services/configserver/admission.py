@@ -19,14 +19,17 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.ear import standing
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.services.configserver.app import Admit
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
-from fastness.trust.internal import InternalAuthority
+from fastness.trust.errors import BadToken
+from fastness.trust.internal import InternalAuthority, Role
 from fastness.trust.tickets import TicketProblem, bearer, check
+from fastness.trust.tokens import GATE, Revocations, TokenIssuer
 
-Authorize = Callable[[Request, str], Awaitable[None] | None]
+Authorize = Callable[[Request, str, Role], Awaitable[None] | None]
 """A further check of a request of gate or broker for a pool; raises Refusal."""
 
 
@@ -59,6 +62,31 @@ def by_certificate(authority: Callable[[], InternalAuthority], clock: Clock, aut
             raise Refusal(401, "bad-certificate", error.message) from error
         if role is None:
             raise Refusal(403, "wrong-role", "only the gate and the broker ask here")
-        return authorize(request, pool) if authorize is not None else None
+        return authorize(request, pool, role) if authorize is not None else None
 
     return admit
+
+
+def by_token(tokens: TokenIssuer, revocations: Revocations) -> Authorize:
+    """What the gate forwards is verified once more: a token of ours, for this pool, of a machine that is still trusted.
+
+    The broker keeps configurations for machines that come later, so it asks without a token.
+    """
+
+    def authorize(request: Request, pool: str, role: Role) -> None:
+        scheme, _, token = request.header(b"authorization").partition(" ")
+        if role is Role.BROKER and not scheme:
+            return
+        if scheme.lower() != "dpop":
+            raise Refusal(401, "token-required", "forward the token of the machine")
+        try:
+            claims = tokens.verify(token.strip(), GATE)
+        except BadToken as error:
+            raise Refusal(401, error.code, error.message) from error
+        found = standing(claims)
+        if found is None or found.subject.pool != pool:
+            raise Refusal(403, "wrong-pool", "the machine of this token belongs to another pool")
+        if revocations.revoked(claims):
+            raise Refusal(403, "revoked", "this machine is no longer trusted")
+
+    return authorize

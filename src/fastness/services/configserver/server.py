@@ -16,7 +16,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.model.registry import find
-from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket
+from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket, by_token
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
 from fastness.services.http.rotation import Face, Rotation
@@ -24,6 +24,8 @@ from fastness.services.http.showing import LoopListener, Showing, tls_context
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.internal import INTERNAL, InternalAuthority
+from fastness.trust.revocations import MachineRevocations
+from fastness.trust.tokens import TokenIssuer
 
 MCO = "machineconfiguration.openshift.io"
 POOLS = find(MCO, "v1", "machineconfigpools").resource
@@ -57,6 +59,7 @@ class ConfigDoor:
 
     port: int
     internal_port: int
+    replies: Replies
     _doors: LiveAuthority
     _internal: LiveAuthority
 
@@ -84,7 +87,8 @@ async def config_server(
 ) -> AsyncIterator[ConfigDoor]:
     """A config server that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
-    `authorize` checks what gate and broker forward; `may_promote` says whether all images know the next authority.
+    `authorize` checks what gate and broker forward, by default the machine's token; `may_promote` says whether
+    all images know the next authority.
     """
     secrets, pools, configs = informers.of(SECRETS, HERE), informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
@@ -93,6 +97,10 @@ async def config_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
     replies, hosts = Replies(pools, configs), options.hosts
+    if authorize is None:
+        revocations = MachineRevocations(informers, clock)
+        await revocations.synced()
+        authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     outer = _ticket_listener(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
     inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
@@ -106,7 +114,7 @@ async def config_server(
         async with asyncio.TaskGroup() as group:
             following = group.create_task(rotation.run(), name="config-server:rotation")
             try:
-                yield ConfigDoor(outer.port, inner.port, doors, internal)
+                yield ConfigDoor(outer.port, inner.port, replies, doors, internal)
             finally:
                 following.cancel()
     finally:

@@ -1,0 +1,186 @@
+"""The doors that `fastness serve` can run, each on its own and any number of them: config server, enrolment, broker, gate.
+
+All state is in the cluster. What differs between replicas is where they listen; what they must share beside the cluster is
+the vault key of the broker, which seals what the broker keeps and is never in the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+
+if TYPE_CHECKING:
+    from fastness.cluster.clock import Clock, Entropy
+    from fastness.cluster.informers import Informers
+    from fastness.cluster.port import Cluster
+    from fastness.services.api.health import Health
+    from fastness.services.attesting import Around
+    from fastness.trust.authorities import LiveAuthority
+    from fastness.trust.resources import Cipher
+
+CONFIG_SERVER, ENROLMENT, BROKER, GATE = "configserver", "enrol", "broker", "gate"
+DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE)
+CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT = 22624, 22626, 8000, 8080, 22623
+
+
+@dataclass(frozen=True, slots=True)
+class DoorOptions:
+    """Where doors listen, under which names, and where they find each other."""
+
+    host: str
+    names: tuple[str, ...]
+    config_port: int
+    internal_port: int
+    enrol_port: int
+    broker_port: int
+    gate_port: int
+    internal_url: str
+    broker_url: str
+    gate_url: str
+    vault: Path | None
+
+
+async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
+    """One door, until cancelled; raises CliError, ApiError, OSError, TrustError."""
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.cluster.informers import Informers
+
+    opened: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
+        CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
+    }  # fmt: skip
+    clock, entropy = SystemClock(), SystemEntropy()
+    waiting = ["the caches and certificates"]
+    health.add(role, lambda: ", ".join(waiting))
+    async with (
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        opened[role](cluster, informers, options, clock, entropy) as where,
+    ):
+        waiting.clear()
+        tell(where)
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _configs(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.services.configserver.server import ListenOptions, config_server
+
+    listen = ListenOptions(options.host, options.config_port, options.internal_port, options.names, rust=True)
+    async with config_server(cluster, informers, clock, entropy, listen) as door:
+        own, inner = (_url(options.host, port) for port in (door.port, door.internal_port))
+        yield f"configs on {own}, for gate and broker on {inner}"
+
+
+@asynccontextmanager
+async def _enrolment(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.services.attesting import Around, enrolment_door
+    from fastness.services.configserver.server import ListenOptions
+
+    around = Around(clock, entropy, NoVault())
+    listen = ListenOptions(options.host, options.enrol_port, names=options.names)
+    async with enrolment_door(cluster, informers, around, listen) as door:
+        yield f"enrolment on {_url(options.host, door.port)}"
+
+
+@asynccontextmanager
+async def _broker(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.services.attesting import Around, broker_door
+    from fastness.services.broker.server import BrokerOptions
+
+    around: Around = Around(clock, entropy, _cipher(options.vault, clock, entropy))
+    listen = BrokerOptions(options.host, options.broker_port, options.names)
+    async with broker_door(cluster, informers, around, listen) as (door, _):
+        yield f"broker on {_url(options.host, door.port)}"
+
+
+@asynccontextmanager
+async def _gate(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.services.configserver.server import ListenOptions
+    from fastness.services.gate.configs import RemoteConfigs
+    from fastness.services.gate.server import gate
+    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+    from fastness.trust.internal import INTERNAL
+    from fastness.trust.record import ClusterRecord
+
+    if not options.internal_url:
+        raise CliError(
+            "the gate does not know where the config server is", "Give --internal-url https://HOST:22626.", Exit.USAGE
+        )
+    secrets = informers.of(SECRETS, HERE)
+    await secrets.synced()
+    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
+    configs = RemoteConfigs(options.internal_url, Shown(internal, clock).context)
+    record = ClusterRecord(cluster, clock, entropy, GATE)
+    listen = ListenOptions(options.host, options.gate_port, names=options.names)
+    try:
+        async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
+            yield f"gate on {_url(options.host, door.port)}"
+    finally:
+        await configs.close()
+
+
+class Shown:
+    """What the gate shows to the config server: a certificate of a day, taken anew in time."""
+
+    def __init__(self, internal: LiveAuthority, clock: Clock) -> None:
+        self._internal = internal
+        self._clock = clock
+        self._until = clock.now()
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """The context of now; the same object until the certificate is due."""
+        from fastness.services.http.showing import load
+        from fastness.trust.internal import InternalAuthority, is_due
+
+        now = self._clock.now()
+        if self._context is None or now >= self._until:
+            authority = InternalAuthority(self._internal.current)
+            credential = authority.client("gate", now)
+            context = ssl.create_default_context(cadata=authority.bundle)
+            load(context, credential)
+            assert not is_due(credential, now)  # noqa: S101  # a fresh certificate
+            self._context, self._until = context, now + (credential.certificate.not_after - now) / 2
+        return self._context
+
+
+class NoVault:
+    """Enrolment keeps nothing that would have to be sealed."""
+
+    def seal(self, plaintext: bytes, context: bytes) -> bytes:
+        """Never."""
+        raise CliError("this role has no vault key", "Give --vault.", Exit.USAGE)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        """Never."""
+        raise CliError("this role has no vault key", "Give --vault.", Exit.USAGE)
+
+
+def _cipher(vault: Path | None, clock: Clock, entropy: Entropy) -> Cipher:
+    from fastness.trust.vault import PlainRingFile, Vault
+
+    if vault is None:
+        raise CliError(
+            "the broker has no key for what it keeps", "Give --vault FILE; all replicas need the same one.", Exit.USAGE
+        )
+    return Vault.open_file(PlainRingFile(vault), clock.now(), entropy, create=not vault.exists())
+
+
+def _url(host: str, port: int) -> str:
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
