@@ -232,7 +232,7 @@ def _endorsement(
         raise EnrolmentRefused("bad-certificate", "a certificate of ek_certificates cannot be read") from error
     roots = terms.roots | terms.simulated_roots
     found = judge_endorsement(findings, [*sent, *terms.authorities], area, roots, now)
-    if found is None or findings.refused:
+    if found is None:
         raise EnrolmentRefused("endorsement-refused", _why(findings), findings.checks)
     return found.key, found.root
 
