@@ -109,17 +109,19 @@ def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -
     from fastness.cli import offline
     from fastness.domain.machineconfig.render import RenderFailure, Setting
     from fastness.domain.machineconfig.render import render as rendered
+    from fastness.domain.machineconfig.streams import with_stream
     from fastness.domain.trustmodel import TrustModel
 
     state = offline.state(_readable(files), pools=(pool,))
     model = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
     wanted = next(one for one in state.pools if one["metadata"]["name"] == pool)
-    result = rendered(wanted, state.configs, Setting(defaults=state.defaults, trust=model))
+    defaults, _, missing = with_stream(state.defaults, wanted, state.pools, state.streams)
+    result = rendered(wanted, state.configs, Setting(defaults=defaults, trust=model, obstacle=missing))
     if isinstance(result, RenderFailure):
         raise CliError(result.message, f"Look at: {', '.join(result.guilty)}" if result.guilty else "")
     for warning in result.warnings:
         tell(f"warning: {warning.short}")
-    manifest = result.manifest(wanted, state.defaults)
+    manifest = result.manifest(wanted, defaults)
     if output == "json":
         show_json(manifest)
     else:

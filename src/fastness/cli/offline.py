@@ -38,6 +38,7 @@ _ASKED: Final = {
     "runtimes": (_MACHINE, "v1", "containerruntimeconfigs"),
     "controllers": (_MACHINE, "v1", "controllerconfigs"),
     "configurations": ("operator.openshift.io", "v1", "machineconfigurations"),
+    "streams": (_MACHINE, "v1", "osimagestreams"),
     "policies": ("fastness.dev", "v1alpha1", "rolloutpolicies"),
     "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
     "nodes": ("", "v1", "nodes"),
@@ -83,6 +84,7 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         owners=owners,
         defaults=Defaults.of(controller, __version__),
         policies=read.of("RolloutPolicy"),
+        streams=_first(read.of("OSImageStream")),
     )
 
 
@@ -116,6 +118,7 @@ async def state_of(cluster: Cluster) -> State:
         owners=Owners.of(found["kubelets"], found["runtimes"], controller),
         defaults=Defaults.of(controller, __version__),
         policies=found["policies"],
+        streams=_first(found["streams"]),
     )
 
 

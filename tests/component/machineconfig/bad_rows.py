@@ -126,8 +126,8 @@ TOGETHER: dict[str, tuple[JsonObject, JsonObject, str]] = {
     "kernel-devel beside another kernel": (
         {"extensions": ["kernel-devel"]}, {"kernelType": "realtime"}, "does not fit the kernel realtime",
     ),
-    "a file below another's link": (
-        spec(storage={"links": [{"path": "/opt/l", "target": "/tmp"}]}), files(at("/opt/l/a")),
+    "a link above another's file": (
+        files(at("/opt/l/a")), spec(storage={"links": [{"path": "/opt/l", "target": "/tmp"}]}),
         "good alone but not together",
     ),
 }  # fmt: skip

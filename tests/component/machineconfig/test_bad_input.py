@@ -70,6 +70,7 @@ from tests.virtual import SeededEntropy, VirtualClock
 CONFIDENTIAL_CLUSTER = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
 KUBELET = find("machineconfiguration.openshift.io", "v1", "kubeletconfigs").resource
 RUNTIME = find("machineconfiguration.openshift.io", "v1", "containerruntimeconfigs").resource
+STREAM = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
 EVENT = find("", "v1", "events").resource
 NAME = "60-bad"
 module_loop = pytest.mark.asyncio(loop_scope="module")
@@ -185,7 +186,11 @@ async def test_what_a_confidential_pool_refuses_says_the_way_out(confidential_be
 @pytest.mark.parametrize("row", TOGETHER)
 async def test_configs_that_are_good_alone_and_bad_together_are_refused(bench: Bench, row: str) -> None:
     one, other, says = TOGETHER[row]
-    message = await bench.refused(bad(one, "61-one"), bad(other, "62-other"))
+    await bench.world.cluster.create(CONFIG, bad(one, "61-one"))
+    alone = Bench(bench.world, await bench.world.settled(goal_is_not=bench.goal))
+    message = await alone.refused(bad(other, "62-other"))
+    await bench.world.cluster.delete(CONFIG, "61-one")
+    await bench.world.settled(goal_is_not=alone.goal)
     assert says in message
     assert "61-one" in message or "62-other" in message
 
@@ -242,8 +247,10 @@ async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothi
         every = [one["metadata"]["name"] for one in (await cluster.list(CONFIG)).items]
         assert not [name for name in every if "-generated-" in name]
         assert await bench.world.goal() == bench.goal
+        assert f"{resource.kind} bad is refused: " in (await bench.said())["message"]
     finally:
         await cluster.delete(resource, "bad")
+    await bench.said(status="False")
 
 
 BOMB = "a: &a [x]\n" + "".join(
@@ -355,6 +362,25 @@ async def test_a_pool_whose_config_selector_finds_nothing_is_degraded_and_one_th
     said = await until(degraded, "it does not say so")
     assert said["message"].startswith("Failed to render configuration for pool empty: ")
     assert not ((await world.cluster.get(POOL, "empty"))["spec"].get("configuration") or {}).get("name")
+
+
+async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_says_what_there_is(world: World) -> None:
+    await world.add_node("a")
+    good = (await world.settled())["spec"]["configuration"]["name"]
+    await world.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-10"}}}, PatchType.MERGE)
+    said = await Bench(world, await world.pool()).said()
+    assert "the stream rhel-10, which is not on offer (there are: none)" in said["message"]
+    assert await world.goal() == good
+    digest = "@sha256:" + "0" * 64
+    offer = {"name": "rhel-10", "osImage": f"a.example/os{digest}", "osExtensionsImage": f"a.example/ext{digest}"}
+    made = {"apiVersion": names.API_VERSION, "kind": "OSImageStream", "metadata": {"name": "cluster"}, "spec": {}}
+    await world.cluster.create(STREAM, made)
+    status = {"status": {"availableStreams": [offer], "defaultStream": "rhel-10"}}
+    await world.cluster.patch(STREAM, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status"))
+    pool = await world.settled(goal_is_not=good)
+    assert pool["status"]["osImageStream"] == {"name": "rhel-10"}
+    found = await world.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
+    assert found["spec"]["osImageURL"] == offer["osImage"]
 
 
 async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(world: World) -> None:

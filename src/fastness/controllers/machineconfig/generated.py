@@ -21,6 +21,7 @@ from fastness.controllers.machineconfig.rollout import POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import generated as domain
 from fastness.domain.machineconfig.errors import BadSettings
+from fastness.domain.machineconfig.readiness import COMPLETED, FAILING, RUNNING
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
@@ -71,18 +72,37 @@ class Generated:
             if name in names.BUILT_IN_POOLS:
                 for wanted in domain.base_configs(name, controller, VERSION):
                     await self._keep(known, wanted)
+        await self._complete(controller)
         for kind, resource in OWNERS:
             await self._family(kind, resource, pools, known, controller)
         return Done()
 
     async def _controller(self) -> JsonObject:
-        """The ControllerConfig, made if there is none."""
+        """The ControllerConfig, made if there is none, stamped by us if it was another's."""
+        stamp = {names.CONTROLLER_VERSION: VERSION}
         try:
-            return await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
+            found = await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
         except NotFound:
-            meta = {"name": CONTROLLER_NAME, "annotations": {f"{MCO}/generated-by-version": VERSION}}
+            meta = {"name": CONTROLLER_NAME, "annotations": stamp}
             made = {"apiVersion": names.API_VERSION, "kind": "ControllerConfig", "metadata": meta, "spec": {}}
             return await self._cluster.create(CONTROLLERS, made, _AS)
+        if annotations_of(found).get(names.CONTROLLER_VERSION) == VERSION:
+            return found
+        patch = {"metadata": {"annotations": stamp}}
+        return await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _AS)
+
+    async def _complete(self, controller: JsonObject) -> None:
+        """Say that the base of every role is there: pools are rendered from now on."""
+        status = controller.get("status") or {}
+        known = status.get("conditions") or []
+        said, now = list(known), self._clock.now()
+        for kind, truth in ((RUNNING, "False"), (COMPLETED, "True"), (FAILING, "False")):
+            said = with_condition(said, kind=kind, status=truth, reason="AsExpected", message="", now=now)
+        generation = controller["metadata"].get("generation")
+        if said == known and status.get("observedGeneration") == generation:
+            return
+        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _STATUS)
 
     async def _family(
         self,
@@ -155,10 +175,12 @@ class Generated:
                 known[name] = await self._cluster.create(CONFIGS, wanted, _AS)
             except AlreadyExists:
                 return
-        elif found.get("spec") != wanted["spec"] or labels_of(found) != labels_of(wanted):
+        elif _differs(found, wanted):
+            notes = {**annotations_of(found), **annotations_of(wanted)}
             patch = [
                 {"op": "replace", "path": "/spec", "value": wanted["spec"]},
                 {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(wanted))},
+                {"op": "add", "path": "/metadata/annotations", "value": notes},
             ]
             known[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
 
@@ -183,3 +205,9 @@ class Generated:
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _STATUS)
         except NotFound:
             return
+
+
+def _differs(found: JsonObject, wanted: JsonObject) -> bool:
+    """Whether a generated config is not what it should be; who made it counts, because versions must not mix."""
+    made_by = (annotations_of(one).get(names.GENERATED_BY) for one in (found, wanted))
+    return found.get("spec") != wanted["spec"] or labels_of(found) != labels_of(wanted) or len(set(made_by)) > 1

@@ -4,6 +4,8 @@ For one pool at a time: all MachineConfigs that it selects are examined and merg
 comes out is stored under a name made of its content; then, and only then, the pool's spec names it and the rollout begins.
 When nothing can be rendered the pool keeps what it has and says why in `RenderDegraded`.
 
+* Nothing is rendered before everything that it is made from is there (`domain/machineconfig/readiness`): the base of the role,
+  settings in their present form, generated configs of this version.
 * A rendered config that somebody edits is put back.
 * Examined configs are kept until they change: a re-render after one change examines one config.
 """
@@ -27,8 +29,10 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import render as domain
 from fastness.domain.machineconfig.generated import Owners, exempt
 from fastness.domain.machineconfig.prune import is_rendered
+from fastness.domain.machineconfig.readiness import obstacle
 from fastness.domain.machineconfig.reconcile import overrides_of
 from fastness.domain.machineconfig.status import render_condition
+from fastness.domain.machineconfig.streams import with_stream
 from fastness.domain.machineconfig.validate import Examined, Exempt, examine
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.kind import JsonObject, Resource
@@ -37,7 +41,9 @@ from fastness.model.objects import ObjectName, annotations_of, is_being_deleted,
 from fastness.model.registry import find
 
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-CONTROLLER_VERSION = f"fastness-{__version__}"
+STREAMS = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
+OURS = "fastness-"
+CONTROLLER_VERSION = f"{OURS}{__version__}"
 MAX_EXAMINED = 4096
 _AS = WriteOptions(manager="machine-config-render")
 _STATUS = WriteOptions(manager="machine-config-render", subresource="status")
@@ -67,7 +73,10 @@ class Rendering:
             Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
             Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
             Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
-            *(Source(one, keys=_every_pool, delay=timing.render_delay) for one in (KUBELETS, RUNTIMES, CONTROLLERS)),
+            *(
+                Source(one, keys=_every_pool, delay=timing.render_delay)
+                for one in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS)
+            ),
         )
         self._cluster = cluster
         self._clock = clock
@@ -79,6 +88,7 @@ class Rendering:
         self._kubelets = informers.of(KUBELETS)
         self._runtimes = informers.of(RUNTIMES)
         self._controllers = informers.of(CONTROLLERS)
+        self._streams = informers.of(STREAMS)
         self._examined: dict[tuple[str, str, str], Examined] = {}
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -96,26 +106,35 @@ class Rendering:
     async def _sync(self, pool: JsonObject) -> None:
         if is_being_deleted(pool):
             return
-        setting = self._setting(pool)
+        owners = self._owners()
+        blocked = obstacle(pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS)
+        if blocked is not None and not blocked.lasting:
+            await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
+            return
+        setting, stream = self._setting(pool, owners, blocked.why if blocked is not None else "")
         result = domain.render(pool, self._configs.list(), setting)
         if isinstance(result, domain.RenderFailure):
             await self._tell(pool, result.message)
             return
         await self._store(pool, result, setting.defaults)
         await self._point(pool, result)
-        await self._tell(pool, "")
+        await self._tell(pool, "", stream)
 
-    def _setting(self, pool: JsonObject) -> domain.Setting:
+    def _setting(self, pool: JsonObject, owners: Owners, blocked: str) -> tuple[domain.Setting, str]:
+        """What rendering depends on beside the configs, and the stream that the pool follows."""
         running = ((pool.get("status") or {}).get("configuration") or {}).get("name") or ""
-        owners = self._owners()
-        return domain.Setting(
-            defaults=domain.Defaults.of(owners.controller, CONTROLLER_VERSION),
+        plain = domain.Defaults.of(owners.controller, CONTROLLER_VERSION)
+        defaults, stream, missing = with_stream(plain, pool, self._pools.list(), self._streams.get("", "cluster"))
+        setting = domain.Setting(
+            defaults=defaults,
             trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
             current=self._configs.get("", running) if running else None,
             overrides=overrides_of(self._settings.get("", "cluster")),
             exempt=exempt(owners),
             examine=self._examine,
+            obstacle=blocked or missing,
         )
+        return setting, stream
 
     def _owners(self) -> Owners:
         """What configs are generated from: those that their owner regenerates to the byte may do what others may not."""
@@ -167,14 +186,17 @@ class Rendering:
         except NotFound:
             return
 
-    async def _tell(self, pool: JsonObject, failure: str) -> None:
-        """Say in the conditions whether rendering went well."""
-        known = (pool.get("status") or {}).get("conditions") or []
+    async def _tell(self, pool: JsonObject, failure: str, stream: str = "") -> None:
+        """Say in the conditions whether rendering went well, and which stream the pool follows."""
+        status = pool.get("status") or {}
         conditions = render_condition(pool, failure, self._clock.now())
-        if conditions == known:
+        followed = {"name": stream} if stream else None
+        if conditions == (status.get("conditions") or []) and (failure or followed == status.get("osImageStream")):
             return
         try:
-            patch = {"status": {"conditions": conditions}}
+            patch: JsonObject = {"status": {"conditions": conditions}}
+            if not failure:
+                patch["status"]["osImageStream"] = followed
             await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS)
         except NotFound:
             return

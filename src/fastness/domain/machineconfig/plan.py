@@ -28,6 +28,7 @@ from fastness.domain.machineconfig.nodes import Goal, NodeFacts, PoolSelectors, 
 from fastness.domain.machineconfig.problem import Problem
 from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render
 from fastness.domain.machineconfig.rollout import max_unavailable
+from fastness.domain.machineconfig.streams import with_stream
 from fastness.domain.machineconfig.waves import Schedule, schedule_of
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.objects import object_name
@@ -49,6 +50,7 @@ class State:
     owners: Owners = field(default_factory=Owners)
     defaults: Defaults = field(default_factory=Defaults)
     policies: Sequence[Object] = ()
+    streams: Object | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,8 @@ class _Draft:
 def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owners) -> _Draft | None:
     """The pool if the proposal changes what it renders to, or whether it renders."""
     trust = trust_model(state.cluster, object_name(pool).name)
-    setting = Setting(defaults=state.defaults, trust=trust, exempt=exempt(state.owners))
+    defaults, _, missing = with_stream(state.defaults, pool, state.pools, state.streams)
+    setting = Setting(defaults=defaults, trust=trust, exempt=exempt(state.owners), obstacle=missing)
     was = render(pool, state.configs, setting)
     current = _running(pool, state.configs)
     if current is None and isinstance(was, Rendered):
@@ -259,7 +262,7 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
     will = render(
         pool,
         after,
-        Setting(defaults=state.defaults, trust=trust, current=current, overrides=overrides, exempt=exempt(owners)),
+        Setting(defaults, trust, current, overrides, exempt(owners), obstacle=missing),
     )
     if isinstance(was, Rendered) and isinstance(will, Rendered) and was.name == will.name:
         return None

@@ -71,7 +71,8 @@ class Setting:
     """What rendering a pool depends on besides the configs.
 
     `current` is the rendered MachineConfig that the pool's machines run, None for a new pool; `exempt` says which generated
-    configs may do what a confidential pool refuses; `examine` lets a caller keep what it examined before.
+    configs may do what a confidential pool refuses; `examine` lets a caller keep what it examined before; `obstacle` is a reason,
+    found outside, why nothing can be rendered.
     """
 
     defaults: Defaults = Defaults()
@@ -80,6 +81,7 @@ class Setting:
     overrides: frozenset[str] = frozenset()
     exempt: Exempt = never_exempt
     examine: Examine = examine
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ class RenderFailure:
 def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()) -> Rendered | RenderFailure:  # noqa: B008
     """Render a pool from all configs of the cluster; those that it does not select are ignored."""
     name = object_name(pool).name
+    if setting.obstacle:
+        return _failure(name, setting.obstacle)
     try:
         chosen = selected(pool, configs)
     except SelectorError as error:

@@ -16,6 +16,7 @@ API_VERSION: Final = f"{GROUP}/v1"
 
 # What a MachineConfig carries.
 ROLE_LABEL: Final = f"{GROUP}/role"
+CONTROLLER_VERSION: Final = f"{GROUP}/generated-by-version"
 GENERATED_BY: Final = f"{GROUP}/generated-by-controller-version"
 RELEASE_IMAGE_VERSION: Final = f"{GROUP}/release-image-version"
 OS_IMAGE_OVERRIDDEN: Final = f"{GROUP}/os-image-url-overridden"
@@ -115,6 +116,7 @@ class Event(StrEnum):
     """Reasons of events."""
 
     RENDERED_CONFIG_GENERATED = "RenderedConfigGenerated"
+    RENDER_WAITING = "RenderWaiting"
     OS_IMAGE_OVERRIDDEN = "OSImageURLOverridden"
     SELECTING_ALL = "SelectingAll"
     SET_DESIRED_CONFIG = "SetDesiredConfig"
