@@ -3,8 +3,9 @@
     async with BrokerClient(url, trust, attester, entropy) as broker:
         await broker.attest()                              # a session, bound to a key of this boot
         secret = await broker.resource("machine/…/key")    # opened with that key
+        proof = broker.proof(…)                            # shows other doors that the token is ours
 
-The key of the session is drawn for this boot and never leaves the process; the evidence covers it together with the
+The key of the session is drawn for this boot and never leaves this object; the evidence covers it together with the
 broker's nonce. A machine without a TPM also signs both with the guest key that it enrolled with.
 
 * A refusal is final and carries the broker's code; 503 means come back.
@@ -14,8 +15,9 @@ broker's nonce. A machine without a TPM also signs both with the guest key that 
 from __future__ import annotations
 
 import ssl
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import httpx
 
@@ -24,9 +26,10 @@ from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Entropy
 from fastness.crypto import jwe
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.jwk import public_jwk
+from fastness.crypto.jwk import decoded, public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.dpop import Demand, make_proof
 from fastness.domain.attestation.guestkey import identity_message, identity_text
 from fastness.formats import json, kbs
 from fastness.formats.enrolment import TPM, jwk_of
@@ -38,10 +41,10 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_ANSWER, max_depth=16)
 
 
-class BrokerRefused(AgentError):
-    """The broker said no; `reason` is its code, `status` the answer, `retry_after` when to come back if that may help."""
+class DoorRefused(AgentError):
+    """A door said no; `reason` is its code, `status` the answer, `retry_after` when to come back if that may help."""
 
-    code = "broker-refused"
+    code = "door-refused"
     hint = "On the control plane: fastness attest explain with the name of this machine."
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
@@ -52,6 +55,15 @@ class BrokerRefused(AgentError):
     def passing(self) -> bool:
         """Whether the same question may be answered differently later."""
         return self.status >= 500
+
+
+class BrokerRefused(DoorRefused):
+    """The broker said no."""
+
+    code = "broker-refused"
+
+
+R = TypeVar("R", bound=DoorRefused)
 
 
 class BrokerClient:
@@ -88,9 +100,22 @@ class BrokerClient:
         self.token = SecretText(_text(proved, "token"))
         return self.token
 
-    async def resource(self, path: str) -> SecretBytes:
-        """A resource that is ours; raises BrokerRefused, BrokenSeal."""
-        sealed = await self._call("GET", f"{PREFIX}/resource/{path}")
+    @property
+    def issued(self) -> datetime | None:
+        """When the token was issued, by the clock of the doors; None without a token that says so."""
+        try:
+            claims = json.decode(decoded(self.token.reveal().split(".")[1]), _LIMITS)
+            return datetime.fromtimestamp(int(claims["iat"]), UTC)
+        except (IndexError, CryptoError, JsonError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+
+    def proof(self, method: str, url: str, nonce: str, jti: str, now: datetime) -> str:
+        """The proof for one request to another door that whoever sends the token holds the key of this boot."""
+        return make_proof(self.key, self.recipient, Demand(method, url, self.token.reveal()), nonce, now, jti)
+
+    async def resource(self, path: str, query: str = "") -> SecretBytes:
+        """A resource that is ours; raises BrokerRefused."""
+        sealed = await self._call("GET", f"{PREFIX}/resource/{path}{'?' if query else ''}{query}")
         try:
             return jwe.opened(sealed, self.key)
         except CryptoError as error:
@@ -116,7 +141,7 @@ class BrokerClient:
             raise BrokerRefused(503, "unreachable", f"the broker cannot be reached: {type(error).__name__}") from error
         if status == 200:
             return content
-        raise _refused(status, content, later)
+        raise refusal(BrokerRefused, "broker", status, content, later)
 
 
 async def _bounded(answer: httpx.Response) -> bytes:
@@ -128,7 +153,8 @@ async def _bounded(answer: httpx.Response) -> bytes:
     return bytes(found)
 
 
-def _refused(status: int, content: bytes, later: str) -> BrokerRefused:
+def refusal(kind: type[R], door: str, status: int, content: bytes, later: str) -> R:
+    """What a door said when it did not give what it was asked for."""
     try:
         problem = json.decode(content, _LIMITS)
     except JsonError:
@@ -136,7 +162,7 @@ def _refused(status: int, content: bytes, later: str) -> BrokerRefused:
     problem = problem if isinstance(problem, dict) else {}
     reason, detail = str(problem.get("code", status)), str(problem.get("detail", ""))
     seconds = float(later) if later.isascii() and later.isdigit() and len(later) < 6 else 0.0
-    return BrokerRefused(status, reason, f"the broker refused ({reason}): {detail}", seconds)
+    return kind(status, reason, f"the {door} refused ({reason}): {detail}", seconds)
 
 
 def _text(content: bytes, member: str) -> str:

@@ -1,0 +1,190 @@
+"""From a ticket to a configuration: enrol, attest, fetch, check.
+
+    config = await boot_once(attester, ask, trust, patience)
+
+    enrol  ─ who am I here, and where do I go ─┐
+    attest ─ a token, bound to a key of this boot ─ fetch ─ by gate or broker ─ check ─ signed for this machine and this request
+       ▲─────────── 401: attest again ───────────┘  503: wait, with jitter
+
+* What counts as truth comes from the image (`imagetrust.py`) and from nowhere else.
+* A refusal is final: it names the code and what an operator does about it. 503, a door that is not there and a body that was cut
+  are not refusals: waiting grows and is spread, so that a rack does not come back as one machine.
+* 401 means that a fresh attestation may help; after a few of them in a row it does not.
+* The clock of a machine that never joined may be wrong. The doors' time is taken from the token; freshness comes from the nonce
+  that this machine drew, so nobody gains by lying about the time.
+
+`forwarder.py` does this for Ignition; virtual machines call it in process.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from fastness.agent.attester import Attester
+from fastness.agent.enrol import Doors, Enrolled, EnrolmentFailed, HttpTransport, Patience, enrol
+from fastness.agent.errors import AgentError
+from fastness.agent.fetch import from_broker, from_gate
+from fastness.agent.imagetrust import ImageTrust, is_origin
+from fastness.agent.prove import BrokerClient, DoorRefused
+from fastness.crypto.secret import SecretText
+from fastness.domain.attestation.configproof import BadConfigProof, Served, check
+from fastness.formats.delivered import Delivered, Question
+
+ATTEMPTS: Final = 4
+LONGEST_PAUSE: Final = 60.0
+NONCE_BYTES: Final = 24
+_AFTER_IMAGE: Final = "Build the image again with the current trust.json: its keys are not those of the cluster."
+# What to do about a refusal, by its code. Everything else about evidence is told by `attest explain`.
+HINTS: Final = {
+    "ticket-required": "The user-data is old or of another cluster; take that of the pool's user-data Secret.",
+    "ticket-expired": "On the control plane run: fastness ticket create --pool {pool}, and give the machine new user-data.",
+    "ticket-used-up": "On the control plane run: fastness ticket create --pool {pool}, and give the machine new user-data.",
+    "wrong-pool": "The user-data names pool {pool}, for which this machine has no ticket.",
+    "quarantined": "On the control plane run: fastness machine list, and approve the machine if that is right.",
+    "revoked": "This machine was distrusted for good. On the control plane run: fastness machine list.",
+    "identity-conflict": "On the control plane run: fastness machine list; another machine has this identity.",
+    "endorsement-refused": "Add the root of the TPM's maker to attestation.extraRoots of the ConfidentialCluster.",
+    "signature-key": _AFTER_IMAGE,
+    "server-not-believed": _AFTER_IMAGE,
+}
+_EXPLAIN: Final = "On the control plane run: fastness attest explain {name}"
+_LIST: Final = "On the control plane run: fastness machine list, and see the log of the doors."
+
+
+class BootRefused(AgentError):
+    """The machine gets no configuration, and waiting does not change that; `reason` is the code of who refused."""
+
+    code = "boot-refused"
+    hint = _LIST
+
+    def __init__(self, reason: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What user-data says: which pool, with which ticket, at which server; and which configs the reader understands."""
+
+    pool: str
+    ticket: SecretText
+    server: str
+    accept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BootedConfig:
+    """A configuration that the cluster signed for this machine."""
+
+    body: bytes
+    machine: Enrolled
+
+    @property
+    def node_name(self) -> str:
+        """The name that the machine joins with."""
+        return self.machine.node_name
+
+
+async def boot_once(attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience) -> BootedConfig:
+    """Come by the configuration of this machine; raises BootRefused, DoorUnreachable at the end of patience, DriverError."""
+    if not trust.believes(ask.server):
+        raise BootRefused(
+            "server-not-believed", "user-data sends this machine to a server that its image does not allow",
+            hint_for("server-not-believed", ask.pool),
+        )  # fmt: skip
+    try:
+        async with HttpTransport(ask.server, trust.tls) as transport:
+            enrolled = await enrol(transport, attester, ask.ticket, patience, ask.pool)
+    except EnrolmentFailed as error:
+        raise BootRefused(error.reason, error.message, hint_for(error.reason, ask.pool)) from error
+    return await _Walk(attester, ask, trust, patience, enrolled).run()
+
+
+def hint_for(reason: str, pool: str, name: str = "") -> str:
+    """What an operator does about a refusal."""
+    return HINTS.get(reason, _EXPLAIN if name else _LIST).format(pool=pool, name=name)
+
+
+class _Walk:
+    """An enrolled machine on its way to its configuration."""
+
+    def __init__(self, attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience, enrolled: Enrolled) -> None:
+        self._attester = attester
+        self._ask = ask
+        self._trust = trust
+        self._patience = patience
+        self._enrolled = enrolled
+        self._doors = self._next_doors()
+        self._end = patience.clock.monotonic() + patience.seconds
+        self._ahead = timedelta()
+
+    async def run(self) -> BootedConfig:
+        """Attest and fetch until there is a config or a refusal."""
+        waited, unbelieved = 0, 0
+        while True:
+            try:
+                return BootedConfig(await self._once(), self._enrolled)
+            except DoorRefused as error:
+                if error.passing:
+                    pause, waited, unbelieved = self._pause(error, waited), waited + 1, 0
+                elif error.status == 401 and unbelieved + 1 < ATTEMPTS:
+                    pause, unbelieved = self._pause(error, 0), unbelieved + 1
+                else:
+                    raise self._refused(error.reason, error.message) from error
+                if self._patience.clock.monotonic() + pause >= self._end:
+                    raise
+            await self._patience.clock.sleep(pause)
+
+    async def _once(self) -> bytes:
+        """One attestation and one request; the body, checked; raises DoorRefused, BootRefused, DriverError."""
+        question = Question(_text(self._patience.entropy.token(NONCE_BYTES)), self._ask.accept)
+        async with BrokerClient(self._doors.broker, self._trust.tls, self._attester, self._patience.entropy) as broker:
+            await broker.attest()
+            issued = broker.issued
+            self._ahead = issued - self._patience.clock.now() if issued else timedelta()
+            delivered = await self._fetch(broker, question)
+        self._check(delivered, question.nonce)
+        return delivered.config
+
+    async def _fetch(self, broker: BrokerClient, question: Question) -> Delivered:
+        pool = self._enrolled.pool
+        if self._doors.via == "Broker":
+            return await from_broker(broker, pool, question)
+        return await from_gate(self._doors.gate, self._trust.tls, broker, pool, question, self._now)
+
+    def _check(self, delivered: Delivered, nonce: str) -> None:
+        served = Served(delivered.config, self._enrolled.pool, self._enrolled.machine, nonce)
+        try:
+            check(delivered.signature, served, self._trust.keys, self._now())
+        except BadConfigProof as error:
+            raise self._refused(error.code, error.detail) from error
+
+    def _now(self) -> datetime:
+        """The time by the clock of the doors."""
+        return self._patience.clock.now() + self._ahead
+
+    def _next_doors(self) -> Doors:
+        doors = self._enrolled.doors
+        if doors is None:
+            raise self._refused("no-doors", "the enrolment door does not say where the broker is")
+        wanted = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
+        if not all(is_origin(url) for url in wanted):
+            raise self._refused("no-doors", "the enrolment door names doors that are no https addresses")
+        return doors
+
+    def _refused(self, reason: str, message: str) -> BootRefused:
+        return BootRefused(reason, message, hint_for(reason, self._enrolled.pool, self._enrolled.name))
+
+    def _pause(self, error: DoorRefused, waited: int) -> float:
+        """What the door asks for, or a wait that grows; each with jitter, so that machines spread."""
+        grown = self._patience.pause * math.pow(2, min(waited, 10))
+        wanted = min(max(error.retry_after, grown), max(LONGEST_PAUSE, error.retry_after))
+        return wanted * (1 + self._patience.entropy.fraction())
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
