@@ -15,6 +15,7 @@ from typing import Final
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
+from fastness.controllers.attestation.confidential import Confidential
 from fastness.controllers.attestation.images import Images
 from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
@@ -58,6 +59,7 @@ def product_loops(
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
+        Confidential(fenced(Confidential.name, Confidential.writes), informers, around.clock),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),

@@ -1,0 +1,87 @@
+"""The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.domain.attestation.anchors import accepted_evidence
+from fastness.domain.attestation.clusterstatus import conditions_of, counted
+from fastness.domain.attestation.values import ValueBook
+from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.waves import duration
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, view, with_condition
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.model.trusted_execution.machine import MACHINE
+
+KEY: Final = ObjectName("", NAME)
+GATHER_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 30.0
+DEFAULT_INTERVAL: Final = timedelta(minutes=15)
+_STATUS: Final = WriteOptions(manager="confidential-cluster", subresource="status")
+
+
+def _one(_: Any) -> Iterable[ObjectName]:
+    return (KEY,)
+
+
+class Confidential:
+    """Writes the status of the ConfidentialCluster."""
+
+    name = "confidential-cluster"
+    sources: Sequence[Source] = (
+        Source(CONFIDENTIAL_CLUSTER.resource, _one),
+        Source(MACHINE.resource, _one, delay=GATHER_SECONDS),
+        Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
+        Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
+    )
+    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._machines = informers.of(MACHINE.resource)
+        self._sets = informers.of(REFERENCE_VALUE_SET.resource)
+        self._images = informers.of(APPROVED_IMAGE.resource)
+        self._clock = clock
+
+    async def reconcile(self, _: ObjectName) -> Done:
+        """Write what changed; look again in a while, because proofs grow old by themselves."""
+        found = self._clusters.get("", NAME)
+        if found is None:
+            return GONE
+        status = self._status(found)
+        old = found.get("status") or {}
+        if any(old.get(name) != value for name, value in status.items()):
+            patch = {"status": status}
+            await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _STATUS)
+        return Done(again_after=LOOK_SECONDS)
+
+    def _status(self, found: JsonObject) -> JsonObject:
+        now = self._clock.now()
+        counts = counted(self._machines.list(), now, interval_of(found))
+        book = ValueBook.of(self._sets.list(), now, self._images.list())
+        conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
+        generation = found["metadata"].get("generation")
+        for said in conditions_of(found, accepted_evidence(found), book, counts):
+            conditions = with_condition(
+                conditions, kind=said.kind, status=str(said.status), reason=said.reason, message=said.message, now=now,
+                generation=generation,
+            )  # fmt: skip
+        return {"conditions": list(conditions), "observedGeneration": generation, **counts.to_json()}
+
+
+def interval_of(cluster: JsonObject | None) -> timedelta:
+    """How often machines attest again."""
+    try:
+        return duration(view(cluster or {}, ConfidentialCluster).spec.attestation.reattest_interval, "interval")
+    except BadPolicy:
+        return DEFAULT_INTERVAL

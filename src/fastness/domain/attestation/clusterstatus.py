@@ -1,0 +1,104 @@
+"""How a confidential cluster stands, as its status tells it.
+
+Counts come from the Machines, values from the published sets. A machine counts as attested while its last proof is younger
+than twice the interval at which machines attest again: one missed round is noticed, and nothing stale is shown as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from fastness.domain.attestation.differences import COMPARED
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.values import ValueBook
+from fastness.domain.trustmodel import Mode, mode_of
+from fastness.model.objects import holds, view
+from fastness.model.trusted_execution.machine import Machine
+
+Object = Mapping[str, Any]
+ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many machines stand how."""
+
+    enrolled: int = 0
+    attested: int = 0
+    pending: int = 0
+    refused: int = 0
+    revoked: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """As the status has them."""
+        return {
+            "enrolled": self.enrolled, "attested": self.attested, "pending": self.pending, "refused": self.refused,
+            "revoked": self.revoked,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One condition."""
+
+    kind: str
+    status: bool
+    reason: str
+    message: str
+
+
+def standing_of(machine: Machine, now: datetime, interval: timedelta) -> str:
+    """attested, pending, refused or revoked."""
+    membership = membership_of(machine)
+    if membership in (Membership.REVOKED, Membership.QUARANTINED):
+        return "revoked"
+    if membership is Membership.PENDING or not machine.status.last_verdict:
+        return "pending"
+    last = machine.status.last_attested
+    fresh = last is not None and now - datetime.fromisoformat(last) < interval * ROUNDS
+    return "attested" if fresh and holds(machine.status.conditions, "Attested") else "refused"
+
+
+def counted(machines: Iterable[Object], now: datetime, interval: timedelta) -> Counts:
+    """The counts over all machines."""
+    found = {"attested": 0, "pending": 0, "refused": 0, "revoked": 0}
+    total = 0
+    for one in machines:
+        total += 1
+        found[standing_of(view(one, Machine), now, interval)] += 1
+    return Counts(total, found["attested"], found["pending"], found["refused"], found["revoked"])
+
+
+def conditions_of(cluster: Object, accepted: Iterable[str], book: ValueBook, counts: Counts) -> list[Said]:
+    """What the cluster says about itself."""
+    mode = mode_of(cluster)
+    enforcing = mode is Mode.ENFORCE
+    published = [tee for tee in accepted if all(book.query(one.name) for one in COMPARED[tee])]
+    partly = [tee for tee in accepted if any(book.query(one.name) for one in COMPARED[tee]) and tee not in published]
+    values = bool(published) and not partly
+    missing = ", ".join(partly) or "every kind of evidence"
+    degraded = counts.refused > 0
+    return [
+        Said(
+            "Enforcing", enforcing, str(mode),
+            "nothing is released without attestation" if enforcing else f"the mode is {mode}: attestation is not demanded",
+        ),
+        Said(
+            "ValuesReady", values, "Published" if values else "Incomplete",
+            f"values are published for {', '.join(published)}" if values else f"values are missing for {missing}",
+        ),
+        Said(
+            "Degraded", degraded, "MachinesRefused" if degraded else "AllGood",
+            f"{counts.refused} of {counts.enrolled} machines are refused or stale; see `fastness machine list`"
+            if degraded
+            else "no machine is refused",
+        ),
+        Said(
+            "Ready", mode is Mode.DISABLED or values, "AsAsked" if mode is Mode.DISABLED or values else "ValuesMissing",
+            "machines can attest" if values else "nobody asks for attestation" if mode is Mode.DISABLED
+            else "no machine can attest before values are published: fastness image approve",
+        ),
+    ]  # fmt: skip
