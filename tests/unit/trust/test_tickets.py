@@ -58,3 +58,26 @@ def test_the_empty_ticket_is_unknown_even_if_somebody_stored_its_hash() -> None:
 )
 def test_the_ticket_stands_in_the_authorization_header(header: str, ticket: str) -> None:
     assert bearer(header) == ticket
+
+
+def test_a_ticket_without_a_pool_to_compare_with_says_which_it_is_for() -> None:
+    ticket, found = made(pool="infra")
+    checked = check(ticket.reveal(), None, [found], NOW)
+    assert (checked.good, checked.pool, checked.limited) == (True, "infra", False)
+    assert check(ticket.reveal(), None, [found], NOW + timedelta(days=1)).problem is TicketProblem.EXPIRED
+    assert check("fst_wrong", None, [found], NOW).pool == ""
+
+
+def test_the_keys_that_used_a_ticket_count_even_if_the_number_was_changed() -> None:
+    ticket, found = made(uses=2, used=0)
+    found["status"]["usedBy"] = ["sha256:1", "sha256:2"]
+    checked = check(ticket.reveal(), "worker", [found], NOW)
+    assert (checked.problem, checked.limited) == (TicketProblem.USED_UP, True)
+    assert checked.used_by("sha256:2")
+    assert not checked.used_by("sha256:3")
+
+
+def test_a_ticket_that_does_not_say_how_often_is_for_one_machine() -> None:
+    ticket, found = made()
+    del found["spec"]["uses"]
+    assert check(ticket.reveal(), "worker", [found], NOW).limited

@@ -171,3 +171,30 @@ def test_the_thumbprint_is_known_before_anything_is_judged() -> None:
 def test_every_field_of_the_state_is_covered_by_its_bytes() -> None:
     found = json.decode(begun(machine()).enrolment.encode())
     assert set(found) == {entry.name for entry in fields(Enrolment)}
+
+
+class Bare(SimAttester):
+    """A TPM without a certificate."""
+
+    async def ek_certificates(self) -> list[bytes]:
+        return []
+
+
+def test_a_tpm_without_a_certificate_needs_trust_on_first_use_and_its_endorsement_key() -> None:
+    bare, trusting = Bare(machine().machine), replace(TERMS, first_use=True)
+    assert refused(lambda: begun(bare)) == "first-use-not-allowed"
+    found = begun(bare, trusting)
+    newcomer = prove(found.enrolment, completion(bare, found), trusting, NOW)
+    assert (newcomer.first_use, newcomer.root, newcomer.simulated) == (True, "", False)
+    assert newcomer.endorsement == begun(machine()).enrolment.endorsement
+    silent = replace(parse_request(asyncio.run(first_message(bare))), ek_public=b"")  # type: ignore[call-arg]  # a TPM's
+    code = refused(lambda: begin(silent, INVITATION, trusting, NOW, SECRET, SeededEntropy(1)))
+    assert code == "endorsement-missing"
+    odd = replace(silent, ek_public=b"junk")  # type: ignore[call-arg]  # a TPM's
+    assert refused(lambda: begin(odd, INVITATION, trusting, NOW, SECRET, SeededEntropy(1))) == "bad-key"
+
+
+def test_a_certified_tpm_is_never_marked_as_trusted_on_first_use() -> None:
+    attester, trusting = machine(), replace(TERMS, first_use=True)
+    found = begun(attester, trusting)
+    assert not prove(found.enrolment, completion(attester, found), trusting, NOW).first_use
