@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -21,12 +22,13 @@ from fastness.domain.attestation.values import ValueBook
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
-from tests.virtual import SeededEntropy, VirtualClock, settle
+from tests.virtual import SeededEntropy, VirtualClock
 
 NAMESPACE = "default"
 DIGEST = "ab" * 32
 IMAGE = f"registry.example/os@sha256:{DIGEST}"
 SET = f"image-{DIGEST[:20]}"
+MAX_TURNS = 5000
 PCRS = {number: f"{number:064x}" for number in (4, 7, 11, 12, 14)}
 
 
@@ -52,6 +54,10 @@ def quoted(pcrs: Mapping[int, str] = PCRS) -> JsonObject:
         "tpm": {f"pcr{number:02}": value for number, value in pcrs.items()},
         "appraisal": {"authentic": True, "acceptable": True, "checks": {"attestation-key": "Pass"}},
     }
+
+
+def _versions(objects: Iterable[JsonObject]) -> set[tuple[str, str]]:
+    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in objects}
 
 
 async def in_process(spec: Mapping[str, Any]) -> Trial:
@@ -81,14 +87,27 @@ class World:
     async def settle(self, rounds: int = 3) -> None:
         """Every loop on every key, some times over."""
         for _ in range(rounds):
-            await self.informers.synced()
-            await settle()
             for loop in self.loops:
-                for key in sorted(
-                    {key for source in loop.sources for obj in await self._all(source) for key in source.keys(obj)}
-                ):
+                for key in await self._keys(loop):
+                    await self._caught_up()
                     await loop.reconcile(key)
-                    await settle()
+
+    async def _keys(self, loop: Controller) -> list[Any]:
+        await self._caught_up()
+        found = {key for source in loop.sources for obj in await self._all(source) for key in source.keys(obj)}
+        return sorted(found)
+
+    async def _caught_up(self) -> None:
+        """Wait until the caches hold what the API holds."""
+        for resource in (IMAGES, SETS):
+            informer = self.informers.of(resource)
+            for _ in range(MAX_TURNS):
+                there = (await self.cluster.list(resource)).items
+                if _versions(informer.list()) == _versions(there):
+                    break
+                await asyncio.sleep(0.001)
+            else:
+                raise AssertionError("the caches do not catch up")
 
     async def _all(self, source: Any) -> list[JsonObject]:
         return (await self.cluster.list(source.resource)).items

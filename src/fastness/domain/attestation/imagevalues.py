@@ -65,7 +65,6 @@ def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
         )
     if len(values) > MAX_VALUES:
         raise BadValues("too-many-values", f"{len(values)} values are more than {MAX_VALUES}", "Leave out events.")
-    begins, ends = zip(*(validity_of(approval) for approval in approvals), strict=True)
     return {
         "apiVersion": REFERENCE_VALUE_SET.api_version,
         "kind": REFERENCE_VALUE_SET.kind,
@@ -74,7 +73,8 @@ def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
             "source": IMAGE,
             "image": image,
             "values": [values[key] for key in sorted(values)],
-            "validity": {"notBefore": rfc3339(min(begins)), "notAfter": rfc3339(max(ends))},
+            # No beginning: it counts at once, whatever the clocks of verifiers say.
+            "validity": {"notAfter": rfc3339(max(end_of(approval) for approval in approvals))},
         },
     }
 
@@ -96,12 +96,12 @@ def values_of_approval(approval: Object) -> list[JsonObject]:
     return found
 
 
-def validity_of(approval: Object) -> tuple[datetime, datetime]:
-    """From when until when an approval counts; raises BadValues."""
+def end_of(approval: Object) -> datetime:
+    """When an approval ends; raises BadValues."""
     made = datetime.fromisoformat(str(metadata(approval).get("creationTimestamp")))
     text = annotations_of(approval).get(VALID_UNTIL)
     if text is None:
-        return made, made + LIFETIME
+        return made + LIFETIME
     try:
         end = datetime.fromisoformat(text)
     except ValueError as error:
@@ -110,7 +110,7 @@ def validity_of(approval: Object) -> tuple[datetime, datetime]:
         ) from error
     if end.tzinfo is None or end <= made:
         raise BadValues("bad-date", f"annotation {VALID_UNTIL} has no zone, or ends before it begins", "Correct it.")
-    return made, end
+    return end
 
 
 def values_of_manifest(manifest: object) -> list[JsonObject]:

@@ -12,7 +12,7 @@ from fastness.domain.attestation.imagevalues import (
     checked_value,
     set_name,
     set_of_image,
-    validity_of,
+    end_of,
     values_of_manifest,
 )
 from fastness.formats import json
@@ -55,7 +55,7 @@ def test_the_registers_of_a_label_become_values_and_its_events_explanations(key:
         ("event_pcr4", GRUB),
     }
     assert values["event_pcr4", GRUB]["note"] == "Pcr4Grub"
-    assert made["spec"]["validity"] == {"notBefore": "2026-01-01T00:00:00Z", "notAfter": "2027-01-01T00:00:00Z"}
+    assert made["spec"]["validity"] == {"notAfter": "2027-01-01T00:00:00Z"}, "it counts at once"
 
 
 def test_a_manifest_whose_events_do_not_end_in_its_value_is_refused() -> None:
@@ -141,5 +141,5 @@ def test_all_approvals_of_an_image_make_one_set_that_lasts_as_long_as_the_last()
 @pytest.mark.parametrize("text", ["soon", "2026-02-01T00:00:00", "2025-02-01T00:00:00Z", ""])
 def test_an_end_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(BadValues) as refused:
-        validity_of(approval({}, **{"fastness.dev/valid-until": text}))
+        end_of(approval({}, **{"fastness.dev/valid-until": text}))
     assert refused.value.code == "bad-date"
