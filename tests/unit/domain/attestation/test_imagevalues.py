@@ -10,9 +10,9 @@ from fastness.crypto.registers import extend, hashed
 from fastness.domain.attestation.errors import BadValues
 from fastness.domain.attestation.imagevalues import (
     checked_value,
+    end_of,
     set_name,
     set_of_image,
-    end_of,
     values_of_manifest,
 )
 from fastness.formats import json
