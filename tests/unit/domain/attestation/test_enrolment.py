@@ -26,7 +26,7 @@ from fastness.domain.attestation.enrolment import (
 )
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
-from fastness.formats.enrolment import Completion, parse_completion, parse_request
+from fastness.formats.enrolment import Completion, TpmRequest, parse_completion, parse_request
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from tests.virtual import SeededEntropy
@@ -187,10 +187,12 @@ def test_a_tpm_without_a_certificate_needs_trust_on_first_use_and_its_endorsemen
     newcomer = prove(found.enrolment, completion(bare, found), trusting, NOW)
     assert (newcomer.first_use, newcomer.root, newcomer.simulated) == (True, "", False)
     assert newcomer.endorsement == begun(machine()).enrolment.endorsement
-    silent = replace(parse_request(asyncio.run(first_message(bare))), ek_public=b"")  # type: ignore[call-arg]  # a TPM's
+    said = parse_request(asyncio.run(first_message(bare)))
+    assert isinstance(said, TpmRequest)
+    silent = replace(said, ek_public=b"")
     code = refused(lambda: begin(silent, INVITATION, trusting, NOW, SECRET, SeededEntropy(1)))
     assert code == "endorsement-missing"
-    odd = replace(silent, ek_public=b"junk")  # type: ignore[call-arg]  # a TPM's
+    odd = replace(said, ek_public=b"junk")
     assert refused(lambda: begin(odd, INVITATION, trusting, NOW, SECRET, SeededEntropy(1))) == "bad-key"
 
 
