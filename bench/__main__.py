@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent policy
+                                             serve render rollout agent evidence policy
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, cases, curves, policy, rendering, rollouts, serving, solo
+from bench import agents, attestation, cases, curves, policy, rendering, rollouts, serving, solo
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
@@ -28,7 +28,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("policy",)
+ATTESTATION = ("evidence", "policy")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -44,6 +44,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--sizes", help="sizes of the curves, for instance 100,1000")
     parser.add_argument("--full", action="store_true", help=f"curves up to {FULL:,} objects")
     parser.add_argument("--alone", action="store_true", help="without the peer: no ratios, no gates")
+    parser.add_argument("--add", action="store_true", help="keep what the result file has of other families")
     parser.add_argument("--output", type=Path, default=LATEST, help="result file (default bench/results/latest.json)")
     parser.add_argument(
         "--render", type=Path, metavar="PAGE", help="make the page from the result file and measure nothing"
@@ -102,6 +103,8 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
                 targets, _ = _start(stack, directory / "curves", binaries, True)
                 results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
         _machines(bench, results, wanted, directory)
+        if "evidence" in wanted:
+            results.singles += attestation.figures(say, results.rounds)
         if "policy" in wanted:
             results.singles += policy.figures(say, results.rounds)
     return results
@@ -144,6 +147,8 @@ def main(given: list[str]) -> int:
     except (TargetError, LoadgenError) as error:
         print(f"{error}\n{error.hint}", file=sys.stderr)
         return 2
+    if options.add and options.output.exists():
+        results = results.onto(Results.from_bytes(options.output.read_bytes()))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_bytes(results.to_bytes())
     print(as_text(results))

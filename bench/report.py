@@ -37,6 +37,16 @@ class Results:
         """The gates of this run."""
         return gates(self.rows, self.singles)
 
+    def onto(self, earlier: Results) -> Results:
+        """This run, with what an earlier one measured and this one did not."""
+        rows = {one.name: one for one in [*earlier.rows, *self.rows]}
+        singles = {one.name: one for one in [*earlier.singles, *self.singles]}
+        command = "\n".join(dict.fromkeys([*earlier.command.splitlines(), self.command]))
+        return Results(
+            command, self.date, self.machine, self.rounds, list(rows.values()), list(singles.values()),
+            self.points or earlier.points,
+        )  # fmt: skip
+
     def to_bytes(self) -> bytes:
         """The result file."""
         document = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.curves import Point
-from bench.figures import Row, Sample, Single, Spread
+from bench.figures import RENDER, Row, Sample, Single, Spread
 from bench.report import Results, as_markdown, as_text, duration, machine, quantity
 
 FAST, SLOW = Sample(1000.0, 900.0, 1800.0, 500.0), Sample(500.0, 2000.0, 4000.0, 2500.0)
@@ -66,3 +66,28 @@ def test_the_machine_is_described_without_its_name() -> None:
     import platform
 
     assert platform.node() not in " ".join(machine().values()).split()
+
+
+def test_a_run_of_some_families_keeps_the_others_of_an_earlier_run() -> None:
+    again = Row("get-64", "get, 64 clients", [FAST], [FAST])
+    fresh = Single("agent", Spread.of([40.0]), "MiB", 45.0)
+    later = Results("python -m bench get agent", "2026-11-16", {"cores": "4"}, 5, [again], [fresh], [])
+    both = later.onto(results())
+    assert [row.name for row in both.rows] == ["create-64", "get-64"]
+    assert both.rows[1] == again
+    assert [single.name for single in both.singles] == ["time to ready", "memory, idle", "agent"]
+    assert both.points == results().points
+    assert both.command.splitlines() == ["python -m bench", "python -m bench get agent"]
+    assert later.onto(both).command == both.command
+
+
+def test_a_row_names_whom_it_is_measured_against_and_a_gate_its_unit() -> None:
+    run = results()
+    run.rows.append(Row("serve-new", "serve", [FAST], [SLOW], "nginx"))
+    run.singles.append(Single(RENDER, Spread.of([13.0]), "ms", 12.0))
+    text = as_text(run)
+    assert "nginx" in text
+    assert "at most 1.0× nginx's" in text
+    assert "0.20× (0.20–0.20)" in text
+    assert "at most 12.0 ms" in text
+    assert "13.00 ms (13.00–13.00)  fail" in text

@@ -1,7 +1,8 @@
 """The bytes that machines get, made once per (pool, rendered config, version) and kept.
 
-Nothing is rendered or encoded per request. A reply is thrown away when its rendered config is no longer the one that the
-pool hands out; how many are kept is bounded.
+Nothing is rendered or encoded per request. A reply is good for the object that it was made of: when the pool hands out another
+config, or somebody writes to the one it has, the next request makes a new reply in its place. How many are kept is bounded; the
+one that was asked for longest ago goes first. Nothing that an informer holds is changed.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import NamedTuple
 from fastness.cluster.informers import Informer
 from fastness.domain.machineconfig.serving import configuration_of, document
 from fastness.model.kind import JsonObject
+from fastness.model.objects import object_name
 
-MAX_REPLIES = 64
+MAX_REPLIES = 512
 MAX_KEPT_BYTES = 256 * 1024 * 1024
 
 
 class Reply(NamedTuple):
-    """A config as it goes out."""
+    """A config as it goes out, its name, and the object that it was made of."""
 
     body: bytes
     etag: bytes
     config: str
+    source: JsonObject
 
 
 class NoConfig(Exception):
@@ -40,12 +43,8 @@ class Replies:
     def __init__(self, pools: Informer, configs: Informer) -> None:
         self._pools = pools
         self._configs = configs
-        self._kept: OrderedDict[tuple[str, str, str], Reply] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Reply] = OrderedDict()
         self._bytes = 0
-
-    def pool(self, name: str) -> JsonObject | None:
-        """The pool, if there is one."""
-        return self._pools.get("", name)
 
     def of(self, pool: str, version: str) -> Reply:
         """The reply for a pool in an Ignition version; raises NoConfig, CannotServe."""
@@ -56,17 +55,23 @@ class Replies:
         config = self._configs.get("", name) if name else None
         if config is None:
             raise NoConfig(known=True)
-        key = (pool, name, version)
+        key = (pool, version)
         kept = self._kept.get(key)
-        if kept is None:
-            kept = self._keep(key, document(config, version))
+        # An informer never changes an object, it puts another in its place: the same object has the same content.
+        if kept is None or kept.source is not config:
+            return self._keep(key, document(config, version), config)
+        self._kept.move_to_end(key)
         return kept
 
-    def _keep(self, key: tuple[str, str, str], body: bytes) -> Reply:
-        reply = Reply(body, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), key[1])
+    def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject) -> Reply:
+        reply = Reply(body, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), object_name(config).name, config)
+        self._drop(key)
         self._kept[key] = reply
         self._bytes += len(body)
         while len(self._kept) > MAX_REPLIES or (self._bytes > MAX_KEPT_BYTES and len(self._kept) > 1):
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= len(dropped.body)
+            self._drop(next(iter(self._kept)))
         return reply
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        dropped = self._kept.pop(key, None)
+        self._bytes -= len(dropped.body) if dropped is not None else 0

@@ -1,0 +1,172 @@
+"""Evidence: CPU of a verdict beside the signature check that it cannot do without; in a process of its own.
+
+`python -m bench.attestation ROUNDS` prints the figures that `figures` reads: lists of numbers by name. Ours and the bare check take
+turns in short stretches, and a round's ratio is that of its sums, so both saw the same neighbours and the same cold caches.
+
+* TPM: decoded JSON in, verdict out; beside the one signature of the quote with the key already loaded.
+* SNP: the JSON of a report with its certificates, all seen before (warm); beside the one P-384 signature of the report.
+* TDX: beside dcap-qvl on the same quote and collateral; ours includes that second opinion, so one is the least possible.
+* Event log: reading, replaying every bank, comparing with signed registers and making claims, per event.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from bench.figures import EVENT, SNP_TIMES, TPM_TIMES, Progress, Single, Spread
+from fastness.crypto.chains import load_certificates
+from fastness.crypto.dcap import second_opinion
+from fastness.crypto.verify import AttestationKey
+from fastness.domain.attestation.checks import Findings
+from fastness.domain.attestation.replay import PCR, judge_log, replay
+from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
+from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
+from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.formats.eventlog.log import parse_log
+from fastness.formats.snp.envelope import read_envelope as read_snp
+from fastness.formats.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.tpm.envelope import read_envelope as read_tpm
+from fastness.sim.tee import SimVendor
+from fastness.sim.tee.vendor import EPOCH
+
+TPM_RSA_TIMES: Final = "verdict on a TPM quote, RSA-2048, over its signature check: CPU"
+TDX_TIMES: Final = "verdict on a TDX quote over dcap-qvl alone: CPU"
+TPM_COST, SNP_COST, TDX_COST = (f"verdict on {what}: CPU" for what in ("a TPM quote", "an SNP report", "a TDX quote"))
+EVENTS: Final = "events of the log that was measured"
+NONCE: Final = bytes(32)
+STRETCHES: Final = 40
+ROOT: Final = Path(__file__).resolve().parent.parent
+Work = Callable[[], object]
+
+
+def figures(say: Progress, rounds: int) -> list[Single]:
+    """Every figure, measured in a process that does nothing else."""
+    say("evidence")
+    command = [sys.executable, "-m", "bench.attestation", str(max(5, 3 * rounds))]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    return [
+        Single(TPM_TIMES, found[TPM_TIMES], "×", 1.5),
+        Single(TPM_RSA_TIMES, found[TPM_RSA_TIMES], "×"),
+        Single(SNP_TIMES, found[SNP_TIMES], "×", 1.3),
+        Single(TDX_TIMES, found[TDX_TIMES], "×"),
+        Single(EVENT, found[EVENT], "µs", 6.0),
+        Single(EVENTS, found[EVENTS], ""),
+        *(Single(name, found[name], "µs") for name in (TPM_COST, SNP_COST, TDX_COST)),
+    ]
+
+
+def measured(rounds: int) -> dict[str, list[float]]:
+    """Ratios and microseconds of CPU by name."""
+    vendor = SimVendor()
+    result: dict[str, list[float]] = {}
+    result[TPM_TIMES], result[TPM_COST] = _ratio(rounds, 10, *_tpm(vendor, "ecc"))
+    result[TPM_RSA_TIMES], _ = _ratio(rounds, 10, *_tpm(vendor, "rsa"))
+    result[SNP_TIMES], result[SNP_COST] = _ratio(rounds, 3, *_snp(vendor))
+    result[TDX_TIMES], result[TDX_COST] = _ratio(rounds, 2, *_tdx(vendor))
+    result[EVENT], result[EVENTS] = _log(rounds, vendor)
+    return result
+
+
+def _ratio(rounds: int, times: int, ours: Work, bare: Work) -> tuple[list[float], list[float]]:
+    """Ours over the bare work by rounds, and microseconds of ours."""
+    ratios, costs = [], []
+    for _ in range(rounds):
+        spent = [0.0, 0.0]
+        for _ in range(STRETCHES):
+            for which, work in enumerate((ours, bare)):
+                began = time.thread_time()
+                for _ in range(times):
+                    work()
+                spent[which] += time.thread_time() - began
+        ratios.append(spent[0] / spent[1])
+        costs.append(1e6 * spent[0] / (STRETCHES * times))
+    return ratios, costs
+
+
+def _tpm(vendor: SimVendor, keys: Any) -> tuple[Work, Work]:
+    machine: Any = vendor.chip("tpm", keys=keys).boot()
+    wire = machine.quote(NONCE)
+    del wire["event_log"]  # has a figure of its own
+    known = AttestationKey(machine.identity_key.public_der())
+    expected = TpmExpectations(nonce=NONCE, known_key=known)
+    evidence = read_tpm(wire)
+    assert appraise_tpm(evidence, expected).acceptable
+    key, message, numbers = (
+        serialization.load_der_public_key(known.der),
+        evidence.quote.message,
+        evidence.signature.numbers,
+    )
+    algorithm, bare = hashes.SHA256(), None
+    if isinstance(key, rsa.RSAPublicKey):
+        first, rsa_key, scheme = numbers[0], key, padding.PKCS1v15()
+        bare = lambda: rsa_key.verify(first, message, scheme, algorithm)  # noqa: E731 - the work that is timed
+    elif isinstance(key, ec.EllipticCurvePublicKey):
+        signature = encode_dss_signature(*(int.from_bytes(number, "big") for number in numbers))
+        ec_key, ecdsa = key, ec.ECDSA(algorithm)
+        bare = lambda: ec_key.verify(signature, message, ecdsa)  # noqa: E731 - the work that is timed
+    assert bare is not None
+    return (lambda: appraise_tpm(read_tpm(wire), expected).acceptable), bare
+
+
+def _snp(vendor: SimVendor) -> tuple[Work, Work]:
+    machine: Any = vendor.chip("snp").boot()
+    wire = machine.quote(NONCE)
+    expected = SnpExpectations(nonce=NONCE, roots=vendor.roots.amd)
+
+    def verdict() -> bool:
+        evidence = read_snp(wire)
+        pool = [one for der in evidence.certificates for one in load_certificates(der)]
+        return appraise_snp(evidence.report, pool, expected, EPOCH).acceptable
+
+    assert verdict()
+    evidence = read_snp(wire)
+    key = load_certificates(evidence.certificates[0])[0].public_key
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    signature = encode_dss_signature(evidence.report.signature_r, evidence.report.signature_s)
+    signed, ecdsa = evidence.report.signed, ec.ECDSA(hashes.SHA384())
+    return verdict, lambda: key.verify(signature, signed, ecdsa)
+
+
+def _tdx(vendor: SimVendor) -> tuple[Work, Work]:
+    machine: Any = vendor.chip("tdx").boot()
+    wire = orjson.dumps({"quote": machine.quote(NONCE)["quote"]})
+    collateral = vendor.collateral(EPOCH)
+    expected = TdxExpectations(nonce=NONCE, collateral=collateral, root=vendor.roots.intel)
+    quote = parse_tdx(wire).quote
+    assert appraise_tdx(quote, (), expected, EPOCH).acceptable
+    root = load_certificates(vendor.tdx.root.certificate)[0]
+    assert not second_opinion(quote.raw, collateral.raw, root, EPOCH).refusal
+    return (
+        lambda: appraise_tdx(parse_tdx(wire).quote, (), expected, EPOCH).acceptable,
+        lambda: second_opinion(quote.raw, collateral.raw, root, EPOCH),
+    )
+
+
+def _log(rounds: int, vendor: SimVendor) -> tuple[list[float], list[float]]:
+    machine: Any = vendor.chip("tpm").boot()
+    data = machine.event_log
+    log = parse_log(data)
+    signed = {index: value for index, value in replay(log)["sha256"].items() if index < 24}
+    assert judge_log(Findings(), data, "sha256", signed, PCR)
+    costs = []
+    for _ in range(rounds):
+        began = time.thread_time()
+        for _ in range(STRETCHES):
+            judge_log(Findings(), data, "sha256", signed, PCR)
+        costs.append(1e6 * (time.thread_time() - began) / (STRETCHES * len(log.events)))
+    return costs, [float(len(log.events))]
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(orjson.dumps(measured(int(sys.argv[1]))))

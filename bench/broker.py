@@ -1,0 +1,218 @@
+"""The key broker: CPU of a whole handshake over keep-alive TLS, with everything behind it that a cluster has.
+
+A handshake is a challenge, TPM evidence with a whole event log, a verdict, a token, and one sealed resource. The server is a
+process of its own: embedded API, verifier, record, both doors. The machines of a simulated vendor are in another process, and
+their cost is not counted. Beside it stands what cannot be saved: the cryptographic operations of one handshake alone.
+
+    python -m bench.broker serve         opens the doors, says where they are, serves until its input ends
+    python -m bench.broker machines      reads that, enrols a machine, and does as many handshakes as it is told
+    python -m bench.broker alone         the cryptographic operations alone
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from bench.accounting import cpu_seconds, resident_bytes
+from bench.figures import Progress, Single, Spread
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.crypto.secret import SecretBytes, SecretText
+
+ROOT = Path(__file__).resolve().parent.parent
+HANDSHAKES = 200
+WARM = 40
+ROUNDS = 3
+AIM_US = 5000.0  # 200 handshakes per second and core
+SECONDS = 120
+HANDSHAKE = "a whole handshake with TPM evidence, over keep-alive TLS: CPU of the server"
+ALONE = "the cryptographic operations of a handshake alone: CPU"
+MEMORY = "resident memory gained per handshake"
+STATUS = "default/attestation-status/status"
+ENTROPY = SystemEntropy()
+
+
+def figures(say: Progress, rounds: int) -> list[Single]:
+    """Every figure."""
+    say("the key broker")
+    spent, gained = measured(max(1, rounds))
+    done = subprocess.run([sys.executable, "-m", "bench.broker", "alone"], check=True, capture_output=True, cwd=ROOT)
+    alone = Spread.of(orjson.loads(done.stdout))
+    return [
+        Single(HANDSHAKE, Spread.of(spent), "µs", AIM_US),
+        Single(ALONE, alone, "µs"),
+        Single(MEMORY, Spread.of(gained), "KiB"),
+    ]
+
+
+def measured(rounds: int = ROUNDS) -> tuple[list[float], list[float]]:
+    """Microseconds of the server's CPU, and KiB of its memory, per handshake, round by round."""
+    spent, gained = [], []
+    with ExitStack() as stack:
+        server = stack.enter_context(Started("serve"))
+        machines = stack.enter_context(Started("machines"))
+        _tell(machines, _heard(server))
+        _tell(machines, {"handshakes": WARM})
+        _heard(machines)
+        for _ in range(rounds):
+            cpu, memory = cpu_seconds([server.pid]), resident_bytes([server.pid])
+            _tell(machines, {"handshakes": HANDSHAKES})
+            _heard(machines)
+            spent.append(1e6 * (cpu_seconds([server.pid]) - cpu) / HANDSHAKES)
+            gained.append((resident_bytes([server.pid]) - memory) / 1024 / HANDSHAKES)
+    return spent, gained
+
+
+class Started:
+    """One of our processes for the time of the block."""
+
+    def __init__(self, role: str) -> None:
+        command = [sys.executable, "-m", "bench.broker", role]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        return self._process
+
+    def __exit__(self, *_: object) -> None:
+        for end in (self._process.stdin, self._process.stdout):
+            if end is not None:
+                end.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _tell(process: subprocess.Popen[bytes], message: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(orjson.dumps(message) + b"\n")
+    process.stdin.flush()
+
+
+def _heard(process: subprocess.Popen[bytes]) -> Any:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError("a process of the benchmark ended early; its error is above")
+    return orjson.loads(line)
+
+
+async def serve(told: IO[bytes]) -> None:
+    """The server, until its input ends."""
+    from fastness.cluster.errors import AlreadyExists
+    from fastness.cluster.informers import Informers
+    from fastness.crypto.aead import KeyRing, SealKey
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+    from fastness.model.kind import Kind
+    from fastness.services.api.server import EmbeddedServer, ServerOptions
+    from fastness.services.attesting import Around, attesting
+    from fastness.sim.announce import announce_vendor
+    from fastness.sim.tee import SimVendor, default_image
+    from fastness.trust.tickets import join_ticket, mint
+
+    clock, ticket = SystemClock(), mint(ENTROPY)
+    with tempfile.TemporaryDirectory() as directory:
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
+        cluster = server.cluster
+
+        async def make(kind: Kind, name: str, spec: Any) -> None:
+            made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+            await cluster.create(kind.resource, made)
+
+        try:
+            with suppress(AlreadyExists):
+                await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True})
+            await announce_vendor(cluster, SimVendor(), clock.now())
+            values = {"source": "manual", "values": default_image().reference_values("tpm")}
+            await make(REFERENCE_VALUE_SET, "values", values)
+            expires = clock.now() + timedelta(hours=1)
+            await cluster.create(JOIN_TICKET.resource, join_ticket("bench", ticket, "worker", expires, 0))
+            cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
+            async with (
+                Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+                attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
+            ):
+                message = {
+                    "broker": doors.broker.port, "enrolment": doors.enrolment.port, "ticket": ticket.reveal(),
+                    "ca": doors.broker.doors.bundle,
+                }  # fmt: skip
+                os.write(1, orjson.dumps(message) + b"\n")
+                await asyncio.to_thread(told.read)
+        finally:
+            await server.close()
+
+
+async def machines(told: IO[bytes]) -> None:
+    """A machine that enrols and then does handshakes as it is told."""
+    from fastness.agent.enrol import HttpTransport, Patience, enrol
+    from fastness.agent.prove import BrokerClient
+    from fastness.sim.tee import SimVendor, default_image
+    from fastness.sim.tee.attester import SimAttester
+
+    where = orjson.loads(await asyncio.to_thread(told.readline))
+    trust = ssl.create_default_context(cadata=where["ca"])
+    machine = SimAttester(SimVendor().chip("tpm").boot(default_image()))
+    async with HttpTransport(f"https://127.0.0.1:{where['enrolment']}", trust) as transport:
+        await enrol(transport, machine, SecretText(where["ticket"]), Patience(SystemClock(), ENTROPY, 20, pause=0.1))
+    async with BrokerClient(f"https://127.0.0.1:{where['broker']}", trust, machine, ENTROPY) as broker:
+        while line := await asyncio.to_thread(told.readline):
+            for _ in range(orjson.loads(line)["handshakes"]):
+                await broker.attest()
+                await broker.resource(STATUS)
+            os.write(1, b"{}\n")
+
+
+def alone() -> list[float]:
+    """Microseconds of the operations that every handshake needs: check the quote, sign the token, seal the answer."""
+    from fastness.crypto import jwe
+    from fastness.crypto.jwk import public_jwk, public_key
+    from fastness.crypto.jws import SigningKey
+    from fastness.crypto.keys import PrivateKey
+    from fastness.crypto.verify import AttestationKey
+    from fastness.formats.tpm.envelope import parse_envelope
+    from fastness.sim.tee import SimVendor, default_image
+
+    found: Any = SimVendor().chip("tpm").boot(default_image())
+    quote = parse_envelope(orjson.dumps(found.quote(bytes(32))))
+    key, signature = AttestationKey(found.identity_key.public_der()), quote.signature
+    signed = (signature.scheme.name, signature.hash.name, signature.numbers, quote.quote.message)
+    token, to = SigningKey.generate(ENTROPY), public_key(public_jwk(PrivateKey.generate(ENTROPY)))
+    claims = {"sub": "x" * 64, "submods": {"cpu0": {str(number): "00" * 32 for number in range(24)}}}
+    spent = []
+    for _ in range(10):
+        began = time.process_time()
+        for _ in range(50):
+            assert key.signed(*signed)
+            token.sign(claims)
+            jwe.sealed(SecretBytes(b"success"), to, ENTROPY)
+        spent.append(1e6 * (time.process_time() - began) / 50)
+    return spent
+
+
+def main(role: str) -> None:
+    """Be one of the processes."""
+    import uvloop
+
+    if role == "alone":
+        sys.stdout.buffer.write(orjson.dumps(alone()))
+        return
+    work = {"serve": serve, "machines": machines}[role]
+    uvloop.run(asyncio.wait_for(work(sys.stdin.buffer), SECONDS * 10))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
