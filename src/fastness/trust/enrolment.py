@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -35,7 +35,7 @@ from fastness.domain.attestation.enrolment import (
     prove,
     thumbprint_of,
 )
-from fastness.domain.attestation.membership import NAMESPACE, Membership, Newcomer, machine_name, membership_of
+from fastness.domain.attestation.membership import Membership, Newcomer, machine_name, membership_of
 from fastness.formats.enrolment import Completion, Request
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -53,6 +53,7 @@ __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_mach
 
 PURPOSE: Final = "enrol"
 MOST_WAITING: Final = 1000
+WAITING: Final = "waiting-for-attestation"
 _TICKET_REFUSALS: Final = {
     TicketProblem.UNKNOWN: ("ticket-required", "show a join ticket"),
     TicketProblem.EXPIRED: ("ticket-expired", "this join ticket has expired"),
@@ -86,7 +87,7 @@ class Sources:
         found = cls(
             informers.of(JOIN_TICKET.resource),
             informers.of(CONFIDENTIAL_CLUSTER.resource),
-            informers.of(MACHINE.resource),
+            informers.of(MACHINE.resource, indexers={WAITING: _waiting}),
             informers.of(CONFIG_MAPS, HERE),
         )
         for informer in (found.tickets, found.confidential, found.machines, found.maps):
@@ -221,8 +222,7 @@ class Enrolments:
         return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
 
     def _check_waiting(self, pool: str) -> None:
-        machines = (view(obj, Machine) for obj in self.sources.machines.list(NAMESPACE))
-        waiting = sum(1 for one in machines if one.status.pool == pool and one.status.last_attested is None)
+        waiting = len(self.sources.machines.by_index(WAITING, pool))
         if waiting >= self._most_waiting:
             raise EnrolmentRefused(
                 "too-many-waiting", "too many machines of this pool have enrolled and never attested"
@@ -238,6 +238,12 @@ class Enrolments:
             **({"checks": failed} if failed else {}),
         }
         await self._record.append(Entry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
+
+
+def _waiting(machine: JsonObject) -> Iterable[str]:
+    """The pool of a machine that has never attested."""
+    status = machine.get("status") or {}
+    return (status["pool"],) if status.get("pool") and not status.get("lastAttested") else ()
 
 
 def _enrolled(what: str, newcomer: Newcomer) -> Entry:
