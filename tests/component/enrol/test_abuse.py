@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
+import inspect
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 from fastness.agent.enrol import first_message
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.domain.attestation import enrolment as protocol
+from fastness.domain.attestation.membership import Membership
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_BODY
 from fastness.formats.tpm.public import Attributes
@@ -26,6 +30,7 @@ from fastness.services.enrol.limits import Rate
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
+from fastness.trust import enrolment
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
 from fastness.trust.tickets import ticket_hash
@@ -458,4 +463,12 @@ async def test_the_count_stands_against_a_status_that_somebody_wrote_by_hand(emb
 
 
 def test_every_code_of_the_protocol_has_its_place_in_the_table() -> None:
+    said = {entry[0] for entry in enrolment._TICKET_REFUSALS.values()}
+    said |= {str(standing).lower() for standing in (Membership.QUARANTINED, Membership.REVOKED)}
+    for module in (protocol, enrolment):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EnrolmentRefused":
+                first = node.args[0]
+                said |= {str(first.value)} if isinstance(first, ast.Constant) else set()
+    assert said == set(STATUS)
     assert set(STATUS.values()) <= {400, 401, 403, 503}
