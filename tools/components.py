@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Component(NamedTuple):
-    """A program and the Debian package that brings it."""
+    """A program, or a file by its full path, and the Debian package that brings it."""
 
     program: str
     package: str
@@ -32,12 +32,24 @@ COMPONENTS = (
     Component("swtpm_setup", "swtpm-tools", "that TPM gets an endorsement key with a certificate"),
     Component("tpm2", "tpm2-tools", "quotes are made and checked by somebody else's code"),
     Component("nginx", "nginx-light", "the peer of the config server in benchmarks"),
+    Component("qemu-system-x86_64", "qemu-system-x86", "a machine really boots what was measured"),
+    Component("/usr/share/OVMF/OVMF_CODE.fd", "ovmf", "the firmware of that machine"),
+    Component("/usr/lib/systemd/boot/efi/linuxx64.efi.stub", "systemd-boot-efi", "the boot stub of its kernel image"),
+    Component("busybox", "busybox-static", "its initial disk"),
+    Component("mformat", "mtools", "its boot disk"),
+    Component("sbsign", "sbsigntool", "images with a signature for Secure Boot"),
+    Component("openssl", "openssl", "unlocks the test key that signs them"),
 )
 
 
 def missing() -> list[Component]:
     """The components that are not there."""
-    return [component for component in COMPONENTS if shutil.which(component.program) is None]
+    return [component for component in COMPONENTS if not _present(component.program)]
+
+
+def _present(program: str) -> bool:
+    """Whether a program is on the path, or a file is where its package puts it."""
+    return Path(program).exists() if program.startswith("/") else shutil.which(program) is not None
 
 
 def can_install() -> bool:

@@ -77,6 +77,7 @@ class BrokerClient:
         self._entropy = entropy
         self.key = PrivateKey.generate(entropy)
         self.token = SecretText("")
+        self._session = ""
 
     async def __aenter__(self) -> Self:
         return self
@@ -85,6 +86,10 @@ class BrokerClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._http.aclose()
+
+    def go_to(self, url: str) -> None:
+        """Speak to another replica from now on; the session goes along."""
+        self._http.base_url = httpx.URL(url)
 
     @property
     def recipient(self) -> JsonObject:
@@ -133,10 +138,15 @@ class BrokerClient:
 
     async def _call(self, method: str, path: str, body: bytes = b"") -> bytes:
         headers = {"content-type": "application/json"} if body else {}
+        if self._session:
+            headers["cookie"] = self._session
         try:
             async with self._http.stream(method, path, content=body or None, headers=headers) as answer:
                 content = await _bounded(answer)
                 status, later = answer.status_code, answer.headers.get("retry-after", "")
+                # The session belongs to the cluster, not to a host: every replica knows it.
+                self._session = answer.headers.get("set-cookie", self._session).partition(";")[0]
+                self._http.cookies.clear()
         except (TimeoutError, httpx.HTTPError) as error:
             raise BrokerRefused(503, "unreachable", f"the broker cannot be reached: {type(error).__name__}") from error
         if status == 200:

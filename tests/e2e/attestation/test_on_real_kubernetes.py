@@ -1,0 +1,201 @@
+"""Enrol, challenge, evidence, verdict, secret: a real TPM, a real kube-apiserver, doors as processes, two brokers, one killed."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from fastness.agent.enrol import HttpTransport, Patience, enrol
+from fastness.agent.prove import BrokerClient, BrokerRefused
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.crypto.secret import SecretText
+from fastness.drivers.tpm import TpmAttester, TpmTools
+from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.realkube import RealKube
+from tests.swtpm import Maker, Swtpm
+
+QUOTED = (4, 7, 11, 12, 14)
+STATUS = "default/attestation-status/status"
+DOORS_CA = "/api/v1/namespaces/fastness-system/secrets/doors-ca"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def eventually(ask: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not happen in time")
+
+
+class Door:
+    """A process of `fastness serve` that said where it listens."""
+
+    def __init__(self, kube: RealKube, home: Path, role: str, *words: str) -> None:
+        command = [
+            str(FASTNESS), "serve", "--roles", role, "--kubeconfig", str(kube.kubeconfig), "--metrics-port", "0", "--log-level",
+            "warning", "--lease-seconds", "3", *words,
+        ]  # fmt: skip
+        self.child = subprocess.Popen(command, env=environment(home), stderr=subprocess.PIPE, text=True)
+        alarm = threading.Timer(PATIENCE, self.child.kill)
+        alarm.start()
+        assert self.child.stderr is not None
+        self.said = [self.child.stderr.readline() for _ in range(1 if role == "controllers" else 2)]
+        alarm.cancel()
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        if self.child.poll() is None:
+            self.child.send_signal(number)
+        self.child.communicate(timeout=PATIENCE)
+
+
+class Site:
+    """A cluster with its doors, and what a machine is given."""
+
+    def __init__(self, kube: RealKube, admin: httpx.Client, env: dict[str, str], ports: dict[str, int]) -> None:
+        self.kube, self.admin, self.env, self.ports = kube, admin, env, ports
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        for one in objects:
+            said = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(one).decode())
+            assert said.code == 0, said.err
+
+    def trust(self) -> ssl.SSLContext:
+        secret = eventually(lambda: (got := self.admin.get(DOORS_CA)).is_success and got.json(), "the doors' authority")
+        import base64
+
+        return ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
+
+    def url(self, role: str) -> str:
+        return f"https://127.0.0.1:{self.ports[role]}"
+
+    def fastness(self, *words: str) -> Any:
+        return run([FASTNESS, *words], self.env)
+
+
+@pytest.fixture(scope="module")
+def site(
+    bare_kube: RealKube, tpm_maker: Maker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Site, dict[str, Door]]]:
+    home = tmp_path_factory.mktemp("home")
+    env = environment(home, KUBECONFIG=str(bare_kube.kubeconfig))
+    crds = run([FASTNESS, "crds"], env).out
+    assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
+    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
+    run(["kubectl", "create", "namespace", "fastness-system"], env)
+    ports = {role: free_port() for role in ("enrol", "broker-a", "broker-b")}
+    with bare_kube.client() as admin, ExitStack() as stack:
+        made = Site(bare_kube, admin, env, ports)
+        tpm_maker.provision("one")
+        made.apply(*_objects(tpm_maker))
+        vault = str(home / "vault.json")
+        doors = {"controllers": Door(bare_kube, home, "controllers")}
+        stack.callback(doors["controllers"].end)
+        doors["enrol"] = Door(bare_kube, home, "enrol", "--enrol-port", str(ports["enrol"]))
+        stack.callback(doors["enrol"].end)
+        for name in ("broker-a", "broker-b"):
+            doors[name] = Door(bare_kube, home, "broker", "--broker-port", str(ports[name]), "--vault", vault)
+            stack.callback(doors[name].end)
+        yield made, doors
+
+
+def _objects(maker: Maker) -> list[dict[str, Any]]:
+    zero = "00" * 32
+    return [
+        {
+            "apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"},
+            "spec": {
+                "mode": "Enforce",
+                "attestation": {
+                    "evidence": ["tpm"],
+                    "extraRoots": [{"sha256": maker.root, "for": "tpm", "reason": "the TPM of this test"}],
+                },
+            },
+        },
+        {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tpm-authorities", "namespace": "fastness-system"},
+            "data": {"maker.pem": "".join(one.pem.decode() for one in maker.certificates)},
+        },
+        {
+            "apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": "as-it-left-the-factory"},
+            "spec": {
+                "source": "manual",
+                "values": [
+                    {"name": f"tpm_pcr{number}", "value": zero, "register": f"pcr{number}", "algorithm": "sha256"}
+                    for number in QUOTED
+                ],
+            },
+        },
+    ]  # fmt: skip
+
+
+async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_broker_answers(
+    site: tuple[Site, dict[str, Door]], swtpm: Swtpm, tmp_path: Path
+) -> None:
+    here, doors = site
+    said = here.fastness("ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json")
+    ticket = SecretText(said.json["ticket"])
+    attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
+    clock, entropy, trust = SystemClock(), SystemEntropy(), here.trust()
+    async with HttpTransport(here.url("enrol"), trust) as transport:
+        enrolled = await enrol(transport, attester, ticket, Patience(clock, entropy, 60, pause=0.3))
+    assert enrolled.approved
+    async with BrokerClient(here.url("broker-a"), trust, attester, entropy) as broker:
+        await broker.attest()
+        doors["broker-a"].end(signal.SIGKILL)
+        broker.go_to(here.url("broker-b"))
+        assert (await broker.resource(STATUS)).reveal() == b"success"
+        explained = here.fastness("attest", "explain", enrolled.name)
+        assert (explained.code, "is attested (tpm)" in explained.out) == (0, True), explained.out + explained.err
+        assert "simulated" not in explained.out
+
+        swtpm.tool("pcrextend", "11:sha256=" + "ab" * 32)
+        with pytest.raises(BrokerRefused) as refused:
+            await broker.attest()
+        assert refused.value.status == 403
+    explained = here.fastness("attest", "explain", enrolled.name)
+    assert explained.code == 1
+    assert "FAIL  PCR 11" in explained.out
+    assert "FAIL  PCR 4 " not in explained.out
+
+
+def test_what_was_decided_is_on_the_record_and_can_be_proved(
+    site: tuple[Site, dict[str, Door]], tmp_path: Path
+) -> None:
+    here, _ = site
+    wanted = {"enrol", "attested", "release", "refusal"}
+
+    def written() -> Any:
+        shown = here.fastness("audit", "show", "-o", "json")
+        return shown.code == 0 and wanted <= {one["what"] for one in shown.json}
+
+    eventually(written, "the record")
+    assert here.fastness("audit", "export", str(tmp_path / "record")).code == 0
+    key = here.fastness("audit", "key").out.strip()
+    checked = here.fastness("audit", "verify", str(tmp_path / "record"), "--key", key)
+    assert (checked.code, checked.out[:4]) == (0, "good")
+
+
+async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, dict[str, Door]]) -> None:
+    here, _ = site
+    said = run(["kubectl", "get", "jointickets", "-o", "json"], here.env).json
+    (ticket,) = said["items"]
+    assert (ticket["spec"]["uses"], ticket["status"]["used"]) == (1, 1)
