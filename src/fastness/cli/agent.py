@@ -2,6 +2,8 @@
 
 `agent run` brings this machine where its node's desired config says and keeps it there. With `--root` it works on a directory
 that stands for a machine: units become links, the operating system is a record, and a reboot starts the agent anew.
+
+`agent boot` runs before Ignition, in the initial file system: it proves what was booted and hands Ignition the configuration.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
+    from fastness.agent.attester import Attester
+    from fastness.agent.boot import BootedConfig
+    from fastness.agent.imagetrust import ImageTrust
     from fastness.agent.ports import OperatingSystem, Watcher
     from fastness.agent.settings import Settings
     from fastness.cluster.port import Cluster
@@ -38,6 +43,16 @@ class Place:
     state: Path
     system: str
     ostree_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What vouches for this machine, how it is reached, and where the machine's key is kept."""
+
+    tee: str
+    tcti: str
+    state: Path
+    event_log: Path
 
 
 @click.group()
@@ -82,6 +97,83 @@ def run(
     with _told():
         place = Place(root, kept, system, ostree_name)
         asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings()))
+
+
+@agent.command("boot")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA and the keys that sign configurations.",
+)  # fmt: skip
+@click.option(
+    "--tee", type=click.Choice(["auto", "tpm", "snp", "tdx"]), default="auto", show_default=True,
+    help="What vouches for this machine; auto takes the processor's reports where the kernel offers them, else the TPM.",
+)  # fmt: skip
+@click.option(
+    "--tpm", "tcti", default="device:/dev/tpmrm0", show_default=True,
+    help="The TPM, as tpm2-tools name it: device:PATH, or swtpm:path=SOCKET.",
+)  # fmt: skip
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
+    help="Where the key is kept that this machine enrols with.",
+)  # fmt: skip
+@click.option(
+    "--event-log", type=click.Path(path_type=Path), default=Path("/sys/kernel/security/tpm0/binary_bios_measurements"),
+    show_default=True, help="The TPM's event log of this boot, as the kernel keeps it.",
+)  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
+def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port: int) -> None:
+    """Prove this machine and give Ignition its configuration, once."""
+    from fastness.agent.boot import BootRefused
+    from fastness.agent.imagetrust import ImageTrust
+
+    with _told():
+        trust = ImageTrust.load(trusted)
+        try:
+            machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log), port))
+        except BootRefused as refused:
+            raise CliError(
+                f"this machine gets no configuration ({refused.reason}): {refused.message}", refused.hint, Exit.NO
+            ) from refused
+        except OSError as error:
+            raise CliError(
+                f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
+            ) from error
+    tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
+
+
+async def _boot(trust: ImageTrust, hardware: Hardware, port: int) -> BootedConfig:
+    import math
+
+    from fastness.agent.boot import boot_once
+    from fastness.agent.enrol import Patience
+    from fastness.agent.forwarder import Forwarder
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.drivers.notify import tell_ready
+
+    attester = await _attester(hardware)
+    patience = Patience(SystemClock(), SystemEntropy(), math.inf)
+    async with Forwarder(port) as forwarder:
+        tell(f"waiting for Ignition on 127.0.0.1:{forwarder.port}; this machine proves itself by its {attester.tee}")
+        tell_ready(os.environ)
+        return await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
+
+
+async def _attester(hardware: Hardware) -> Attester:
+    """What speaks for the hardware of this machine; raises DriverError."""
+    from fastness.cluster.clock import SystemEntropy
+    from fastness.drivers.configfs_tsm import TsmAttester, TsmReports
+    from fastness.drivers.errors import ReportFailure
+    from fastness.drivers.tpm import TpmAttester, TpmTools
+
+    reports = TsmReports()
+    if hardware.tee in ("snp", "tdx"):
+        return TsmAttester(reports, hardware.state, SystemEntropy(), hardware.tee)
+    if hardware.tee == "auto" and reports.offered:
+        try:
+            return await TsmAttester.found(reports, hardware.state, SystemEntropy())
+        except ReportFailure as error:
+            tell(f"{error.message}; taking the TPM")
+    return TpmAttester(TpmTools(hardware.tcti, event_log=hardware.event_log), hardware.state)
 
 
 async def _run(node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import BadKey
@@ -64,6 +65,11 @@ class PrivateKey:
         return self.handle.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
+
+    def sign(self, message: bytes) -> bytes:
+        """ECDSA with SHA-256 over the message, as r‖s."""
+        r, s = decode_dss_signature(self.handle.sign(message, ec.ECDSA(hashes.SHA256())))
+        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
     def __repr__(self) -> str:
         return "PrivateKey(P-256, <redacted>)"

@@ -6,7 +6,8 @@
     ├── CommandFailed      a program of the host ended badly or not in time
     ├── UnitFailure        a unit cannot be enabled, disabled or restarted
     ├── ImageFailure       an operating system cannot be deployed
-    └── TpmFailure         the TPM cannot be reached, or refuses
+    ├── TpmFailure         the TPM cannot be reached, or refuses
+    └── ReportFailure      the processor's reports cannot be had
 
 The message says what was tried and what the host answered; the hint says where to look.
 """
@@ -75,4 +76,14 @@ class TpmFailure(DriverError):
     code = "tpm"
     hint = (
         "Check that the TPM is enabled in the firmware and that tpm2-tools can reach it (tpm2_getcap properties-fixed)."
+    )
+
+
+class ReportFailure(DriverError):
+    """The processor's reports cannot be had."""
+
+    code = "report"
+    hint = (
+        "Check that the machine is a confidential guest, that its kernel is 6.7 or later, and that configfs is mounted "
+        "(/sys/kernel/config/tsm/report)."
     )

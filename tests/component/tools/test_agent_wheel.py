@@ -14,7 +14,7 @@ import pytest
 
 from tools import agent_wheel
 
-SERVER_PACKAGES = ("uvicorn", "cel_expr_python", "jsonschema_rs", "cryptography", "joserfc", "sqlite3")
+SERVER_PACKAGES = ("uvicorn", "cel_expr_python", "jsonschema_rs", "dcap_qvl", "regopy", "sqlite3")
 PROBE = """
 import sys, importlib, pkgutil
 import fastness, fastness.cli.agent, fastness.agent, fastness.agent.hosts, fastness.cluster.kube

@@ -1,0 +1,271 @@
+"""Reports of the processor by way of the kernel's configfs: SEV-SNP and TDX guests (Linux 6.7 and later).
+
+    mkdir report/<name>;  write 64 bytes to inblob;  read outblob (the report or quote), auxblob (certificates), provider
+
+`TsmReports` asks for one report; `TsmAttester` is the same as enrolment and the handshake see it. Rules:
+
+- Whoever else writes into the same entry changes what is reported: every writer counts `generation` up, so it is read before and
+  after, and a report that was made in between is thrown away. Entries have names of their own and are removed.
+- The identity is a P-256 key in a directory (PEM, mode 0600), made at first. It leaves this module only as signatures. Whoever
+  can read the disk of the running machine can read it; what a machine booted is proved by the report and not by this key.
+- Missing certificates are no failure: the verifier has other ways to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fastness.crypto.entropy import RandomBytes
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
+from fastness.drivers.errors import ReportFailure
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.snp.certtable import parse_table
+from fastness.model.kind import JsonObject
+
+REPORTS: Final = Path("/sys/kernel/config/tsm/report")
+EVENT_LOG: Final = Path("/sys/firmware/acpi/tables/data/CCEL")
+PROVIDERS: Final = {"sev_guest": "snp", "tdx_guest": "tdx"}
+KEY: Final = "guest.key"
+INPUT_BYTES: Final = 64
+MAX_BLOB: Final = 256 * 1024
+MAX_LOG: Final = 1024 * 1024
+ATTEMPTS: Final = 5
+_AGAIN: Final = frozenset({errno.EWOULDBLOCK, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT})
+
+
+class TsmReport(NamedTuple):
+    """What the processor said: its kind, the report, and what came along."""
+
+    tee: str
+    report: bytes
+    auxiliary: bytes
+
+
+class TsmReports:
+    """The kernel's directory of reports."""
+
+    def __init__(self, directory: Path = REPORTS) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._made = 0
+
+    @property
+    def offered(self) -> bool:
+        """Whether this kernel makes reports."""
+        return self._directory.is_dir()
+
+    async def report(self, data: bytes) -> TsmReport:
+        """A fresh report over 64 bytes; raises ReportFailure."""
+        if len(data) != INPUT_BYTES:
+            raise ReportFailure(f"a report covers {INPUT_BYTES} bytes, not {len(data)}")
+        return await asyncio.to_thread(self._report, data)
+
+    async def tee(self) -> str:
+        """What makes the reports here: snp or tdx; raises ReportFailure."""
+        return await asyncio.to_thread(self._tee)
+
+    # Making and removing an entry and touching its files are all that the kernel is asked for; tests stand in for it here.
+
+    def _make(self, entry: Path) -> None:
+        entry.mkdir()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        # One write: the kernel takes the blob as it comes.
+        with path.open("wb", buffering=0) as file:
+            file.write(data)
+
+    def _read(self, path: Path, most: int = MAX_BLOB) -> bytes:
+        with path.open("rb") as file:
+            found = file.read(most + 1)
+        if len(found) > most:
+            raise ReportFailure(f"{path.name} has more than {most} bytes")
+        return found
+
+    def _remove(self, entry: Path) -> None:
+        entry.rmdir()
+
+    # ------------------------------------------------------------
+
+    def _tee(self) -> str:
+        with self._lock:
+            entry = self._entered()
+            try:
+                return self._provider(entry)
+            finally:
+                self._left(entry)
+
+    def _report(self, data: bytes) -> TsmReport:
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                entry = self._entered()
+                try:
+                    found = self._once(entry, data)
+                except OSError as error:
+                    if error.errno not in _AGAIN:
+                        raise _failure(entry, error) from error
+                    found = None
+                finally:
+                    self._left(entry)
+                if found is not None:
+                    return found
+        raise ReportFailure("the kernel made no report: it is busy, or somebody else writes into the same entry")
+
+    def _once(self, entry: Path, data: bytes) -> TsmReport | None:
+        """One report; None when somebody else wrote in between."""
+        tee = self._provider(entry)
+        before = self._generation(entry)
+        self._write(entry / "inblob", data)
+        report = self._read(entry / "outblob")
+        try:
+            auxiliary = self._read(entry / "auxblob")
+        except OSError:
+            auxiliary = b""  # older kernels and hosts without certificates have none
+        if self._generation(entry) != before + 1 or not report:
+            return None
+        return TsmReport(tee, report, auxiliary)
+
+    def _entered(self) -> Path:
+        self._made += 1
+        entry = self._directory / f"fastness-{os.getpid()}-{self._made}"
+        try:
+            self._make(entry)
+        except OSError as error:
+            raise _failure(entry, error) from error
+        return entry
+
+    def _left(self, entry: Path) -> None:
+        with suppress(OSError):
+            self._remove(entry)
+
+    def _provider(self, entry: Path) -> str:
+        try:
+            name = self._read(entry / "provider").decode("ascii", "replace").strip()
+        except OSError as error:
+            raise _failure(entry, error) from error
+        if name not in PROVIDERS:
+            raise ReportFailure(f"reports of {name[:64]!r} are not known", f"Known are {', '.join(PROVIDERS)}.")
+        return PROVIDERS[name]
+
+    def _generation(self, entry: Path) -> int:
+        text = self._read(entry / "generation").strip()
+        if not text.isdigit() or len(text) > 20:
+            raise ReportFailure("the kernel does not say how often the entry was written")
+        return int(text)
+
+
+class TsmAttester:
+    """A confidential guest as the agent's port sees it (`fastness.agent.attester`): reports, and a key in a directory."""
+
+    def __init__(
+        self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG
+    ) -> None:
+        self.tee = tee
+        self._reports = reports
+        self._directory = directory
+        self._entropy = entropy
+        self._event_log = event_log
+        self._key: PrivateKey | None = None
+
+    @classmethod
+    async def found(cls, reports: TsmReports, directory: Path, entropy: RandomBytes) -> TsmAttester:
+        """The attester of whatever makes reports here; raises ReportFailure."""
+        return cls(reports, directory, entropy, await reports.tee())
+
+    async def identity_public(self) -> bytes:
+        """SubjectPublicKeyInfo of the guest key; makes the key at first."""
+        return (await self._identity()).public_der()
+
+    async def ek_certificates(self) -> list[bytes]:
+        """None: there is no TPM."""
+        return []
+
+    async def ek_public(self) -> bytes:
+        """None: there is no TPM."""
+        return b""
+
+    async def activate(self, credential: bytes, secret: bytes) -> SecretBytes:
+        """Never: that is for TPMs."""
+        raise ReportFailure("a guest key opens no credentials", "Sign the challenge instead.")
+
+    async def sign(self, message: bytes) -> bytes:
+        """r‖s by the guest key."""
+        return (await self._identity()).sign(message)
+
+    async def evidence(self, report_data: bytes) -> JsonObject:
+        """A report that is bound to these bytes, with what belongs to it."""
+        found = await self._reports.report(report_data)
+        if found.tee != self.tee:
+            raise ReportFailure(
+                f"this machine makes reports of {found.tee}, not {self.tee}", "Start the agent with --tee auto."
+            )
+        if self.tee == "tdx":
+            log = await asyncio.to_thread(self._log)
+            return {"quote": _text(found.report), **({"cc_eventlog": _text(log)} if log else {})}
+        try:
+            chain = [{"cert_type": entry.kind, "data": _text(entry.data)} for entry in parse_table(found.auxiliary)]
+        except EvidenceError:
+            chain = []  # the host wrote nonsense; the verifier finds the certificates elsewhere, or says that they lack
+        return {"attestation_report": _text(found.report), "cert_chain": chain}
+
+    def _log(self) -> bytes:
+        try:
+            with self._event_log.open("rb") as file:
+                return file.read(MAX_LOG)
+        except OSError:
+            return b""
+
+    async def _identity(self) -> PrivateKey:
+        if self._key is None:
+            self._key = await asyncio.to_thread(self._kept)
+        return self._key
+
+    def _kept(self) -> PrivateKey:
+        path = self._directory / KEY
+        try:
+            if not path.exists():
+                self._make_key(path)
+            if path.stat().st_mode & 0o077:
+                raise ReportFailure(
+                    f"{path} can be read by others", "Set its mode to 0600, or remove it to enrol anew."
+                )
+            return PrivateKey.from_pem(SecretBytes(path.read_bytes()))
+        except OSError as error:
+            raise ReportFailure(f"the key of this machine, {path}: {error.strerror}") from error
+        except CryptoError as error:
+            raise ReportFailure(
+                f"the key of this machine, {path}, is damaged", "Remove it; the machine enrols anew."
+            ) from error
+
+    def _make_key(self, path: Path) -> None:
+        """Write a new key so that there is a whole one or none, and never another one in place of one that is there."""
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}-{os.getpid()}")
+        with suppress(FileNotFoundError):
+            draft.unlink()
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(PrivateKey.generate(self._entropy).to_pem().reveal())
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.unlink()
+
+
+def _failure(entry: Path, error: OSError) -> ReportFailure:
+    return ReportFailure(f"{entry.parent.name}/{entry.name}: {error.strerror or error}")
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

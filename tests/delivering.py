@@ -1,0 +1,147 @@
+"""Every door between a machine and its configuration, composed as the product composes them, and what an image says of them.
+
+    async with delivering_world(cluster, spec) as world:
+        config = await boot_once(attester, world.ask(await world.ticket()), world.trust, world.patience())
+
+Configurations come from a shelf instead of the config server: what they say is for the test to decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from fastness.agent.boot import Ask
+from fastness.agent.enrol import Patience
+from fastness.agent.imagetrust import ImageTrust
+from fastness.cluster.clock import Clock, SystemEntropy
+from fastness.cluster.errors import AlreadyExists
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.secret import SecretText
+from fastness.formats import json
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject
+from fastness.services.attesting import Around, AttestingDoors, attesting
+from fastness.services.gate.configs import Config
+from fastness.services.gate.server import GateDoor, gate
+from fastness.services.refusals import Refusal
+from fastness.sim.announce import announce_vendor
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import BootImage, default_image
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.enrolment import DoorUrls
+from fastness.trust.tickets import join_ticket, mint, ticket_hash
+from tests.enrolling import MemoryRecord, MovedClock, settle_cluster
+
+ENTROPY = SystemEntropy()
+ACCEPT = "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1"
+
+
+@dataclass
+class Shelf:
+    """Configurations in memory; `refusals` are raised one by one before any is given."""
+
+    body: bytes = b'{"ignition":{"version":"3.3.0"}}'
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        """The configuration of any pool."""
+        self.asked.append((pool, accept))
+        if self.refusals:
+            raise self.refusals.pop(0)
+        return Config(self.body, b'"etag"', f"rendered-{pool}-1")
+
+
+@dataclass
+class DeliveringWorld:
+    """A cluster with enrolment, broker and gate."""
+
+    cluster: Cluster
+    informers: Informers
+    doors: AttestingDoors
+    gate: GateDoor
+    shelf: Shelf
+    record: MemoryRecord
+    vendor: SimVendor
+    clock: MovedClock
+
+    @property
+    def server(self) -> str:
+        """What user-data names."""
+        return f"https://127.0.0.1:{self.doors.enrolment.port}"
+
+    @property
+    def trust_json(self) -> bytes:
+        """The file of an image for this cluster."""
+        return json.encode({"ca": self.gate.doors.bundle, "configKeys": self.gate.signer.jwks()})
+
+    @property
+    def trust(self) -> ImageTrust:
+        """The same, read."""
+        return ImageTrust.parse(self.trust_json)
+
+    async def ticket(self, pool: str = "worker", uses: int = 0) -> SecretText:
+        """A ticket that the door has heard of."""
+        made = mint(ENTROPY)
+        name = f"t-{ticket_hash(made)[-12:]}"
+        expires = self.clock.now() + timedelta(hours=1)
+        await self.cluster.create(JOIN_TICKET.resource, join_ticket(name, made, pool, expires, uses))
+        tickets = self.informers.of(JOIN_TICKET.resource)
+        await until(lambda: tickets.get("", name) is not None)
+        return made
+
+    async def ask(self, pool: str = "worker") -> Ask:
+        """What Ignition asks on a machine with fresh user-data."""
+        return Ask(pool, await self.ticket(pool), self.server, ACCEPT)
+
+    def machine(self, tee: str = "tpm", image: BootImage | None = None) -> SimAttester:
+        """A simulated machine that booted an image."""
+        return SimAttester(self.vendor.chip(tee).boot(image or default_image()))
+
+    def patience(self, seconds: float = 20.0, clock: Clock | None = None) -> Patience:
+        """Enough for a test."""
+        return Patience(clock or self.clock, ENTROPY, seconds, pause=0.05)
+
+    async def publish(self, values: list[JsonObject], name: str = "values") -> None:
+        """Publish reference values, and wait until the verifier knows."""
+        body = {
+            "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind, "metadata": {"name": name},
+            "spec": {"source": "manual", "values": values},
+        }  # fmt: skip
+        await self.cluster.create(REFERENCE_VALUE_SET.resource, body)
+        sets = self.informers.of(REFERENCE_VALUE_SET.resource)
+        await until(lambda: sets.get("", name) is not None)
+
+
+@asynccontextmanager
+async def delivering_world(cluster: Cluster, spec: JsonObject | None = None) -> AsyncIterator[DeliveringWorld]:
+    """All doors in front of a cluster, for the time of the block."""
+    wanted = spec or {"mode": "Enforce", "simulated": True}
+    await settle_cluster(cluster, wanted)
+    vendor, clock, shelf, record = SimVendor(ENTROPY), MovedClock(), Shelf(), MemoryRecord()
+    if wanted.get("simulated"):
+        with suppress(AlreadyExists):
+            await announce_vendor(cluster, vendor, clock.now())
+    cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]
+    around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0])
+    async with (
+        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        attesting(cluster, informers, around) as doors,
+        gate(cluster, informers, shelf, record, clock, ENTROPY) as door,
+    ):
+        urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
+        yield DeliveringWorld(cluster, informers, doors, door, shelf, record, vendor, clock)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for a cache to hear of something, with a bound."""
+    async with asyncio.timeout(15):
+        while not true():  # noqa: ASYNC110  # caches tell handlers, not tests
+            await asyncio.sleep(0.005)
