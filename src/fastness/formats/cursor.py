@@ -51,7 +51,12 @@ class Cursor:
 
     def fields(self, layout: Struct, field: str) -> tuple[Any, ...]:
         """Several fields of fixed size at once; the layout names its own byte order."""
-        return layout.unpack_from(self.data, self._advance(layout.size, field))
+        start = self.offset
+        end = start + layout.size
+        if end > self.size:
+            self._advance(layout.size, field)
+        self.offset = end
+        return layout.unpack_from(self.data, start)
 
     def u8(self, field: str) -> int:
         """The next byte."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,8 +60,7 @@ class Check(msgspec.Struct, frozen=True):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Whom the hardware vouches for: a chip, a platform, a cloud, a key."""
 
     kind: str
@@ -104,13 +103,21 @@ class Appraisal:
     @property
     def authentic(self) -> bool:
         """Whether every check that authenticity rests on passed."""
-        proofs = [check for check in self.checks if check.proof]
-        return bool(proofs) and all(check.result is Result.PASS for check in proofs)
+        proved = False
+        for check in self.checks:
+            if check.proof:
+                if check.result is not Result.PASS:
+                    return False
+                proved = True
+        return proved
 
     @property
     def acceptable(self) -> bool:
         """Whether the evidence is authentic and nothing refuses it."""
-        return self.authentic and not any(check.refuses for check in self.checks)
+        for check in self.checks:
+            if check.result is not Result.PASS and check.refuses:
+                return False
+        return self.authentic
 
     @property
     def reason(self) -> str:

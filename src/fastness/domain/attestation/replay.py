@@ -57,12 +57,14 @@ def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
 def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
     values: dict[int, bytes] = {}
     hashed, zeros = hash_of(bank), bytes(size)
-    for register, kind, digests, data in log.events:
-        if kind == EV_NO_ACTION:
+    for event in log.events:
+        if event.kind == EV_NO_ACTION:
+            data = event.data
             if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
                 values[0] = zeros[1:] + data[-1:]
             continue
-        values[register] = hashed(values.get(register, zeros) + digests[bank]).digest()
+        register = event.register
+        values[register] = hashed(values.get(register, zeros) + event.digests[bank]).digest()
     return values
 
 
@@ -122,8 +124,8 @@ def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) ->
     names = {index: register.name(index) for index in {event.register for event in log.events}}
     hashed = hash_of(bank)
     claims = []
-    for number, (index, kind, digests, data) in enumerate(log.events):
-        digest = digests[bank]
+    for number, event in enumerate(log.events):
+        index, kind, digest = event.register, event.kind, event.digests[bank]
         claims.append(
             {
                 "number": number,
@@ -132,7 +134,7 @@ def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) ->
                 "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
                 "digest": digest.hex(),
                 "verified": kind != EV_NO_ACTION and index in agreeing,
-                "covers_data": hashed(data).digest() == digest,
+                "covers_data": hashed(event.data).digest() == digest,
             }
         )
     return claims

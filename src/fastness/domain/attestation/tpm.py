@@ -19,12 +19,23 @@ from fastness.crypto.digests import same
 from fastness.crypto.errors import BadKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity
+from fastness.domain.attestation.checks import Appraisal, Check, Claims, Findings, Identity, Result
 from fastness.domain.attestation.replay import PCR, judge_log
+from fastness.formats.tpm.algorithms import Scheme
 from fastness.formats.tpm.envelope import TpmEvidence
 
 RESETTABLE: Final = frozenset({16, 23})
 _TCG: Final = "TPM 2.0 Library"
+# A bare TPM never affirms hardware: the same warning for all of them.
+_BARE: Final = Check(
+    "hardware",
+    Result.WARN,
+    "memory-not-protected",
+    "a TPM vouches for what was booted, not for who can read the memory",
+    hint="Where the host is not trusted, ask for evidence of a TEE.",
+    mandatory=False,
+)
+_SCHEMES: Final = {scheme: scheme.name for scheme in Scheme}  # Enum.name is slow
 _CLAIMS: Final = tuple(f"pcr{index:02}" for index in range(24))
 
 
@@ -50,12 +61,7 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
     _digest(findings, evidence)
     findings.nonce(evidence.quote.extra_data, expected.nonce, None)
     _clock(findings, evidence)
-    findings.warn(
-        "hardware",
-        "memory-not-protected",
-        "a TPM vouches for what was booted, not for who can read the memory",
-        hint="Where the host is not trusted, ask for evidence of a TEE.",
-    )
+    findings.checks.append(_BARE)
     log, events = expected.event_log or evidence.event_log, None
     if log:
         events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR) or []
@@ -104,7 +110,7 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
 
 def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
     signature = evidence.signature
-    scheme, algorithm = signature.scheme.name, signature.hash.name
+    scheme, algorithm = _SCHEMES[signature.scheme], signature.hash.name
     seen = f"{scheme} {algorithm}"
     good = key is not None and key.signed(scheme, algorithm, signature.numbers, evidence.quote.message)
     findings.expect(
@@ -120,18 +126,21 @@ def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | 
 
 
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
-    selections = evidence.quote.selections
-    seen = "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
-    valued = tuple(evidence.pcrs)
-    findings.expect(
-        "register-selection",
+    selections, valued = evidence.quote.selections, tuple(evidence.pcrs)
+    wanted = _listed(evidence.bank, valued)
+    exact = (
         bool(valued)
         and len(selections) == 1
         and selections[0].bank.name == evidence.bank
-        and selections[0].registers == valued,
+        and selections[0].registers == valued
+    )
+    seen = wanted if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
+    findings.expect(
+        "register-selection",
+        exact,
         "register-selection-differs",
         seen=seen,
-        expected=_listed(evidence.bank, valued),
+        expected=wanted,
         source="the values beside the quote",
         hint="Values of registers outside the selection are unsigned. Quote exactly the registers that are sent.",
         proof=True,
@@ -162,12 +171,13 @@ def _requirement(findings: Findings, seen: str, quoted: set[int], required: froz
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     algorithm = evidence.signature.hash.name
     computed = hashed(algorithm, b"".join(evidence.pcrs.values()))
+    shown, agree = evidence.quote.digest.hex(), same(computed, evidence.quote.digest)
     findings.expect(
         "register-digest",
-        same(computed, evidence.quote.digest),
+        agree,
         "register-digest-differs",
-        seen=evidence.quote.digest.hex(),
-        expected=computed.hex(),
+        seen=shown,
+        expected=shown if agree else computed.hex(),
         source="the values beside the quote",
         hint="The values are not those that the TPM signed.",
         proof=True,
@@ -195,7 +205,9 @@ def _claims(
     tpm["ak"] = key.name if key else ""
     tpm["ak_public"] = base64.b64encode(key.der).decode() if key else ""
     tpm["firmware_version"] = f"{quote.firmware:016x}"
-    tpm["clock"], tpm["reset_count"], tpm["restart_count"], tpm["clock_safe"] = quote.clock
+    clock = quote.clock
+    tpm |= {"clock": clock.milliseconds, "reset_count": clock.resets, "restart_count": clock.restarts}
+    tpm["clock_safe"] = clock.safe
     if events is not None:
         tpm["uefi_event_logs"] = events
     return {"tpm": tpm, "report_data": quote.extra_data.hex()}

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash
@@ -67,7 +69,7 @@ EVENT_NAMES: Final[Mapping[int, str]] = {
 }
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True):
     """One record: register, type, a digest per bank, and data that the digest may or may not cover."""
 
     register: int
@@ -81,7 +83,7 @@ class Event(NamedTuple):
         return EVENT_NAMES.get(self.kind, f"{self.kind:#010x}")
 
 
-class EventLog(NamedTuple):
+class EventLog(msgspec.Struct, frozen=True):
     """The banks that the log announces and its records after the header."""
 
     banks: tuple[Hash, ...]
@@ -96,37 +98,40 @@ def parse_log(data: bytes) -> EventLog:
     banks = _header(cursor)
     head = _Head(banks)
     events: list[Event] = []
-    while not _ended(cursor):
+    while (event := head.event(cursor)) is not None or not _ended(cursor):
         if len(events) == MAX_EVENTS:
             raise EvidenceError("too-many-events", f"an event log has at most {MAX_EVENTS} events")
-        events.append(head.event(cursor) or _event(cursor, banks))
+        events.append(event or _event(cursor, banks))
     return EventLog(tuple(banks.values()), tuple(events))
 
 
 class _Head:
     """Register, type and digests of a record in the announced order: one layout for all records of a log."""
 
-    __slots__ = ("_layout", "_names", "_numbers")
+    __slots__ = ("_names", "_numbers", "_size", "_unpack")
 
     def __init__(self, banks: Mapping[int, Hash]) -> None:
         self._names = tuple(bank.name for bank in banks.values())
         self._numbers = tuple(banks)
-        self._layout = Struct("<III" + "".join(f"H{bank.size}s" for bank in banks.values()) + "I")
+        layout = Struct("<III" + "".join(f"H{bank.size}s" for bank in banks.values()) + "I")
+        self._size, self._unpack = layout.size, layout.unpack_from
 
     def event(self, cursor: Cursor) -> Event | None:
-        """The next record; None, and nothing read, when it is written in another way or cut off."""
-        layout, start = self._layout, cursor.offset
-        if cursor.size - start < layout.size:
+        """The next record; None, and nothing read, when it is written in another way, is cut off, or may be filling."""
+        start = cursor.offset
+        begin = start + self._size
+        if begin > cursor.size:
             return None
-        fields = layout.unpack_from(cursor.data, start)
-        if fields[2] != len(self._names) or fields[3:-1:2] != self._numbers:
+        fields = self._unpack(cursor.data, start)
+        register, kind, count = fields[:3]
+        # Eight equal bytes, the filling, are equal numbers here.
+        if register == kind or count != len(self._names) or fields[3:-1:2] != self._numbers:
             return None
-        begin = start + layout.size
-        end = begin + fields[-1]
+        end: int = begin + fields[-1]
         if end > cursor.size:
             return None
         cursor.offset = end
-        return Event(fields[0], fields[1], dict(zip(self._names, fields[4:-1:2], strict=True)), cursor.data[begin:end])
+        return Event(register, kind, dict(zip(self._names, fields[4:-1:2], strict=False)), cursor.data[begin:end])
 
 
 def _header(cursor: Cursor) -> dict[int, Hash]:

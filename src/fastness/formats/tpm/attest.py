@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash
@@ -19,12 +21,13 @@ MAX_BANKS: Final = 16
 MAX_BITMAP: Final = 32
 MAX_MESSAGE: Final = 2048
 _HEAD: Final = Struct(">IH")
+_SELECTION: Final = Struct(">HB")
 _CLOCK: Final = Struct(">QIIBQ")
 _MAX_NAME: Final = 2 + 64
 _MAX_DATA: Final = 2 + 64
 
 
-class Clock(NamedTuple):
+class Clock(msgspec.Struct, frozen=True):
     """The TPM's own clock: milliseconds, and how often it was reset and resumed."""
 
     milliseconds: int
@@ -33,14 +36,14 @@ class Clock(NamedTuple):
     safe: bool
 
 
-class Selection(NamedTuple):
+class Selection(msgspec.Struct, frozen=True):
     """Registers of one bank, in ascending order."""
 
     bank: Hash
     registers: tuple[int, ...]
 
 
-class Quote(NamedTuple):
+class Quote(msgspec.Struct, frozen=True):
     """A parsed quote; `message` is what the signature covers."""
 
     message: bytes
@@ -85,11 +88,10 @@ def _selections(cursor: Cursor) -> tuple[Selection, ...]:
 
 
 def _selection(cursor: Cursor) -> Selection:
-    number = cursor.u16("pcrSelect.hash")
+    number, size = cursor.fields(_SELECTION, "pcrSelect")
     bank = HASHES.get(number)
     if bank is None:
         raise EvidenceError("unknown-hash", f"the quote selects from a bank of unknown algorithm {number:#06x}")
-    size = cursor.u8("sizeofSelect")
     if size > MAX_BITMAP:
         raise EvidenceError("too-long", f"a bitmap of registers has at most {MAX_BITMAP} bytes, not {size}")
     return Selection(bank, _registers(cursor.take(size, "pcrSelect")))

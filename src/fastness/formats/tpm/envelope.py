@@ -14,7 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.envelope import base64_field, read_object, refuse_unknown
@@ -26,11 +28,12 @@ REGISTERS: Final = 24
 _MEMBERS: Final = frozenset({"ak_public", "tpm_quote", "event_log"})
 _QUOTE_MEMBERS: Final = frozenset({"message", "signature", "pcrs"})
 _WHOLE_BANK: Final = Struct("32s" * REGISTERS)
+_SPACES: Final = " " * (REGISTERS - 1)
 _INDEX: Final = re.compile(r"(?:0|[1-9][0-9]?)\Z", re.ASCII)
 _SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
 
 
-class TpmEvidence(NamedTuple):
+class TpmEvidence(msgspec.Struct, frozen=True):
     """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log.
 
     The registers are in ascending order.
@@ -87,11 +90,12 @@ def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
 def _whole_bank(entries: list[Any]) -> dict[int, bytes]:
     """All registers of the SHA-256 bank: read at once when all look well, and one by one to say which does not."""
     try:
-        raw = bytes.fromhex("".join(entries))
+        text = " ".join(entries)
+        raw = bytes.fromhex(text)
     except (TypeError, ValueError):
-        raw = b""
-    # fromhex skips spaces, and lengths could make up for each other: both are looked at.
-    if len(raw) == _WHOLE_BANK.size and set(map(len, entries)) == {64}:
+        text, raw = "", b""
+    # Spaces stand where we put them and nowhere else, or digits would be missing: so each entry has its 64.
+    if len(raw) == _WHOLE_BANK.size and len(text) == 65 * REGISTERS - 1 and text[64::65] == _SPACES:
         return dict(enumerate(_WHOLE_BANK.unpack(raw)))
     return {index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(entries)}
 

@@ -6,17 +6,21 @@ decided where the signature is checked.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from struct import Struct
+from typing import Final
+
+import msgspec
 
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash, Scheme
 
 _SCHEMES: Final = {int(scheme): scheme for scheme in Scheme}
+_HEAD: Final = Struct(">HH")
 _MAX_RSA: Final = 512
 _MAX_EC: Final = 66
 
 
-class Signature(NamedTuple):
+class Signature(msgspec.Struct, frozen=True):
     """A parsed signature: one number for RSA, two for ECDSA, big-endian as the TPM wrote them."""
 
     scheme: Scheme
@@ -27,11 +31,11 @@ class Signature(NamedTuple):
 def parse_signature(data: bytes) -> Signature:
     """Read TPMT_SIGNATURE; raises EvidenceError."""
     cursor = Cursor(data, "the TPM signature", "big")
-    number = cursor.u16("sigAlg")
+    number, hash_number = cursor.fields(_HEAD, "sigAlg and hash")
     scheme = _SCHEMES.get(number)
     if scheme is None:
         raise EvidenceError("unknown-scheme", f"the signature has the unknown scheme {number:#06x}")
-    algorithm = HASHES.get(cursor.u16("hash"))
+    algorithm = HASHES.get(hash_number)
     if algorithm is None:
         raise EvidenceError("unknown-hash", "the signature names an unknown hash algorithm")
     numbers: tuple[bytes, ...]
