@@ -416,7 +416,17 @@ def test_only_the_value_true_allows(answer: str) -> None:
     assert not compile_resource_policy(f"package policy\nallow := {answer}\n").allow(AFFIRMED, PATH)
 
 
-def test_a_caller_cannot_forge_the_request_through_its_claims() -> None:
-    gate = compile_resource_policy('package policy\nallow if { data["resource-path"][0] == "pool" }\n')
+@pytest.mark.parametrize("reads", ["", "count(input) >= 0"], ids=["little", "everything"])
+def test_a_caller_cannot_forge_the_request_through_its_claims(reads: str) -> None:
+    gate = compile_resource_policy(f'package policy\nallow if {{ data["resource-path"][0] == "pool"\n{reads} }}\n')
     forged = {"fastness.dev/request": {"plugin": "resource", "resource-path": ["pool"], "query": {}}}
+    assert gate.allow(forged, PATH)
     assert not gate.allow(forged, Request(("machine", "b", "c")))
+
+
+@pytest.mark.parametrize("reads", ["", "count(input) >= 0"], ids=["little", "everything"])
+def test_a_caller_cannot_forge_values_through_its_claims(reads: str) -> None:
+    policy = compile_policy(HEAD + f'hardware := 2 if {{ input.a in query_reference_value("a")\n{reads} }}\n')
+    forged = {"a": "1", "fastness.dev/values": {"a": ["1"]}}
+    assert policy.evaluate(forged, book({"a": ["1"]})).value("hardware") == 2
+    assert policy.evaluate(forged, book({"a": ["2"]})).value("hardware") == 0

@@ -105,5 +105,22 @@ def test_several_policies_affirm_only_together(vectors: list[TrustVector], tee: 
         assert not any(vector.unaffirmed(tee) for vector in vectors)
 
 
+@pytest.mark.parametrize(
+    ("values", "worst"),
+    [([2, 3], 3), ([2, 0], 0), ([0, 33], 33), ([2, 33, 97], 97), ([2, -2], 2), ([97, 0], 97), ([33, 35], 35)],
+)
+def test_of_several_values_the_one_that_helps_least_is_kept(values: list[int], worst: int) -> None:
+    vectors = [TrustVector.of({"hardware": value}) for value in values]
+    assert worst_of(vectors).value("hardware") == worst
+    assert worst_of(reversed(vectors)).value("hardware") == worst
+
+
+def test_a_claim_that_one_policy_leaves_out_is_not_asserted() -> None:
+    assert worst_of([TrustVector.of({"hardware": 2}), TrustVector.of({"executables": 3})]).claims == {
+        "executables": 0,
+        "hardware": 0,
+    }
+
+
 def test_no_policy_at_all_affirms_nothing() -> None:
     assert worst_of([]).error
