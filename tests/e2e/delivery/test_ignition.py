@@ -1,0 +1,175 @@
+"""A machine with a real TPM and the real Ignition: its files land in the root, or nothing does and an operator learns why.
+
+The agent is a process, the TPM is swtpm, its registers were extended with what an image measures, and its event log is that of
+the image. Nothing of the machine is simulated; the cluster is not either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.crypto.registers import hashed
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.formats import json
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.sim.tee.images import BootImage, changed, default_image
+from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
+from tests.delivering import DeliveringWorld, delivering_world, until
+from tests.e2e.delivery.ignition import Ignition
+from tests.embedded.fixtures import Embedded
+from tests.swtpm import Maker, Swtpm
+
+CONFIG = {
+    "ignition": {"version": "3.3.0"},
+    "storage": {
+        "files": [{"path": "/etc/fastness/secret", "mode": 384, "contents": {"source": "data:,for%20this%20machine"}}]
+    },
+    "systemd": {"units": [{"name": "hello.service", "enabled": True, "contents": "[Service]\nExecStart=/bin/true\n"}]},
+}
+WAYS = ("Gate",)
+
+
+@pytest.fixture
+async def real_server(tmp_path: Path) -> AsyncIterator[Embedded]:
+    """An embedded API whose store is not one of a simulated cluster."""
+    directory = tmp_path / "api"
+    server = await EmbeddedServer.open(ServerOptions(directory, simulated=False))
+    try:
+        yield Embedded(server, directory)
+    finally:
+        await server.close()
+
+
+@dataclass
+class Agent:
+    """`fastness agent boot` as a process."""
+
+    process: asyncio.subprocess.Process
+    port: int
+
+    async def ended(self) -> tuple[int, str]:
+        """How it ended, and what it told the console."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(60):
+            said = await self.process.stderr.read()
+            return await self.process.wait(), said.decode()
+
+
+@asynccontextmanager
+async def agent(tpm: Swtpm, place: Path, image: BootImage, trust: bytes) -> AsyncIterator[Agent]:
+    """An agent that waits for Ignition."""
+    (place / "trust.json").write_bytes(trust)
+    (place / "log").write_bytes(image.event_log)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fastness.cli.main", "agent", "boot", "--trust", str(place / "trust.json"),
+        "--tpm", tpm.tcti, "--tee", "tpm", "--state", str(place / "identity"), "--event-log", str(place / "log"), "--port", "0",
+        stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            line = (await process.stderr.readline()).decode()
+        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert found is not None, line
+        yield Agent(process, int(found[1]))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def boot(tpm: Swtpm, image: BootImage) -> None:
+    """Measure an image into a TPM, event by event, as firmware does."""
+    words = [f"{event.register}:sha256={hashed('sha256', event.subject).hex()}" for event in image.events]
+    tpm.tool("pcrextend", *words)
+
+
+def first_new(image: BootImage, other: BootImage, register: int) -> int:
+    """Which event of a log is the first in a register that an image does not have."""
+    known = {(event.register, event.subject) for event in image.events}
+    events = enumerate(other.events)
+    return next(n for n, event in events if event.register == register and (register, event.subject) not in known)
+
+
+@asynccontextmanager
+async def cluster(embedded: Embedded, maker: Maker, via: str) -> AsyncIterator[DeliveringWorld]:
+    """A cluster that enforces and knows the maker of the TPM."""
+    root = {"sha256": maker.root, "for": "tpm", "reason": "our own machines"}
+    spec: dict[str, Any] = {"mode": "Enforce", "delivery": {"via": via}, "attestation": {"extraRoots": [root]}}
+    async with delivering_world(embedded.cluster, spec) as world:
+        world.shelf.body = json.encode(CONFIG)
+        pem = b"".join(entry.pem for entry in maker.certificates).decode()
+        body = {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"swtpm": pem},
+        }  # fmt: skip
+        await world.cluster.create(CONFIG_MAPS, body)
+        await until(lambda: world.doors.enrolment.enrolments.sources.maps.get(NAMESPACE, NAME) is not None)
+        yield world
+
+
+async def explained(embedded: Embedded, world: DeliveringWorld) -> str:
+    """What an operator reads about the one machine there is."""
+    (machine,) = (await world.cluster.list(MACHINE.resource)).items
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "fastness.cli.main", "attest", "explain", machine["metadata"]["name"],
+        "--kubeconfig", str(embedded.kubeconfig), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        said, _ = await process.communicate()
+    return said.decode()
+
+
+@pytest.mark.parametrize("via", WAYS)
+async def test_the_files_of_a_proven_machine_land_in_its_root(
+    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path, via: str
+) -> None:
+    image = default_image()
+    boot(swtpm, image)
+    async with cluster(real_server, tpm_maker, via) as world:
+        await world.publish(image.reference_values("tpm"))
+        async with agent(swtpm, tmp_path, image, world.trust_json) as running:
+            ignition = Ignition(tmp_path)
+            ignition.user_data(running.port, (await world.ticket()).reveal(), world.server)
+            installed = await ignition.run()
+            assert installed.status == 0, installed.said
+            assert (ignition.root / "etc/fastness/secret").read_text() == "for this machine"
+            assert (ignition.root / "etc/fastness/secret").stat().st_mode & 0o777 == 0o600
+            assert "etc/systemd/system/hello.service" in ignition.files
+            status, console = await running.ended()
+            assert status == 0, console
+            assert "Ignition has the configuration" in console
+
+
+@pytest.mark.parametrize("via", WAYS)
+async def test_with_one_changed_event_nothing_lands_and_the_operator_is_told_which(
+    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path, via: str
+) -> None:
+    image = default_image()
+    other = changed(image, command_line=f"{image.command_line} debug")
+    boot(swtpm, other)
+    async with cluster(real_server, tpm_maker, via) as world:
+        await world.publish(image.reference_values("tpm"))
+        async with agent(swtpm, tmp_path, other, world.trust_json) as running:
+            ignition = Ignition(tmp_path)
+            ignition.user_data(running.port, (await world.ticket()).reveal(), world.server)
+            installed = await ignition.run()
+            assert installed.status != 0
+            assert ignition.files == set()
+            assert world.shelf.asked == []
+            status, console = await running.ended()
+        assert status == 1
+        assert "this machine gets no configuration" in console
+        assert "fastness attest explain machine-" in console
+        told = await explained(real_server, world)
+        assert "FAIL  PCR 11 (unified kernel image): value-differs" in told, told
+        assert f"number {first_new(image, other, register=11)}: EV_IPL" in told, told
