@@ -1,0 +1,58 @@
+"""Labels of real images become values that affirm a machine which measured them, and no other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fastness.domain.attestation.imagevalues import values_of_manifest
+from fastness.domain.attestation.policy import default_policy
+from fastness.domain.attestation.values import ValueBook
+from fastness.model.kind import JsonObject
+from tests.evidence.vectors import vectors
+from tests.unit.domain.attestation.policyinputs import NOW
+
+ZERO = "0" * 64
+UNTOUCHED = (11, 12)
+
+
+def label(system: str) -> JsonObject:
+    found: JsonObject = json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text())
+    return {"pcrs": [*found["pcrs"], *({"id": number, "value": ZERO, "events": []} for number in UNTOUCHED)]}
+
+
+def book(system: str) -> ValueBook:
+    values = values_of_manifest(label(system))
+    return ValueBook.of([{"metadata": {"name": system}, "spec": {"source": "manual", "values": values}}], NOW)
+
+
+def measured(system: str) -> JsonObject:
+    registers = {f"pcr{row['id']:02}": row["value"] for row in label(system)["pcrs"]}
+    checks = {"attestation-key": "Pass"}
+    return {"tpm": registers, "appraisal": {"authentic": True, "acceptable": True, "checks": checks}}
+
+
+@pytest.mark.parametrize("system", ["fedora-42-ovmf", "rhel-9.6-ovmf"])
+def test_a_machine_that_measured_the_label_is_affirmed(system: str) -> None:
+    assert default_policy("tpm").evaluate(measured(system), book(system)).affirms("tpm")
+
+
+def test_a_machine_that_measured_another_label_is_refused() -> None:
+    vector = default_policy("tpm").evaluate(measured("fedora-42-ovmf"), book("rhel-9.6-ovmf"))
+    assert "executables" in vector.unaffirmed("tpm")
+
+
+def test_a_label_alone_does_not_cover_registers_that_it_does_not_name() -> None:
+    system = "rhel-9.6-ovmf"
+    values = values_of_manifest(json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text()))
+    named = ValueBook.of([{"metadata": {"name": "l"}, "spec": {"source": "manual", "values": values}}], NOW)
+    assert not default_policy("tpm").evaluate(measured(system), named).affirms("tpm")
+
+
+def test_the_boot_loader_of_a_label_is_known_by_name() -> None:
+    owner = book("rhel-9.6-ovmf").owner(
+        "event_pcr4", "71f09da2978dfd9b92150b6b96329e728a21c938e23f483fed8bd22789692ee6"
+    )
+    assert owner is not None
+    assert owner.note == "Pcr4Grub"
