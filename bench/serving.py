@@ -77,7 +77,7 @@ async def beside_nginx(bench: Bench, directory: Path, rounds: int, say: Progress
     """The row and what stands beside it; raises TargetError without nginx."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
-        raise TargetError("there is no nginx")
+        raise TargetError("there is no nginx: install it, or measure other families")
     with ExitStack() as stack:
         say("starting a config server and nginx")
         api = stack.enter_context(ours(directory / "ours"))

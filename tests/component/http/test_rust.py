@@ -95,6 +95,18 @@ async def test_another_certificate_is_shown_without_a_lost_connection_and_old_ge
         assert alone.port
 
 
+async def test_of_several_generations_the_newest_one_is_met_whatever_ends_first() -> None:
+    async with listening(grace=0.4) as listener:
+        for _ in range(6):
+            credential = issued()
+            await listener.show(credential)
+            for _ in range(8):
+                await asyncio.sleep(0.02)
+                answer, certificate = await ask(listener.port)
+                assert answer.endswith(BODY)
+                assert certificate.fingerprint == credential.certificate.fingerprint
+
+
 async def test_a_port_that_is_stopped_is_free_again() -> None:
     async with listening() as listener:
         port = listener.port

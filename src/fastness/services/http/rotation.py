@@ -21,6 +21,7 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.cluster.port import Cluster
 from fastness.crypto.digests import Digest
+from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Credential
 from fastness.model.objects import object_name
 from fastness.observe import logs, metrics
@@ -75,8 +76,10 @@ class Rotation:
         self._news = asyncio.Event()
 
     async def begin(self) -> None:
-        """Give every listener its first certificate: from then on it accepts."""
-        await self._refresh()
+        """Give every listener its first certificate, from then on it accepts; raises CryptoError, OSError."""
+        for face in self._faces:
+            await face.refresh(self._clock.now())
+            face.publish_expiry()
 
     async def run(self) -> None:
         """Follow the authorities until cancelled."""
@@ -114,9 +117,11 @@ class Rotation:
                 _log.warning("authority.failed", authority=face.authority.kind.name, error=error, hint=error.hint)
 
     async def _refresh(self) -> None:
-        now = self._clock.now()
         for face in self._faces:
-            before = face.shown
-            if await face.refresh(now) and before is not None:
-                _log.info("pki.renewed", what=face.name)
+            try:
+                if await face.refresh(self._clock.now()):
+                    _log.info("pki.renewed", what=face.name)
+            except (CryptoError, OSError) as error:
+                # What is shown is good for a while, and the next look tries again.
+                _log.warning("authority.failed", authority=face.authority.kind.name, error=error)
             face.publish_expiry()

@@ -6,8 +6,8 @@ certificate of a peer, so doors that need one stay with `services.http.listener`
 Its certificate cannot be replaced while it runs, so a new listener takes the place of the old one on the same port:
 
 * both have a socket of their own with SO_REUSEPORT, the port is never without one;
-* a one-line filter (classic BPF) makes the kernel give new connections to the newer socket only;
-* the older one serves what it has accepted for `GRACE` seconds and ends. Nobody sees a refused or a cut connection.
+* a one-line filter (classic BPF) makes the kernel give new connections to the newest socket only;
+* an older one serves what it has accepted for `GRACE` seconds and ends. Nobody sees a refused or a cut connection.
 
 The private half of a certificate is handed over in anonymous memory and never lies on a disk.
 """
@@ -40,7 +40,6 @@ _python: Final[Any] = _futures
 _native: Final[Any] = _granian
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51
 _BPF_RETURN_CONSTANT: Final = 0x06
-_NEWER: Final = 1  # of two sockets of a port the later one has this index
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
@@ -74,6 +73,8 @@ class RustListener:
         self._grace = grace
         # Bound and never listening: the port is ours from now on, and stays ours between two generations.
         self._held = _bound(host, port)
+        # The generations in the order in which the kernel counts the sockets of a port; the newest one is `_running`.
+        self._counted: list[_Running] = []
         self._running: _Running | None = None
         self._retiring: set[asyncio.Task[None]] = set()
 
@@ -86,14 +87,12 @@ class RustListener:
         """Accept with this certificate from now on; connections that exist stay as they are."""
         fresh, before = self._started(credential), self._running
         self._running = fresh
-        if before is None:
-            return
-        # Without the filter both would accept for a while, and the old one's last connections would be cut at its end.
-        with suppress(OSError):
-            _prefer(fresh.bound)
-        task = asyncio.create_task(self._retire(before), name=f"listener:{self.port}:retiring")
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._counted.append(fresh)
+        self._prefer_newest()
+        if before is not None:
+            task = asyncio.create_task(self._retire(before), name=f"listener:{self.port}:retiring")
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
 
     async def stop(self) -> None:
         """Stop accepting and end all generations."""
@@ -102,27 +101,53 @@ class RustListener:
         await asyncio.gather(*self._retiring, return_exceptions=True)
         if self._running is not None:
             running, self._running = self._running, None
-            await _ended(running)
+            await self._end(running)
         self._held.close()
 
     async def _retire(self, running: _Running) -> None:
         try:
             await self._clock.sleep(self._grace)
         finally:
-            await _ended(running)
+            await self._end(running)
+            self._prefer_newest()
+
+    async def _end(self, running: _Running) -> None:
+        running.end.set()
+        await running.ended
+        running.bound.close()
+        # The kernel puts the last socket into the place of one that goes.
+        place = self._counted.index(running)
+        self._counted[place] = self._counted[-1]
+        self._counted.pop()
+
+    def _prefer_newest(self) -> None:
+        """Give new connections to the newest socket.
+
+        Where the filter is refused all generations accept for a while, and the last connections of an old one are cut at its end.
+        """
+        if self._running is not None and len(self._counted) > 1:
+            with suppress(OSError):
+                _prefer(self._running.bound, self._counted.index(self._running))
 
     def _started(self, credential: Credential) -> _Running:
-        loop = asyncio.get_running_loop()
         bound = _bound(self._host, self.port)
-        bound.listen(BACKLOG)
-        bound.setblocking(False)
+        try:
+            bound.listen(BACKLOG)
+            bound.setblocking(False)
+            return self._serving(bound, credential)
+        except BaseException:
+            bound.close()
+            raise
+
+    def _serving(self, bound: socket.socket, credential: Credential) -> _Running:
+        loop = asyncio.get_running_loop()
         end, ended = _native.WorkerSignal(), loop.create_future()
         end.add_cb(lambda: loop.call_soon_threadsafe(_settle, ended))
         call = _python._future_watcher_wrapper(self._call)
+        listening = (None, _native.SocketHolder(os.dup(bound.fileno()), False, BACKLOG))
+        threads = (1, BLOCKING_THREADS, 1, 30)  # of Rust, for files, of Python, and when idle ones of those end
+        http = HTTP1Settings(int(self._bounds.head_seconds * 1000), True, self._bounds.head_bytes)
         with anonymous(credential.certificate.pem) as certificate, anonymous(credential.key_pem.reveal()) as key:
-            listening = (None, _native.SocketHolder(os.dup(bound.fileno()), False, BACKLOG))
-            threads = (1, BLOCKING_THREADS, 1, 30)  # of Rust, for files, of Python, and when idle ones of those end
-            http = HTTP1Settings(int(self._bounds.head_seconds * 1000), True, self._bounds.head_bytes)
             # No peer is asked for a certificate: nobody could be told of it.
             tls: tuple[Any, ...] = (True, str(certificate), str(key), None, "tls1.2", None, [], False)
             worker = _native.ASGIWorker(
@@ -134,12 +159,6 @@ class RustListener:
 
     async def _call(self, scope: MutableMapping[str, Any], protocol: Any) -> None:
         await self._app(scope, protocol.receive, protocol.send)
-
-
-async def _ended(running: _Running) -> None:
-    running.end.set()
-    await running.ended
-    running.bound.close()
 
 
 def _settle(future: asyncio.Future[None]) -> None:
@@ -160,9 +179,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _prefer(newer: socket.socket) -> None:
-    """Give new connections to the newer of two sockets; where there is only one the kernel takes that. Raises OSError."""
-    program = ctypes.create_string_buffer(struct.pack("HBBI", _BPF_RETURN_CONSTANT, 0, 0, _NEWER))
-    newer.setsockopt(
-        socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, struct.pack("HxxxxxxP", 1, ctypes.addressof(program))
-    )
+def _prefer(one: socket.socket, index: int) -> None:
+    """Give all new connections of a port to the socket with this index; raises OSError."""
+    program = ctypes.create_string_buffer(struct.pack("HBBI", _BPF_RETURN_CONSTANT, 0, 0, index))
+    one.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, struct.pack("HxxxxxxP", 1, ctypes.addressof(program)))

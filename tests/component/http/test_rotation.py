@@ -1,0 +1,65 @@
+"""A renewal that fails leaves what is shown and is tried again; the first one must not fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.crypto.x509 import Certificate, Credential
+from fastness.services.http.rotation import LOOK_SECONDS, Face, Rotation
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.internal import INTERNAL, InternalAuthority
+from tests.embedded.fixtures import Embedded
+from tests.virtual import VirtualClock
+
+
+class Balking:
+    """A listener that refuses certificates when it is told to."""
+
+    port = 1
+
+    def __init__(self) -> None:
+        self.shown: list[Credential] = []
+        self.asked = 0
+        self.refuses = False
+
+    async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
+        self.asked += 1
+        if self.refuses:
+            raise OSError("no descriptors are left")
+        self.shown.append(credential)
+
+    async def stop(self) -> None:
+        """Nothing to stop."""
+
+
+async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_server: Embedded) -> None:
+    clock, entropy, listener = VirtualClock(datetime.now(UTC)), SystemEntropy(), Balking()
+    async with Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers:
+        live = await LiveAuthority.open(INTERNAL, embedded_server.cluster, informers.of(SECRETS, HERE), clock, entropy)
+        face = Face("some", listener, live, lambda found, now: InternalAuthority(found).serving(["localhost"], now))
+        rotation = Rotation(embedded_server.cluster, [face], clock)
+        listener.refuses = True
+        with pytest.raises(OSError, match="descriptors"):
+            await rotation.begin()
+        listener.refuses = False
+        await rotation.begin()
+        following = asyncio.create_task(rotation.run())
+        await clock.advance(LOOK_SECONDS)
+        assert len(listener.shown) == 1
+        listener.refuses = True
+        clock._start += timedelta(hours=20)
+        await clock.advance(2 * LOOK_SECONDS)
+        assert listener.asked >= 3
+        assert len(listener.shown) == 1
+        listener.refuses = False
+        await clock.advance(LOOK_SECONDS)
+        assert len(listener.shown) == 2
+        assert not following.done()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
