@@ -31,6 +31,7 @@ from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from fastness.trust import enrolment
+from fastness.trust.machines import find_machine
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
 from fastness.trust.tickets import ticket_hash
@@ -401,6 +402,26 @@ async def test_a_machine_that_died_half_made_is_completed_by_the_next_try(embedd
         (found,) = await world.machines()
         assert found["status"]["keyThumbprint"] == machine.machine.thumbprint
         assert len(await world.keys()) == 1
+
+
+async def test_a_machine_under_the_name_of_this_key_that_has_another_key_is_never_taken_over(
+    embedded_server: Embedded,
+) -> None:
+    async with doors(embedded_server.cluster) as world:
+        machine, ticket = world.machine(), await world.ticket(uses=1)
+        name = f"machine-{machine.machine.thumbprint[7:27]}"
+        body = {
+            "apiVersion": MACHINE.api_version, "kind": MACHINE.kind,
+            "metadata": {"name": name, "namespace": "fastness-system"}, "spec": {"id": ENTROPY.uid()},
+        }  # fmt: skip
+        await world.cluster.create(MACHINE.resource, body)
+        foreign = {"status": {"keyThumbprint": f"{machine.machine.thumbprint[:27]}{'0' * 44}", "pool": "worker"}}
+        options = WriteOptions(subresource="status")
+        await world.cluster.patch(MACHINE.resource, name, foreign, PatchType.MERGE, "fastness-system", options)
+        assert await find_machine(world.cluster, machine.machine.thumbprint) is None
+        answer = await world.complete(machine, await world.begin(machine, ticket))
+        assert code(answer) == (403, "identity-conflict")
+        assert "status" not in await world.ticket_object(ticket)
 
 
 async def test_too_many_machines_that_never_attested_close_the_pool_for_a_while(embedded_server: Embedded) -> None:

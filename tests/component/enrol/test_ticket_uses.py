@@ -11,7 +11,7 @@ import pytest
 
 from fastness.cluster.clock import Clock, SystemClock
 from fastness.cluster.errors import Conflict, Unavailable
-from fastness.cluster.port import Cluster
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.trust.tickets import TicketProblem, join_ticket, mint
@@ -83,6 +83,18 @@ async def test_a_ticket_that_changed_hands_is_not_used(embedded_server: Embedded
         assert spent.value.problem is problem
     with pytest.raises(TicketSpent):
         await uses.spend("nobody", "x", key(1))
+
+
+async def test_a_number_that_somebody_lowered_does_not_open_a_used_ticket(embedded_server: Embedded) -> None:
+    cluster, clock = embedded_server.cluster, VirtualClock()
+    ticket = await stored(cluster, clock, uses=1)
+    uses = TicketUses(cluster, clock)
+    await uses.spend("t", ticket["metadata"]["uid"], key(1))
+    options = WriteOptions(subresource="status")
+    await cluster.patch(JOIN_TICKET.resource, "t", {"status": {"used": 0}}, PatchType.MERGE, "", options)
+    with pytest.raises(TicketSpent) as spent:
+        await uses.spend("t", ticket["metadata"]["uid"], key(2))
+    assert spent.value.problem is TicketProblem.USED_UP
 
 
 async def test_a_count_that_never_gets_through_gives_up(embedded_server: Embedded) -> None:
