@@ -109,7 +109,7 @@ def test_no_bit_of_a_tpm_quote_can_change(part: str) -> None:
                 attest.parse_quote(parts["message"]),
                 signature.parse_signature(parts["signature"]),
                 "sha256",
-                {index: parts["values"][32 * index : 32 * index + 32] for index in range(24)},
+                envelope.Registers(tuple(range(24)), parts["values"]),
                 parts["key"],
             )
             assert not appraise_tpm(evidence, TpmExpectations()).authentic, f"bit {bit} of {part}"

@@ -126,7 +126,7 @@ def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | 
 
 
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
-    selections, valued = evidence.quote.selections, tuple(evidence.pcrs)
+    selections, valued = evidence.quote.selections, evidence.pcrs.order
     wanted = _listed(evidence.bank, valued)
     exact = (
         bool(valued)
@@ -170,7 +170,7 @@ def _requirement(findings: Findings, seen: str, quoted: set[int], required: froz
 
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     algorithm = evidence.signature.hash.name
-    computed = hashed(algorithm, b"".join(evidence.pcrs.values()))
+    computed = hashed(algorithm, evidence.pcrs.joined)
     shown, agree = evidence.quote.digest.hex(), same(computed, evidence.quote.digest)
     findings.expect(
         "register-digest",

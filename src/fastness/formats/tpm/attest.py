@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - an exception is named like one
 from typing import Final
 
 import msgspec
 
-from fastness.formats.cursor import Cursor, EvidenceError
+from fastness.formats.cursor import EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash
 
 MAGIC: Final = 0xFF544347
@@ -20,9 +21,10 @@ TYPE_QUOTE: Final = 0x8018
 MAX_BANKS: Final = 16
 MAX_BITMAP: Final = 32
 MAX_MESSAGE: Final = 2048
-_HEAD: Final = Struct(">IH")
+_HEAD: Final = Struct(">IHH")
+_SIZE: Final = Struct(">H")
 _SELECTION: Final = Struct(">HB")
-_CLOCK: Final = Struct(">QIIBQ")
+_CLOCK: Final = Struct(">QIIBQI")
 _MAX_NAME: Final = 2 + 64
 _MAX_DATA: Final = 2 + 64
 
@@ -59,42 +61,61 @@ def parse_quote(message: bytes) -> Quote:
     """Read TPMS_ATTEST; raises EvidenceError."""
     if len(message) > MAX_MESSAGE:
         raise EvidenceError("too-long", f"a quote has at most {MAX_MESSAGE} bytes, not {len(message)}")
-    cursor = Cursor(message, "the TPM quote", "big")
-    magic, kind = cursor.fields(_HEAD, "magic and type")
+    try:
+        return _quote(message)
+    except StructError as error:
+        raise EvidenceError("cut-off", "the TPM quote ends in the middle of a field") from error
+
+
+def _quote(message: bytes) -> Quote:
+    """Straight through, without a cursor: every handshake comes this way. A field that is not whole raises struct.error."""
+    magic, kind, signer_size = _HEAD.unpack_from(message)
     if magic != MAGIC:
         raise EvidenceError("not-a-quote", "the structure was not made by a TPM: its magic number differs")
     if kind != TYPE_QUOTE:
         raise EvidenceError("not-a-quote", f"the TPM attests something else than a quote (type {kind:#06x})")
-    signer = cursor.sized("qualifiedSigner", _MAX_NAME)
-    extra = cursor.sized("extraData", _MAX_DATA)
-    milliseconds, resets, restarts, safe, firmware = cursor.fields(_CLOCK, "clockInfo and firmwareVersion")
+    signer_end = _HEAD.size + signer_size
+    (extra_size,) = _SIZE.unpack_from(message, signer_end)
+    if signer_size > _MAX_NAME or extra_size > _MAX_DATA:
+        raise EvidenceError("too-long", "qualifiedSigner or extraData of the TPM quote claims more than is possible")
+    extra_end = signer_end + 2 + extra_size
+    milliseconds, resets, restarts, safe, firmware, count = _CLOCK.unpack_from(message, extra_end)
     if safe > 1:
         raise EvidenceError("bad-flag", f"the flag `safe` is 0 or 1, not {safe}")
+    selections, place = _selections(message, extra_end + _CLOCK.size, count)
+    (digest_size,) = _SIZE.unpack_from(message, place)
+    digest = message[place + 2 :]
+    if len(digest) != digest_size:
+        raise _ending(digest_size, len(digest))
     clock = Clock(milliseconds, resets, restarts, safe == 1)
-    selections = _selections(cursor)
-    digest = cursor.sized("pcrDigest", 64)
-    cursor.finish()
+    signer, extra = message[_HEAD.size : signer_end], message[signer_end + 2 : extra_end]
     return Quote(message, signer, extra, clock, firmware, selections, digest)
 
 
-def _selections(cursor: Cursor) -> tuple[Selection, ...]:
-    count = cursor.u32("pcrSelect.count")
+def _ending(claimed: int, found: int) -> EvidenceError:
+    if found > claimed:
+        return EvidenceError("trailing-bytes", f"{found - claimed} bytes follow the end of the TPM quote")
+    return EvidenceError("cut-off", f"the TPM quote ends inside pcrDigest: {claimed} bytes needed, {found} left")
+
+
+def _selections(message: bytes, place: int, count: int) -> tuple[tuple[Selection, ...], int]:
     if count > MAX_BANKS:
         raise EvidenceError("too-many-banks", f"the quote selects from {count} banks; at most {MAX_BANKS} are possible")
-    selections = tuple([_selection(cursor) for _ in range(count)])
-    if count > 1 and len({selection.bank for selection in selections}) != count:
+    found = []
+    for _ in range(count):
+        number, size = _SELECTION.unpack_from(message, place)
+        bank = HASHES.get(number)
+        if bank is None:
+            raise EvidenceError("unknown-hash", f"the quote selects from a bank of unknown algorithm {number:#06x}")
+        if size > MAX_BITMAP:
+            raise EvidenceError("too-long", f"a bitmap of registers has at most {MAX_BITMAP} bytes, not {size}")
+        bitmap = message[place + _SELECTION.size : place + _SELECTION.size + size]
+        # What is cut off inside the bitmap lacks the digest as well, and is found there.
+        place += _SELECTION.size + size
+        found.append(Selection(bank, _registers(bitmap)))
+    if count > 1 and len({selection.bank for selection in found}) != count:
         raise EvidenceError("repeated-bank", "the quote selects from the same bank twice")
-    return selections
-
-
-def _selection(cursor: Cursor) -> Selection:
-    number, size = cursor.fields(_SELECTION, "pcrSelect")
-    bank = HASHES.get(number)
-    if bank is None:
-        raise EvidenceError("unknown-hash", f"the quote selects from a bank of unknown algorithm {number:#06x}")
-    if size > MAX_BITMAP:
-        raise EvidenceError("too-long", f"a bitmap of registers has at most {MAX_BITMAP} bytes, not {size}")
-    return Selection(bank, _registers(cursor.take(size, "pcrSelect")))
+    return tuple(found), place
 
 
 @lru_cache(maxsize=256)

@@ -12,8 +12,7 @@ others.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from struct import Struct
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -27,22 +26,48 @@ from fastness.formats.tpm.signature import Signature, parse_signature
 REGISTERS: Final = 24
 _MEMBERS: Final = frozenset({"ak_public", "tpm_quote", "event_log"})
 _QUOTE_MEMBERS: Final = frozenset({"message", "signature", "pcrs"})
-_WHOLE_BANK: Final = Struct("32s" * REGISTERS)
+_ALL: Final = tuple(range(REGISTERS))
 _SPACES: Final = " " * (REGISTERS - 1)
 _INDEX: Final = re.compile(r"(?:0|[1-9][0-9]?)\Z", re.ASCII)
 _SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
 
 
-class TpmEvidence(msgspec.Struct, frozen=True):
-    """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log.
+class Registers(Mapping[int, bytes]):
+    """Values of registers by number, kept as a TPM hashes them: in ascending order, one after the other."""
 
-    The registers are in ascending order.
-    """
+    __slots__ = ("_size", "joined", "order")
+
+    def __init__(self, order: tuple[int, ...], joined: bytes) -> None:
+        self.order = order
+        self.joined = joined
+        self._size = len(joined) // len(order) if order else 0
+
+    @classmethod
+    def of(cls, values: Mapping[int, bytes]) -> Registers:
+        """The same from any mapping."""
+        order = tuple(sorted(values))
+        return cls(order, b"".join([values[index] for index in order]))
+
+    def __getitem__(self, index: int) -> bytes:
+        if index not in self.order:
+            raise KeyError(index)
+        start = self.order.index(index) * self._size
+        return self.joined[start : start + self._size]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+class TpmEvidence(msgspec.Struct, frozen=True):
+    """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log."""
 
     quote: Quote
     signature: Signature
     bank: str
-    pcrs: Mapping[int, bytes]
+    pcrs: Registers
     ak_public: bytes
     event_log: bytes = b""
 
@@ -70,7 +95,7 @@ def read_envelope(value: Mapping[str, Any]) -> TpmEvidence:
     )
 
 
-def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
+def _pcrs(value: object) -> tuple[str, Registers]:
     if isinstance(value, list):
         if len(value) != REGISTERS:
             raise EvidenceError("bad-pcrs", f"a list of registers has {REGISTERS} entries, not {len(value)}", "pcrs")
@@ -84,10 +109,10 @@ def _pcrs(value: object) -> tuple[str, dict[int, bytes]]:
     values = {
         _index(name): _value(entry, _SIZES[bank], f"pcrs.values.{name}") for name, entry in value["values"].items()
     }
-    return bank, dict(sorted(values.items()))
+    return bank, Registers.of(values)
 
 
-def _whole_bank(entries: list[Any]) -> dict[int, bytes]:
+def _whole_bank(entries: list[Any]) -> Registers:
     """All registers of the SHA-256 bank: read at once when all look well, and one by one to say which does not."""
     try:
         text = " ".join(entries)
@@ -95,9 +120,9 @@ def _whole_bank(entries: list[Any]) -> dict[int, bytes]:
     except (TypeError, ValueError):
         text, raw = "", b""
     # Spaces stand where we put them and nowhere else, or digits would be missing: so each entry has its 64.
-    if len(raw) == _WHOLE_BANK.size and len(text) == 65 * REGISTERS - 1 and text[64::65] == _SPACES:
-        return dict(enumerate(_WHOLE_BANK.unpack(raw)))
-    return {index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(entries)}
+    if len(raw) == 32 * REGISTERS and len(text) == 65 * REGISTERS - 1 and text[64::65] == _SPACES:
+        return Registers(_ALL, raw)
+    return Registers.of({index: _value(entry, 32, f"pcrs[{index}]") for index, entry in enumerate(entries)})
 
 
 def _index(name: str) -> int:
