@@ -5,7 +5,7 @@ process of its own: embedded API, verifier, record, both doors. The machines of 
 their cost is not counted. Beside it stands what cannot be saved: the cryptographic operations of one handshake alone.
 
     python -m bench.broker serve         opens the doors, says where they are, serves until its input ends
-    python -m bench.broker machines      reads that, enrols a machine, and does as many handshakes as it is told
+    python -m bench.broker machines      reads that, enrols machines, and does as many handshakes as it is told
     python -m bench.broker alone         the cryptographic operations alone
 """
 
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +31,8 @@ from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretBytes, SecretText
 
 ROOT = Path(__file__).resolve().parent.parent
-HANDSHAKES = 200
+MACHINES = 8
+HANDSHAKES = 400
 WARM = 40
 ROUNDS = 3
 AIM_US = 5000.0  # 200 handshakes per second and core
@@ -157,22 +158,35 @@ async def serve(told: IO[bytes]) -> None:
 
 
 async def machines(told: IO[bytes]) -> None:
-    """A machine that enrols and then does handshakes as it is told."""
+    """Machines that enrol and then do handshakes, side by side, as they are told."""
     from fastness.agent.enrol import HttpTransport, Patience, enrol
     from fastness.agent.prove import BrokerClient
     from fastness.sim.tee import SimVendor, default_image
     from fastness.sim.tee.attester import SimAttester
 
     where = orjson.loads(await asyncio.to_thread(told.readline))
-    trust = ssl.create_default_context(cadata=where["ca"])
-    machine = SimAttester(SimVendor().chip("tpm").boot(default_image()))
-    async with HttpTransport(f"https://127.0.0.1:{where['enrolment']}", trust) as transport:
-        await enrol(transport, machine, SecretText(where["ticket"]), Patience(SystemClock(), ENTROPY, 20, pause=0.1))
-    async with BrokerClient(f"https://127.0.0.1:{where['broker']}", trust, machine, ENTROPY) as broker:
+    trust, vendor = ssl.create_default_context(cadata=where["ca"]), SimVendor()
+    patience = Patience(SystemClock(), ENTROPY, 20, pause=0.1)
+
+    async def work(broker: BrokerClient, times: int) -> None:
+        for _ in range(times):
+            await broker.attest()
+            await broker.resource(STATUS)
+
+    async with AsyncExitStack() as stack:
+        url = f"https://127.0.0.1:{where['enrolment']}"
+        transport = await stack.enter_async_context(HttpTransport(url, trust))
+        brokers = []
+        for _ in range(MACHINES):
+            machine = SimAttester(vendor.chip("tpm").boot(default_image()))
+            await enrol(transport, machine, SecretText(where["ticket"]), patience)
+            client = BrokerClient(f"https://127.0.0.1:{where['broker']}", trust, machine, ENTROPY)
+            brokers.append(await stack.enter_async_context(client))
         while line := await asyncio.to_thread(told.readline):
-            for _ in range(orjson.loads(line)["handshakes"]):
-                await broker.attest()
-                await broker.resource(STATUS)
+            share = orjson.loads(line)["handshakes"] // MACHINES
+            async with asyncio.TaskGroup() as group:
+                for broker in brokers:
+                    group.create_task(work(broker, share))
             os.write(1, b"{}\n")
 
 

@@ -67,9 +67,22 @@ class Found:
     methods: tuple[str, ...] = ()
 
 
+# By number of segments; the routes that take any number are looked at apart.
+_FIXED: Final[dict[int, list[tuple[Route, tuple[str, ...]]]]] = {}
+_OPEN_ENDED: Final = [(route, route.segments[:-1]) for route in ROUTES if route.segments[-1] == "<**>"]
+for _route in ROUTES:
+    if _route.segments[-1] != "<**>":
+        _FIXED.setdefault(len(_route.segments), []).append((_route, _route.segments))
+
+
 def find(method: str, segments: Sequence[str]) -> Found:
     """The route of a method and a path; without one, the methods that the path has."""
-    there = [route for route in ROUTES if _fits(route.segments, segments)]
+    there = [route for route, pattern in _FIXED.get(len(segments), ()) if _fits(pattern, segments)]
+    there += [
+        route
+        for route, pattern in _OPEN_ENDED
+        if len(segments) > len(pattern) and _fits(pattern, segments[: len(pattern)])
+    ]
     for route in there:
         if route.method == method or (method == "HEAD" and route.method == "GET" and route.auth is Auth.OPEN):
             return Found(route)
@@ -77,10 +90,4 @@ def find(method: str, segments: Sequence[str]) -> Found:
 
 
 def _fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
-    if pattern[-1] == "<**>":
-        if len(segments) < len(pattern):
-            return False
-        pattern, segments = pattern[:-1], segments[: len(pattern) - 1]
-    return len(pattern) == len(segments) and all(
-        part.startswith("<") or part == segment for part, segment in zip(pattern, segments, strict=True)
-    )
+    return all(part == segment or part[0] == "<" for part, segment in zip(pattern, segments, strict=True))
