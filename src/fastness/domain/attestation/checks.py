@@ -188,12 +188,13 @@ class Findings:
             self.skip("nonce", "nonce-not-given", seen.hex(), hint="Give the nonce of the challenge.", mandatory=False)
             return
         field = wanted if size is None else wanted.ljust(size, b"\0")
+        shown, good = seen.hex(), field == seen
         self.expect(
             "nonce",
-            field == seen,
+            good,
             "nonce-differs",
-            seen=seen.hex(),
-            expected=field.hex(),
+            seen=shown,
+            expected=shown if good else field.hex(),
             source="the challenge",
             hint="The evidence answers another challenge: it is old, replayed, or bound to another key.",
         )
