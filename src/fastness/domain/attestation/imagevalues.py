@@ -158,7 +158,7 @@ def checked_value(value: object) -> JsonObject:
         "name": _NAME.match(name) is not None,
         "value": 0 < len(text) <= 256,
         "algorithm": algorithm is None
-        or (algorithm in _SIZES and len(text) == _SIZES[algorithm] and _HEX.match(text) is not None),
+        or (isinstance(algorithm, str) and len(text) == _SIZES.get(algorithm) and _HEX.match(text) is not None),
         "type": kind == "Text"
         or (kind == "Number" and _NUMBER.match(text) is not None)
         or (kind == "Boolean" and text in ("true", "false")),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastness.crypto.registers import extend, hashed
 from fastness.domain.attestation.errors import BadValues
@@ -143,3 +146,34 @@ def test_an_end_that_cannot_be_is_refused(text: str) -> None:
     with pytest.raises(BadValues) as refused:
         end_of(approval({}, **{"fastness.dev/valid-until": text}))
     assert refused.value.code == "bad-date"
+
+
+_WORDS = [
+    "pcrs",
+    "values",
+    "id",
+    "value",
+    "events",
+    "hash",
+    "name",
+    "algorithm",
+    "type",
+    "single",
+    "state",
+    "note",
+    "register",
+]
+_LEAVES = (
+    st.none() | st.booleans() | st.integers(-2, 30) | st.sampled_from(["", "a", "00" * 32, "sha256", "Number", "1"])
+)
+_JSON = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_WORDS), inner, max_size=6),
+    max_leaves=20,
+)
+
+
+@given(_JSON | _JSON.map(lambda inner: {"values": [{"name": "a", "value": "b", "algorithm": inner}]}))
+def test_any_json_is_a_manifest_or_bad_values(value: object) -> None:
+    with suppress(BadValues):
+        assert all(checked_value(entry) == entry for entry in values_of_manifest(value))
