@@ -168,8 +168,8 @@ def _next(notes: dict[str, str] | object) -> dict[str, str]:
     return {}
 
 
-async def roll_out(size: int) -> dict[str, float]:
-    """One rollout; CPU per node and how long it took in both times."""
+async def roll_out(size: int, settle: Callable[[], None] = lambda: None) -> dict[str, float]:
+    """One rollout; CPU per node and how long it took in both times. `settle` is called before the clock starts."""
     calendar, entropy = Calendar(), SystemEntropy()
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
         server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
@@ -186,7 +186,7 @@ async def roll_out(size: int) -> dict[str, float]:
                 ]
                 world = _World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
                 try:
-                    return await world.measure(size, machines)
+                    return await world.measure(size, machines, settle)
                 finally:
                     for task in tasks:
                         task.cancel()
@@ -204,7 +204,7 @@ class _World:
         self._idle = idle
         self._pools = informers.of(POOLS)
 
-    async def measure(self, size: int, machines: Machines) -> dict[str, float]:
+    async def measure(self, size: int, machines: Machines, settle: Callable[[], None]) -> dict[str, float]:
         for config in configs.machine_configs(5, 50, 10):
             await self._cluster.create(CONFIGS, config)
         await self._until(lambda: len(self._wanted().get("source") or ()) >= 8)
@@ -215,7 +215,7 @@ class _World:
             await self._cluster.create(NODES, node)
             await self._cluster.create(PODS, configs.pod(number, node["metadata"]["name"]))
         await self._until(lambda: self._updated() == size and self._has(first))
-        _settle()
+        settle()
         machines.begin()
         began, spent, day = time.monotonic(), time.process_time(), self._calendar.monotonic()
         await self._cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
@@ -265,7 +265,7 @@ def main() -> None:
     """`python -m bench.rollouts NODES`: what `figures` reads."""
     import uvloop
 
-    sys.stdout.buffer.write(orjson.dumps(uvloop.run(roll_out(int(sys.argv[1])))))
+    sys.stdout.buffer.write(orjson.dumps(uvloop.run(roll_out(int(sys.argv[1]), _settle))))
 
 
 if __name__ == "__main__":
