@@ -87,8 +87,9 @@ async def _enrolment(
 ) -> AsyncIterator[str]:
     from fastness.services.attesting import Around, enrolment_door
     from fastness.services.configserver.server import ListenOptions
+    from fastness.trust.enrolment import DoorUrls
 
-    around = Around(clock, entropy, NoVault())
+    around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
     listen = ListenOptions(options.host, options.enrol_port, names=options.names)
     async with enrolment_door(cluster, informers, around, listen) as door:
         yield f"enrolment on {_url(options.host, door.port)}"

@@ -27,6 +27,7 @@ from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.formats import json
+from fastness.model.kind import JsonObject
 from fastness.observe import logs
 from fastness.services import attesting
 from fastness.services.api.server import EmbeddedServer, ServerOptions
@@ -34,6 +35,7 @@ from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import ListenOptions, config_server
 from fastness.services.gate.configs import LocalConfigs
 from fastness.services.gate.server import gate
+from fastness.trust.enrolment import DoorUrls
 from fastness.trust.keyfiles import write_private
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import FileTiles
@@ -121,13 +123,12 @@ async def running(
     try:
         async with (
             Informers(server.cluster, clock=clock, entropy=entropy) as informers,
-            _doors(server, informers, options, clock, entropy) as (endpoints, doors),
+            _doors(server, informers, options, clock, entropy) as endpoints,
         ):
-            runner = _runner(server, informers, options, doors, clock, entropy)
+            runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
-            count = options.machines if options.profile == "containers" else 0
-            plane = ControlPlane(server, runner, options.state, endpoints, count)
-            fleet = _machines(server, options, clock, entropy)
+            plane = ControlPlane(server, runner, options.state, endpoints.now, options.machines)
+            fleet = _machines(server, options, endpoints, clock, entropy)
             async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                 _publish(plane)
                 yield plane
@@ -136,31 +137,41 @@ async def running(
         await server.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The open doors: where they are, and what machines believe of them."""
+
+    now: Endpoints
+    ca: Callable[[], str]
+    keys: Callable[[], list[JsonObject]]
+
+    def pointers(self) -> Doors:
+        """Where user-data leads machines to."""
+        return Doors(self.now.enrolment, self.now.config_server, self.ca())
+
+
 @asynccontextmanager
 async def _doors(
     server: EmbeddedServer, informers: Informers, options: PlaneOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[tuple[Endpoints, Callable[[], Doors]]]:
+) -> AsyncIterator[Opened]:
     """The doors that machines come to, for the time of the block: config server, enrolment, broker, gate."""
-    listen = ListenOptions(options.host)
-    needs = attesting.Around(clock, entropy, server.vault)
+    cluster, listen = server.cluster, ListenOptions(options.host)
+    told: list[Endpoints] = []
+    needs = attesting.Around(
+        clock, entropy, server.vault, urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls()
+    )
     chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
     async with (
-        config_server(server.cluster, informers, clock, entropy, listen) as configs,
-        attesting.attesting(server.cluster, informers, needs, chosen) as proofs,
+        config_server(cluster, informers, clock, entropy, listen) as configs,
+        attesting.attesting(cluster, informers, needs, chosen) as proofs,
         gate(
-            server.cluster,
-            informers,
-            LocalConfigs(configs.replies),
-            ClusterRecord(server.cluster, clock, entropy, "gate"),
-            clock,
-            entropy,
-            listen,
+            cluster, informers, LocalConfigs(configs.replies), ClusterRecord(cluster, clock, entropy, "gate"),
+            clock, entropy, listen,
         ) as keeper,
-    ):
+    ):  # fmt: skip
         ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port)
-        urls, enrolment, broker, gated = (_url(options.host, port) for port in ports)
-        endpoints = Endpoints(server.url, urls, enrolment, broker, gated)
-        yield endpoints, lambda: Doors(enrolment, endpoints.config_server, configs.doors.bundle)
+        told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))
+        yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks)
 
 
 def _runner(
@@ -179,14 +190,15 @@ def _runner(
 
 
 def _machines(
-    server: EmbeddedServer, options: PlaneOptions, clock: Clock, entropy: Entropy
+    server: EmbeddedServer, options: PlaneOptions, opened: Opened, clock: Clock, entropy: Entropy
 ) -> AbstractAsyncContextManager[None]:
     """Virtual machines beside the control plane; without any, the agent is not even loaded."""
     if not options.machines:
         return nullcontext()
-    from fastness.cli.machines import virtual_machines
+    from fastness.cli.machines import Believed, virtual_machines
 
-    return virtual_machines(server.api, options.state, options.machines, options.profile, clock, entropy)
+    believed = Believed(opened.ca, opened.keys)
+    return virtual_machines(server.api, options.state, options.machines, options.profile, believed, clock, entropy)
 
 
 def _url(host: str, port: int) -> str:

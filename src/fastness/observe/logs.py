@@ -45,6 +45,7 @@ EVENTS: Mapping[str, str] = {
     "machine.failed": "a virtual machine could not boot or work; it tries again",
     "machine.known": "a virtual machine found its node in the cluster",
     "machine.polling": "the kernel gives no inotify; virtual machines look for drift at an interval",
+    "machine.refused": "a virtual machine was refused for good; it is switched on again after a while",
     "machine.waiting": "a virtual machine waits for the first config of its pool",
     "pki.renewed": "a certificate was made or renewed",
     "record.alarm": "a batch of the record is missing or does not fit its predecessor; somebody may have removed it",

@@ -3,11 +3,12 @@
     fetch      follow the pointer in the machine's user-data: over TLS with the authority that stands there, with its headers
     lay_down   write directories, files, links, units, keys and the password; the system of the config is booted
 
-* Answers are read as Ignition reads them: 5xx and a server that is not there mean "again", any other failure is final and leaves
-  the machine where a person has to look.
-* Nothing is asked of the cluster: what a machine knows after its first boot is what the config server sent, the annotations of
-  its node included.
-* A pointer to the forwarder on the machine's own loopback is not for these machines: they cannot attest.
+* Answers are read as Ignition reads them: 5xx and a server that is not there mean "again", any other failure is final and
+  leaves the machine where a person has to look.
+* Nothing is asked of the cluster: what a machine knows after its first boot is what the config server sent, the annotations
+  of its node included.
+* A pointer to the forwarder on the machine's own loopback means: prove yourself first. `forward` does that, in process and
+  without a socket; a machine that has nobody to do it cannot boot.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import httpx
 from fastness.agent import disk
 from fastness.agent.accounts import with_password_hash
 from fastness.agent.hosts import DirectoryMachine
-from fastness.domain.machineconfig.pointer import FORWARDER
+from fastness.domain.machineconfig.pointer import FORWARDER, SERVER_HEADER
 from fastness.drivers.states import ABSENT, File
 from fastness.formats import dataurl, ignition, json
 from fastness.formats.errors import DataUrlError, JsonError
@@ -33,6 +34,8 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 TIMEOUT: Final = 10.0
 SHADOW: Final = "/etc/shadow"
 Pause = Callable[[int], Awaitable[None]]
+Forward = Callable[[str, str, str], Awaitable[bytes]]
+"""Pool, ticket and server of a pointer to the forwarder, and the config that comes of them."""
 
 
 class BootFailure(Exception):
@@ -46,14 +49,14 @@ class BootFailure(Exception):
         self.message = message
 
 
-async def fetch(user_data: bytes, pause: Pause) -> JsonObject:
+async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) -> JsonObject:
     """The whole config that user-data leads to, in the current version; waits while the server asks to; raises BootFailure."""
     try:
         pointer = ignition.upgrade(json.decode(user_data))
         head: JsonObject = pointer.get("ignition") or {}
         context = _tls(head)
         children = [
-            (str(entry.get("source")), await _child(entry, context, pause))
+            (str(entry.get("source")), await _child(entry, context, pause, forward))
             for entry in (head.get("config") or {}).get("merge") or ()
         ]
         own = {**pointer, "ignition": {name: value for name, value in head.items() if name == "version"}}
@@ -74,11 +77,15 @@ def _tls(head: JsonObject) -> ssl.SSLContext:
     return context
 
 
-async def _child(entry: JsonObject, context: ssl.SSLContext, pause: Pause) -> JsonObject:
+async def _child(entry: JsonObject, context: ssl.SSLContext, pause: Pause, forward: Forward | None) -> JsonObject:
     source = str(entry.get("source") or "")
-    if source.startswith(FORWARDER):
-        raise BootFailure(f"{source} wants the machine to attest, and this one cannot")
     headers = {str(one["name"]): str(one.get("value") or "") for one in entry.get("httpHeaders") or ()}
+    if source.startswith(FORWARDER):
+        if forward is None:
+            raise BootFailure(f"{source} wants the machine to attest, and this one cannot")
+        ticket = headers.get("Authorization", "").removeprefix("Bearer ")
+        proved = await forward(source.rpartition("/")[2], ticket, headers.get(SERVER_HEADER, ""))
+        return ignition.upgrade(json.decode(proved))
     async with httpx.AsyncClient(verify=context, trust_env=False, timeout=TIMEOUT) as http:
         attempt = 0
         while True:

@@ -26,8 +26,12 @@ from typing import Final
 
 from fastness.agent import disk
 from fastness.agent.agent import Agent, uninterrupted
+from fastness.agent.attester import Attester
+from fastness.agent.boot import Ask, BootRefused, boot_once
+from fastness.agent.enrol import Patience
 from fastness.agent.errors import AgentError
 from fastness.agent.hosts import DirectoryMachine
+from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.ports import Watcher
 from fastness.agent.report import NODES
 from fastness.agent.settings import FAST, Settings
@@ -35,6 +39,7 @@ from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.secret import SecretText
 from fastness.drivers.errors import DriverError
 from fastness.drivers.inotify import Inotify, InotifyWatcher, NoInotify
 from fastness.drivers.polling import PollingWatcher
@@ -43,12 +48,13 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339
 from fastness.observe.logs import logger
-from fastness.sim.firstboot import BootFailure, fetch, lay_down
+from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 SIMULATED: Final = "fastness.dev/simulated"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3
+REFUSED_SECONDS: Final = 5.0
 LOOK_AGAIN: Final = Backoff(first=0.1, most=1.0)
 _KUBELET: Final = WriteOptions(manager="virtual-kubelet")
 _KUBELET_STATUS: Final = WriteOptions(manager="virtual-kubelet", subresource="status")
@@ -57,6 +63,15 @@ _GROUP: Final = b"root:x:0:\ncore:x:1000:\n"
 _SHADOW: Final = b"root:*:20000:0:99999:7:::\ncore:*:20000:0:99999:7:::\n"
 _OS_RELEASE: Final = b'ID=fastness-virtual\nPRETTY_NAME="Virtual machine of Fastness"\n'
 _log = logger("machines")
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """How machines of a confidential pool prove themselves: the hardware of each by number, and what their image believes."""
+
+    attester: Callable[[int], Attester]
+    trust: Callable[[], ImageTrust]
+    patience: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,7 @@ class Fleet:
     pool: str = names.WORKER
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
+    proofs: Proofs | None = None
 
 
 class VirtualMachine:
@@ -78,6 +94,7 @@ class VirtualMachine:
 
     def __init__(self, fleet: Fleet, name: str, number: int, watcher: Callable[[Path], Watcher]) -> None:
         self.name = name
+        self._number = number
         self._fleet = fleet
         self._zone = ZONES[number % len(ZONES)]
         directory = fleet.directory / name
@@ -92,6 +109,10 @@ class VirtualMachine:
             try:
                 await self._boot()
                 failures = 0
+            except BootRefused as error:
+                # A real machine stops here and says why on its console; this one is switched on again after a while.
+                _log.warning("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
+                await self._fleet.clock.sleep(REFUSED_SECONDS)
             except (ApiError, AgentError, DriverError, BootFailure) as error:
                 _log.warning("machine.failed", machine=self.name, error=error)
                 failures += 1
@@ -108,7 +129,7 @@ class VirtualMachine:
         await self._join()
         self.boots += 1
         agent = Agent(
-            fleet.as_node(self.name), self.machine.host, self.name, fleet.clock, fleet.entropy, fleet.settings
+            fleet.as_node(self.node), self.machine.host, self.node, fleet.clock, fleet.entropy, fleet.settings
         )
         await agent.run()
         await self._ready(False)
@@ -132,8 +153,28 @@ class VirtualMachine:
 
     async def _first_boot(self) -> None:
         """Follow the user-data to the config of the pool and lay it down."""
-        document = await fetch(await self._user_data(), self._pause)
+        forward = self._prove if self._fleet.proofs is not None else None
+        document = await fetch(await self._user_data(), self._pause, forward)
         await uninterrupted(lambda: lay_down(self.machine, document))
+
+    async def _prove(self, pool: str, ticket: str, server: str) -> bytes:
+        """What the forwarder of a real machine does: enrol, attest, fetch, check."""
+        proofs = self._fleet.proofs
+        assert proofs is not None  # noqa: S101  # asked only when it is there
+        patience = Patience(self._fleet.clock, self._fleet.entropy, proofs.patience, pause=0.2)
+        ask = Ask(pool, SecretText(ticket), server, ACCEPT)
+        booted = await boot_once(proofs.attester(self._number), ask, proofs.trust(), patience)
+        self._node_file.write_text(booted.node_name)
+        return booted.body
+
+    @property
+    def _node_file(self) -> Path:
+        return self._fleet.directory / self.name / "node"
+
+    @property
+    def node(self) -> str:
+        """The name that the machine joins with: the one that enrolment gave it, or its own."""
+        return self._node_file.read_text() if self._node_file.exists() else self.name
 
     async def _user_data(self) -> bytes:
         """What the platform starts the machine with; waits until the pool has it."""
@@ -156,12 +197,12 @@ class VirtualMachine:
         served = disk.read_first_boot(self.machine.host.root) or self._remembered()
         labels = {
             f"{names.NODE_ROLE_PREFIX}{self._fleet.pool}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._zone,
-            "kubernetes.io/hostname": self.name, "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": self.node, "kubernetes.io/arch": "amd64",
         }  # fmt: skip
         notes = {SIMULATED: "true", **{str(key): str(value) for key, value in served.items()}}
         node: JsonObject = {
             "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": self.name, "labels": labels, "annotations": notes},
+            "metadata": {"name": self.node, "labels": labels, "annotations": notes},
             "spec": {"providerID": f"virtual:///{self._zone}/{self.name}"},
         }  # fmt: skip
         try:
@@ -192,7 +233,7 @@ class VirtualMachine:
             "kubeProxyVersion": "",
         }  # fmt: skip
         patch = {"status": {"conditions": [condition], "nodeInfo": info}}
-        await self._fleet.cluster.patch(NODES, self.name, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
+        await self._fleet.cluster.patch(NODES, self.node, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
 
 
 @asynccontextmanager
