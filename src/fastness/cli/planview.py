@@ -86,11 +86,10 @@ def _policy(schedule: Schedule) -> Iterator[str]:
 
 
 def _wave(schedule: Schedule, number: int) -> str:
-    soak = schedule.waves[number - 1].soak
-    watched = f", watched for {soak}" if soak else ""
-    return (
-        f"    wave {number} of {len(schedule.waves)}: until {schedule.waves[number - 1].bound} nodes have it{watched}"
-    )
+    wave = schedule.waves[number - 1]
+    watched = f", watched for {wave.soak}" if wave.soak else ""
+    reached = f"{wave.bound} nodes have it" if wave.bound != 1 else "1 node has it"
+    return f"    wave {number} of {len(schedule.waves)}: until {reached}{watched}"
 
 
 def _action(pool: PoolPlan) -> str:

@@ -260,7 +260,7 @@ def test_plan_shows_waves_and_what_holds_them(write: Write) -> None:
     shown = run("plan", "-f", write("new.yaml", SMT), "--offline", state).stdout
     assert "follows RolloutPolicy canary; stops at 1 degraded" in shown
     assert "only every day from 22:00 for 4h (UTC)" in shown
-    assert "wave 1 of 2: until 1 nodes have it, watched for 0:10:00" in shown
+    assert "wave 1 of 2: until 1 node has it, watched for 0:10:00" in shown
     assert shown.index("wave 1 of 2") < shown.index("n0:") < shown.index("wave 2 of 2") < shown.index("n1:")
 
 
