@@ -424,6 +424,18 @@ async def test_a_machine_under_the_name_of_this_key_that_has_another_key_is_neve
         assert "status" not in await world.ticket_object(ticket)
 
 
+async def test_a_machine_that_is_being_deleted_is_waited_for(embedded_server: Embedded) -> None:
+    async with doors(embedded_server.cluster) as world:
+        machine, ticket = world.machine(), await world.ticket(uses=1)
+        enrolled = await world.enrol(machine, ticket)
+        held = {"metadata": {"finalizers": ["example.com/held"]}}
+        await world.cluster.patch(MACHINE.resource, enrolled.name, held, PatchType.MERGE, "fastness-system")
+        await world.cluster.delete(MACHINE.resource, enrolled.name, "fastness-system")
+        assert await find_machine(world.cluster, machine.machine.thumbprint) is None
+        answer = await world.complete(machine, await world.begin(machine, ticket))
+        assert code(answer) == (503, "cluster-unavailable")
+
+
 async def test_too_many_machines_that_never_attested_close_the_pool_for_a_while(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
         world.door.enrolments._most_waiting = 2
