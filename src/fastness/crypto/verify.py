@@ -7,6 +7,7 @@ refuses SHA-1, RSA below 2048 bits and a scheme of the other key type, whatever 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -69,6 +70,12 @@ def _p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -
     except _REFUSED:
         return False
     return True
+
+
+@lru_cache(maxsize=4096)
+def attestation_key(spki: bytes) -> AttestationKey:
+    """The same key object for the same bytes: to read one costs a quarter of what a signature does; raises BadKey."""
+    return AttestationKey(spki)
 
 
 class AttestationKey:

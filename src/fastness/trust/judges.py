@@ -31,7 +31,7 @@ from fastness.formats.tdx.collateral import Collateral
 from fastness.formats.tdx.pck import EXTENSION, read_pck
 from fastness.formats.tdx.quote import TdxQuote
 from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tpm.envelope import parse_envelope as parse_tpm
+from fastness.formats.tpm.envelope import read_envelope as read_tpm
 from fastness.trust.ports import Attempt
 
 # What default policies look at; a quote that leaves one out is refused before any policy is asked.
@@ -72,11 +72,12 @@ async def judge(
     attempt: Attempt, key: AttestationKey, anchors: Sequence[Anchors], collateral: CollateralSource, at: datetime
 ) -> Judged:
     """Judge evidence that must answer this attempt; raises EvidenceError for what cannot be read."""
-    data, nonce = json.encode(attempt.evidence), kbs.binding(attempt.tee, attempt.runtime)
+    nonce = kbs.binding(attempt.tee, attempt.runtime)
     if attempt.tee == "tpm":
         # A quote rests on the key that was enrolled; whose root vouched for that was settled then.
         expected = TpmExpectations(nonce=nonce, known_key=key, registers=QUOTED)
-        return Judged(appraise_tpm(parse_tpm(data), expected), anchors[-1])
+        return Judged(appraise_tpm(read_tpm(attempt.evidence), expected), anchors[-1])
+    data = json.encode(attempt.evidence)
     tried: list[Judged] = []
     for one in anchors:
         found = Judged(await _judged(attempt.tee, data, nonce, one, collateral, at), one)

@@ -19,6 +19,7 @@ from fastness.crypto.credential import (
 )
 from fastness.crypto.errors import BadKey, BrokenSeal
 from fastness.crypto.secret import SecretBytes
+from fastness.crypto.verify import AttestationKey, attestation_key
 from tests.virtual import SeededEntropy
 
 NAME = b"\x00\x0b" + bytes(range(32))
@@ -136,3 +137,12 @@ def test_derived_keys_have_the_length_that_was_asked_for_and_depend_on_everythin
     assert len({base, *(kdfa(*words, 256) for words in changed), kdfa("sha256", b"k", b"L", b"d", 256)}) == 5
     # The length is part of what is hashed: a short key is no prefix of a long one.
     assert kdfa("sha256", b"k", b"L", b"c", 128) != base[:16]
+
+
+def test_an_attestation_key_is_read_once_for_the_same_bytes() -> None:
+    data = public(KEYS["EC secp256r1"])
+    assert attestation_key(data) is attestation_key(bytes(bytearray(data)))
+    assert attestation_key(data).name == str(AttestationKey(data).thumbprint)
+    for _ in range(2):
+        with pytest.raises(BadKey):
+            attestation_key(b"no key")
