@@ -16,6 +16,7 @@ from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.trust.distrusts import Distrusts
 
 
 class _Stale:
@@ -36,18 +37,21 @@ class _Stale:
 class Books:
     """The tables of a verifier."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: Informers, distrusts: Distrusts | None = None) -> None:
+        self._distrusts = distrusts or Distrusts(informers)
         self._values_of = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._policies_of = informers.of(APPRAISAL_POLICY.resource)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._stale_values = _Stale(self._values_of, self._images)
+        self._distrusted: frozenset[str] = frozenset()
         self._stale_policies = _Stale(self._policies_of)
         self._values = EMPTY
         self._policies = PolicyBook(())
 
     async def synced(self) -> None:
         """Wait until all caches have held the state once."""
+        await self._distrusts.synced()
         for informer in (self._values_of, self._images, self._policies_of, self._clusters):
             await informer.synced()
 
@@ -64,9 +68,10 @@ class Books:
     def values(self, now: datetime) -> ValueBook:
         """The reference values that count now."""
         over = self._values.until is not None and now >= self._values.until
-        if self._stale_values.changed or over:
-            self._stale_values.changed = False
-            self._values = ValueBook.of(self._values_of.list(), now, self._images.list())
+        distrusted = self._distrusts.images(now)
+        if self._stale_values.changed or over or distrusted != self._distrusted:
+            self._stale_values.changed, self._distrusted = False, distrusted
+            self._values = ValueBook.of(self._values_of.list(), now, self._images.list(), distrusted)
         return self._values
 
     @property

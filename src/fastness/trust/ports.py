@@ -49,6 +49,7 @@ class Judgement:
     claims: Mapping[str, Any] = field(default_factory=dict)
     expires: datetime | None = None
     retry: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdict_name(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -125,15 +126,22 @@ class Verdicts:
 class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
-    __slots__ = ("conclusion", "policy", "simulated", "value_sets")
+    __slots__ = ("conclusion", "policy", "properties", "simulated", "value_sets")
 
     def __init__(
-        self, conclusion: Conclusion, policy: str, value_sets: tuple[tuple[str, str], ...], *, simulated: bool
+        self,
+        conclusion: Conclusion,
+        policy: str,
+        value_sets: tuple[tuple[str, str], ...],
+        *,
+        simulated: bool,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
         self.value_sets = value_sets
         self.simulated = simulated
+        self.properties = dict(properties or {})
 
 
 def _content(tee: str, found: Found) -> str:
@@ -147,6 +155,7 @@ def _content(tee: str, found: Found) -> str:
         list(found.value_sets),
         dict(conclusion.vector.claims),
         found.simulated,
+        found.properties,
         [[one.name, str(one.result), one.code, "" if one.name in _FRESH else one.seen] for one in conclusion.checks],
     ]
     return sha256(json.canonical(said)).hex[:32]
@@ -164,8 +173,14 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
     )
     status: JsonObject = {
         "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
+        "properties": _replacing((machine.get("status") or {}).get("properties") or {}, found.properties),
     }  # fmt: skip
     return {**status, "lastAttested": rfc3339(now)} if conclusion.accepted else status
+
+
+def _replacing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    """As a merge patch: what is no longer proved goes."""
+    return {**dict.fromkeys(old), **new}
 
 
 def _still(last: JsonObject, content: str, now: datetime) -> bool:

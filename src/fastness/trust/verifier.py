@@ -12,6 +12,7 @@ Evidence that is not authentic leaves nothing but a line of the record: its send
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -23,8 +24,10 @@ from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
+from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
 from fastness.domain.attestation.membership import Membership, membership_of, subject_of
+from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import Subject
 from fastness.formats import json
 from fastness.formats.initdata import parse_init_data
@@ -34,6 +37,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.books import Books
+from fastness.trust.distrusts import Distrusts
 from fastness.trust.judges import CollateralSource, Judged, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
 from fastness.trust.ports import Attempt, Entry, Judgement, Record
@@ -69,7 +73,8 @@ class ClusterVerifier:
         clock: Clock,
         vendor: Vendor | None = None,
     ) -> None:
-        self.books = Books(informers)
+        self.distrusts = Distrusts(informers)
+        self.books = Books(informers, self.distrusts)
         self._cluster = cluster
         self._machines: Informer = informers.of(MACHINE.resource)
         verdicts = informers.of(VERDICT.resource)
@@ -82,6 +87,7 @@ class ClusterVerifier:
     async def synced(self) -> None:
         """Wait until everything that is compared with is at hand."""
         await self.books.synced()
+        await self.distrusts.synced()
         for informer in self._followed:
             await informer.synced()
 
@@ -112,13 +118,21 @@ class ClusterVerifier:
         judged = await judge(attempt, key, anchors, self._vendor, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
+        properties = properties_of(attempt.tee, judged.appraisal.claims, books.values(now))
+        conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=_stale(judged.appraisal))
-        return await self._settle(attempt, machine, judged, conclusion, now)
+        return await self._settle(attempt, machine, judged, conclusion, properties, now)
 
     async def _settle(
-        self, attempt: Attempt, machine: Machine, judged: Judged, conclusion: Conclusion, now: datetime
+        self,
+        attempt: Attempt,
+        machine: Machine,
+        judged: Judged,
+        conclusion: Conclusion,
+        properties: dict[str, str],
+        now: datetime,
     ) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
         simulated = judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated)
@@ -126,8 +140,9 @@ class ClusterVerifier:
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         found = Found(
-            conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated
-        )
+            conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated,
+            properties=properties,
+        )  # fmt: skip
         verdict = await self._verdicts.keep(raw, subject, attempt.tee, json.canonical(attempt.evidence), found, now)
         await self._verdicts.mark(raw, verdict, found, now)
         name = object_name(verdict).name
@@ -138,7 +153,7 @@ class ClusterVerifier:
         await self._record.append(entry)
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
-            conclusion.claims, retry=conclusion.retry,
+            conclusion.claims, retry=conclusion.retry, properties=properties,
         )  # fmt: skip
 
     async def _raw(self, machine: Machine) -> JsonObject:
@@ -184,4 +199,4 @@ def _stale(appraisal: Appraisal) -> bool:
 
 def _subject(machine: Machine, simulated: bool) -> Subject:
     found = subject_of(machine)
-    return Subject(found.machine, found.name, found.thumbprint, found.pool, found.tenant, simulated)
+    return replace(found, simulated=simulated)

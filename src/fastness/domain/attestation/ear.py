@@ -2,7 +2,7 @@
 
     sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
-    fastness   machine, name, pool, tenant, simulated, verdict, tee
+    fastness   machine, name, pool, tenant, simulated, verdict, tee, epoch, properties
 
 The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
 and the Verdict are kept.
@@ -42,6 +42,7 @@ class Proved:
     policy: str = ""
     vector: Mapping[str, int] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def ear_claims(
@@ -58,7 +59,8 @@ def ear_claims(
         "submods": {"cpu0": _submodule(proved)},
         "fastness": {
             "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
-            "simulated": subject.simulated, "verdict": proved.verdict, "tee": proved.tee,
+            "simulated": subject.simulated, "verdict": proved.verdict, "tee": proved.tee, "epoch": subject.epoch,
+            "properties": dict(proved.properties),
         },
     }  # fmt: skip
 
@@ -82,9 +84,10 @@ def standing(claims: Mapping[str, Any]) -> Standing | None:
         return None
     names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "verdict")]
     thumbprint, recipient, simulated = claims.get("sub"), confirmation.get("jwk"), ours.get("simulated")
+    epoch = ours.get("epoch", 0)
     times = [claims.get(name) for name in ("iat", "exp")]
     good = all(isinstance(name, str) for name in (*names, thumbprint)) and all(type(time) is int for time in times)
-    if not good or not isinstance(recipient, dict) or not isinstance(simulated, bool):
+    if not good or not isinstance(recipient, dict) or not isinstance(simulated, bool) or type(epoch) is not int:
         return None
     try:
         public_key(recipient)
@@ -92,5 +95,5 @@ def standing(claims: Mapping[str, Any]) -> Standing | None:
         return None
     machine, name, pool, tenant, verdict = map(str, names)
     issued, expires = (datetime.fromtimestamp(int(time or 0), UTC) for time in times)
-    subject = Subject(machine, name, str(thumbprint), pool, tenant, simulated)
+    subject = Subject(machine, name, str(thumbprint), pool, tenant, simulated, epoch)
     return Standing(subject, verdict, recipient, expires, issued=issued, claims=claims)

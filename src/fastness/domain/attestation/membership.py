@@ -106,6 +106,7 @@ def subject_of(machine: Machine, tenant: str = "") -> Subject:
         pool=machine.status.pool,
         tenant=tenant,
         simulated=machine.status.simulated,
+        epoch=machine.status.epoch,
     )
 
 

@@ -18,7 +18,7 @@ from fastness.model.kind import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A machine that enrolled, by the key that is its identity."""
+    """A machine that enrolled, by the key that is its identity; what was proved in an older epoch counts no more."""
 
     machine: str
     name: str
@@ -26,6 +26,7 @@ class Subject:
     pool: str
     tenant: str = ""
     simulated: bool = False
+    epoch: int = 0
 
 
 class Basis(StrEnum):

@@ -16,7 +16,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -41,6 +41,7 @@ class Standing(StrEnum):
     EXPIRED = "Expired"
     WITHDRAWN = "Withdrawn"
     UNAPPROVED = "NotApproved"
+    DISTRUSTED = "Distrusted"
     UNREADABLE = "Unreadable"
 
 
@@ -72,23 +73,33 @@ class ValueBook:
         owners: Mapping[tuple[str, str], Owner],
         versions: tuple[tuple[str, str], ...],
         until: datetime | None,
+        images: Mapping[tuple[str, str], frozenset[str]] | None = None,
     ) -> None:
         self._values = values
         self._owners = owners
+        self._images = images or {}
         self.versions = versions
         self.until = until
 
     @classmethod
-    def of(cls, sets: Iterable[Object], now: datetime, images: Iterable[Object] | None = None) -> ValueBook:
-        """The book of these ReferenceValueSets at that time; total."""
+    def of(
+        cls,
+        sets: Iterable[Object],
+        now: datetime,
+        images: Iterable[Object] | None = None,
+        distrusted: Collection[str] = (),
+    ) -> ValueBook:
+        """The book of these ReferenceValueSets at that time; total. Sets of distrusted images give no value."""
         approved = None if images is None else approved_images(images)
         entries: dict[str, list[tuple[Any, bool]]] = {}
         owners: dict[tuple[str, str], Owner] = {}
         versions: list[tuple[str, str]] = []
         changes: list[datetime] = []
+        of_images: dict[tuple[str, str], frozenset[str]] = {}
         for obj in sorted(sets, key=object_name):
             spec = _mapping(obj.get("spec"))
-            standing = standing_of(spec, now, approved)
+            standing = standing_of(spec, now, approved, distrusted)
+            _belong(of_images, spec)
             changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
             _own(owners, object_name(obj).name, spec, standing)
             if standing is Standing.COUNTS:
@@ -100,6 +111,7 @@ class ValueBook:
             owners,
             tuple(versions),
             min(changes, default=None),
+            of_images,
         )
 
     def query(self, name: str) -> Any | None:
@@ -109,6 +121,10 @@ class ValueBook:
     def owner(self, name: str, value: str) -> Owner | None:
         """Who stands behind a value, or stood behind it; one that counts goes before one that does not."""
         return self._owners.get((name, value))
+
+    def images(self, name: str, value: str) -> frozenset[str]:
+        """The images that have this value, whether or not they count today."""
+        return self._images.get((name, value), frozenset())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,10 +164,14 @@ def approved_images(images: Iterable[Object]) -> frozenset[str]:
     )
 
 
-def standing_of(spec: Object, now: datetime, approved: frozenset[str] | None = None) -> Standing:
+def standing_of(
+    spec: Object, now: datetime, approved: frozenset[str] | None = None, distrusted: Collection[str] = ()
+) -> Standing:
     """Whether a set counts at a time; a set whose dates cannot be read does not."""
     if spec.get("withdrawn") is not None:
         return Standing.WITHDRAWN
+    if spec.get("source") == IMAGE and spec.get("image") in distrusted:
+        return Standing.DISTRUSTED
     if approved is not None and spec.get("source") == IMAGE and spec.get("image") not in approved:
         return Standing.UNAPPROVED
     try:
@@ -230,6 +250,14 @@ def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing
         )  # fmt: skip
 
 
+def _belong(images: dict[tuple[str, str], frozenset[str]], spec: Object) -> None:
+    image = spec.get("image")
+    if spec.get("source") == IMAGE and isinstance(image, str):
+        for value in _entries(spec):
+            key = (str(value["name"]), str(value["value"]))
+            images[key] = images.get(key, frozenset()) | {image}
+
+
 def _since(spec: Object, standing: Standing) -> tuple[str, str]:
     if standing is Standing.WITHDRAWN:
         withdrawn = _mapping(spec.get("withdrawn"))
@@ -241,6 +269,8 @@ def _since(spec: Object, standing: Standing) -> tuple[str, str]:
         return str(validity.get("notBefore", "")), "the validity of the set has not begun"
     if standing is Standing.UNAPPROVED:
         return "", "no ApprovedImage stands for the image"
+    if standing is Standing.DISTRUSTED:
+        return "", "a Distrust names the image"
     return "", ""
 
 

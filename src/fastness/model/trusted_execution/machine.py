@@ -2,14 +2,16 @@
 
 The spec is the identity that enrolment gave it, and what an administrator decided about it: `approval`. The status belongs to
 the doors and controllers: which pool its ticket was for, which key it enrolled with and who vouched for that key, which node it
-may become, how the last appraisal went. Pool, key and node name are written once: a machine that lost its key enrols anew as
-another Machine, which names the old one in `supersedes`.
+may become, how the last appraisal went and what it proved. Pool, key and node name are written once: a machine that lost its key
+enrols anew as another Machine, which names the old one in `supersedes`.
 
 An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
 record. A quarantine counts at once. `domain.attestation.membership` reads them.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from fastness.model import schema as s
 from fastness.model.kind import AGE, Column, Kind, Scope
@@ -62,6 +64,12 @@ _STATUS = s.immutable_once_set(
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
             "lastAttested": s.timestamp("When the machine last passed an appraisal."),
             "simulated": s.boolean("Whether the machine's evidence came from a simulated TEE."),
+            "properties": s.mapping(
+                s.string(maxLength=512), "What the last authentic evidence proved, in plain words.", maxProperties=32
+            ),
+            "epoch": s.integer(
+                "Rises when trust in the machine ends; tokens of a lower epoch count no more.", format="int64", minimum=0
+            ),
         },
         "What was observed.",
     ),
@@ -130,6 +138,8 @@ class MachineStatus(View):
     last_verdict: str = ""
     last_attested: str | None = None
     simulated: bool = False
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    epoch: int = 0
 
 
 class Machine(View, kw_only=True):

@@ -221,5 +221,5 @@ def _proved(judgement: Judgement, attempt: Attempt) -> Proved:
     spec = (judgement.verdict or {}).get("spec") or {}
     return Proved(
         judgement.subject, attempt.tee, judgement.verdict_name, attempt.tee_pubkey, attempt.nonce,
-        str(spec.get("policyVersion") or ""), judgement.vector, judgement.claims,
+        str(spec.get("policyVersion") or ""), judgement.vector, judgement.claims, judgement.properties,
     )  # fmt: skip

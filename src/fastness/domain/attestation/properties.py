@@ -1,0 +1,82 @@
+"""What was proved about a machine, in a few plain words: its attested properties.
+
+    tee              tpm, snp or tdx
+    image            the approved images whose values it measured, by digest, joined by commas
+    chip-generation  Milan, Genoa, Turin; for TDX the family of the platform (FMSPC)
+    tcb-…            security versions: bootloader, tee, snp, microcode, fmc; for TDX evaluation and date
+
+They come from the claims of one authentic appraisal and from nothing else. The verifier writes them on the Machine together with
+the outcome; tokens carry them. Distrust, node labels and overlays compare with them, so none of them reads evidence again.
+
+* What was not proved is not there: an absent property is never equal to anything.
+* Values are short texts without blanks, so that each fits a label or says so (`label_value`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from fastness.domain.attestation.differences import COMPARED
+from fastness.domain.attestation.values import ValueBook
+
+TEE: Final = "tee"
+IMAGE: Final = "image"
+GENERATION: Final = "chip-generation"
+TCB: Final = "tcb-"
+SNP_TCB: Final = ("bootloader", "tee", "snp", "microcode", "fmc")
+TDX_EVALUATION: Final = f"{TCB}evaluation"
+TDX_DATE: Final = f"{TCB}date"
+MOST_VALUE: Final = 512
+_LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
+_SHORT_DIGEST: Final = 40
+
+
+def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook) -> dict[str, str]:
+    """The properties that claims of an authentic appraisal prove."""
+    found = {TEE: tee, IMAGE: ",".join(measured_images(tee, claims, book)), **_platform(tee, claims.get(tee))}
+    return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
+
+
+def measured_images(tee: str, claims: Mapping[str, Any], book: ValueBook) -> list[str]:
+    """The images of which every register is what the machine measured."""
+    common: frozenset[str] | None = None
+    for compared in COMPARED.get(tee, ()):
+        if not book.query(compared.name):
+            continue
+        owners = book.images(compared.name, str(_at(claims, compared.claim)))
+        common = owners if common is None else common & owners
+    return sorted(common or ())
+
+
+def label_value(value: str) -> str:
+    """A property as the value of a label; empty when it cannot be one. Digests of images are cut to 40 digits."""
+    digest = value.rpartition("@sha256:")[2]
+    text = digest[:_SHORT_DIGEST] if "@sha256:" in value else value.replace(":", "-")
+    return text if _LABEL.match(text) and "," not in value else ""
+
+
+def _platform(tee: str, claims: Any) -> dict[str, str]:
+    said = claims if isinstance(claims, dict) else {}
+    if tee == "snp":
+        parts = {f"{TCB}{part}": said.get(f"reported_tcb_{part}") for part in SNP_TCB}
+        return {GENERATION: str(said.get("generation") or ""), **_texts(parts.items())}
+    if tee == "tdx":
+        date = str(said.get("tcb_date") or "")
+        return {
+            GENERATION: str(said.get("fmspc") or ""),
+            **_texts(((TDX_EVALUATION, said.get("tcb_eval_num")),)),
+            TDX_DATE: date,
+        }
+    return {}
+
+
+def _texts(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
+    return {name: str(value) for name, value in pairs if type(value) is int}
+
+
+def _at(claims: Any, path: Iterable[str]) -> Any:
+    for key in path:
+        claims = claims.get(key) if isinstance(claims, Mapping) else None
+    return claims
