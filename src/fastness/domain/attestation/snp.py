@@ -27,7 +27,7 @@ from fastness.crypto.chains import (
 from fastness.crypto.errors import BadCertificate, UntrustedCertificate
 from fastness.crypto.verify import p384_certified
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity
+from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity, instant
 from fastness.domain.attestation.snpstanding import SnpExpectations, judge_revocation, judge_versions
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.report import SIGNATURE_P384, Report, SigningKey
@@ -150,8 +150,8 @@ def _chain(
         "certificate-dates",
         begin <= at <= end,
         "certificate-dates",
-        seen=f"until {end:%Y-%m-%dT%H:%M:%SZ}" if begin <= at <= end else "; ".join(outside_validity(chain, at)),
-        expected=f"valid at {at:%Y-%m-%dT%H:%M:%SZ}",
+        seen=f"until {instant(end)}" if begin <= at <= end else "; ".join(outside_validity(chain, at)),
+        expected=f"valid at {instant(at)}",
         source=_AMD,
         hint="Ask the host for a new certificate; check the clock.",
     )
@@ -165,12 +165,13 @@ def _links(chain: tuple[Certificate, ...]) -> str:
 
 def _binding(findings: Findings, report: Report, vek: Vek) -> None:
     reported = read_tcb(report.reported_tcb, vek.generation)
+    shown, equal = str(reported), reported == vek.tcb
     findings.expect(
         "endorsement-versions",
-        reported == vek.tcb,
+        equal,
         "endorsement-versions-differ",
-        seen=str(reported),
-        expected=str(vek.tcb),
+        seen=shown,
+        expected=shown if equal else str(vek.tcb),
         source="the endorsement key's certificate",
         hint="Fetch the certificate for the reported versions.",
         proof=True,

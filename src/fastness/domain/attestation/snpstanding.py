@@ -18,7 +18,7 @@ from fastness.crypto.chains import subject_name
 from fastness.crypto.pins import AMD_ROOTS
 from fastness.crypto.revocation import RevocationList
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.checks import Findings
+from fastness.domain.attestation.checks import Findings, instant
 from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation, Tcb, read_tcb
 
@@ -59,7 +59,7 @@ def judge_revocation(
         genuine and listed.current(at),
         "crl-expired" if genuine else "crl-unusable",
         seen=listed.dates,
-        expected=f"issued by {subject_name(chain[-1])}, current at {at:%Y-%m-%dT%H:%M:%SZ}",
+        expected=f"issued by {subject_name(chain[-1])}, current at {instant(at)}",
         source=_AMD,
         hint=_RENEW,
     ):

@@ -43,7 +43,7 @@ class Tcb(NamedTuple):
         return [name for name, version in needed.items() if mine.get(name, -1) < version]
 
     def __str__(self) -> str:
-        return " ".join(f"{name}={version}" for name, version in self.components().items())
+        return " ".join([f"{name}={version}" for name, version in self.components().items()])
 
 
 def read_tcb(raw: bytes, generation: Generation) -> Tcb:
