@@ -84,6 +84,18 @@ async def test_a_certificate_of_the_doors_authority_may_not_introspect(here: Wor
         await http.post("/attestation/v1/introspect", json={"token": "x"})
 
 
+async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here: World) -> None:
+    issuing, now = here.door.internal.lineage.issuing, here.clock.now()
+    for name, groups in (
+        ("fastness:page", ["fastness:internal"]),
+        ("fastness:gate", ["others"]),
+        ("fastness:gate", []),
+    ):
+        http = await here.client(credential=issuing.issue_client(name, groups, timedelta(hours=1), now))
+        answer = await http.post("/attestation/v1/introspect", json={"token": "x.y.z"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "other-role")
+
+
 async def test_introspection_knows_revocation(here: World) -> None:
     guest = await here.guest()
     await guest.attest()

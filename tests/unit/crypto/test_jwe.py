@@ -169,3 +169,10 @@ def test_a_weak_exponent_is_refused_although_the_key_is_large() -> None:
     numbers = rsa.generate_private_key(3, 2048).public_key().public_numbers()
     with pytest.raises(BadKey):
         public_key({"kty": "RSA", "n": encoded(numbers.n.to_bytes(256, "big")), "e": encoded(b"\x03")})
+
+
+def test_coordinates_that_share_their_bytes_out_otherwise_are_refused() -> None:
+    x, y = decoded(_jwk()["x"]), decoded(_jwk()["y"])
+    both = x + y
+    with pytest.raises(BadKey):
+        public_key(_jwk(x=encoded(both[:31]), y=encoded(both[31:])))
