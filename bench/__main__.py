@@ -70,17 +70,14 @@ def say(text: str) -> None:
     print(f"  … {text}", file=sys.stderr, flush=True)
 
 
-def measure(options: argparse.Namespace, given: list[str]) -> Results:
-    """Run what was asked for."""
+def measure(options: argparse.Namespace, results: Results) -> None:
+    """Run what was asked for; what is measured stands in the results, also when a later part fails."""
     wanted = set(options.family or FAMILIES)
     bench = cases.Bench(build(environment()), options.scale)
     beside = bool(wanted - {*MACHINES, *ATTESTATION, "cli"}) and not options.alone
     binaries = locate(environment()) if beside else None
     if binaries is None and beside:
         raise TargetError("kube-apiserver and etcd are missing")
-    command = " ".join(["python -m bench", *given])
-    now = datetime.now(UTC).strftime("%Y-%m-%d")
-    results = Results(command, now, machine(), options.rounds)
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as text:
         directory = Path(text)
         with ExitStack() as stack:
@@ -107,7 +104,6 @@ def measure(options: argparse.Namespace, given: list[str]) -> Results:
             results.singles += attestation.figures(say, results.rounds)
         if "policy" in wanted:
             results.singles += policy.figures(say, results.rounds)
-    return results
 
 
 def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path) -> None:
@@ -142,17 +138,22 @@ def main(given: list[str]) -> int:
     if options.render is not None:
         options.render.write_text(as_markdown(Results.from_bytes(options.output.read_bytes())))
         return 0
+    command = " ".join(["python -m bench", *given])
+    results = Results(command, datetime.now(UTC).strftime("%Y-%m-%d"), machine(), options.rounds)
+    failed = 0
     try:
-        results = measure(options, given)
+        measure(options, results)
     except (TargetError, LoadgenError) as error:
         print(f"{error}\n{error.hint}", file=sys.stderr)
-        return 2
+        failed = 2
+    if not (results.rows or results.singles or results.points):
+        return failed
     if options.add and options.output.exists():
         results = results.onto(Results.from_bytes(options.output.read_bytes()))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_bytes(results.to_bytes())
     print(as_text(results))
-    return 1 if any(gate.verdict == "fail" for gate in results.gates) else 0
+    return failed or (1 if any(gate.verdict == "fail" for gate in results.gates) else 0)
 
 
 if __name__ == "__main__":

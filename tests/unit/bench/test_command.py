@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from bench import __main__ as command
 from bench.__main__ import FAMILIES, arguments, sizes_of
 from bench.cases import CASES, OBJECT
+from bench.figures import Single, Spread
+from bench.report import Results
+from bench.targets import TargetError
 
 
 def test_everything_is_measured_unless_something_is_named() -> None:
@@ -33,3 +39,26 @@ def test_every_row_belongs_to_a_family_that_can_be_chosen() -> None:
 
 def test_the_object_is_as_small_as_the_page_says() -> None:
     assert 300 <= len((OBJECT % "blue").replace("{n}", "000001")) <= 360
+
+
+def test_what_was_measured_before_a_failure_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half(_options: object, results: Results) -> None:
+        results.singles.append(Single("agent", Spread.of([40.0]), "MiB"))
+        raise TargetError("fastness up ended")
+
+    monkeypatch.setattr(command, "measure", half)
+    output = tmp_path / "results.json"
+    assert command.main(["agent", "--output", str(output)]) == 2
+    assert [single.name for single in Results.from_bytes(output.read_bytes()).singles] == ["agent"]
+    assert "fastness up ended" in capsys.readouterr().err
+
+
+def test_a_failure_at_once_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_options: object, _results: Results) -> None:
+        raise TargetError("there is no nginx")
+
+    monkeypatch.setattr(command, "measure", none)
+    assert command.main(["serve", "--output", str(tmp_path / "results.json")]) == 2
+    assert list(tmp_path.iterdir()) == []
