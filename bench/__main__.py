@@ -65,6 +65,14 @@ def sizes_of(options: argparse.Namespace) -> list[int]:
     return [*SIZES, FULL] if options.full else list(SIZES)
 
 
+def told(given: list[str]) -> str:
+    """The command as the page shows it: where its output went is nobody's business."""
+    kept = [
+        word for at, word in enumerate(given) if "--output" not in (word.partition("=")[0], given[at - 1] if at else "")
+    ]
+    return " ".join(["python -m bench", *kept])
+
+
 def say(text: str) -> None:
     """Progress, apart from the results."""
     print(f"  … {text}", file=sys.stderr, flush=True)
@@ -138,8 +146,7 @@ def main(given: list[str]) -> int:
     if options.render is not None:
         options.render.write_text(as_markdown(Results.from_bytes(options.output.read_bytes())))
         return 0
-    command = " ".join(["python -m bench", *given])
-    results = Results(command, datetime.now(UTC).strftime("%Y-%m-%d"), machine(), options.rounds)
+    results = Results(told(given), datetime.now(UTC).strftime("%Y-%m-%d"), machine(), options.rounds)
     failed = 0
     try:
         measure(options, results)

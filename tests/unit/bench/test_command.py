@@ -62,3 +62,8 @@ def test_a_failure_at_once_writes_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(command, "measure", none)
     assert command.main(["serve", "--output", str(tmp_path / "results.json")]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [["--output", "/x/y.json", "list"], ["list", "--output=/x/y.json"]])
+def test_the_page_does_not_say_where_results_went(given: list[str]) -> None:
+    assert command.told(given) == "python -m bench list"
