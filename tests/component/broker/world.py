@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 
 from fastness.cluster.clock import Clock, SystemClock, SystemEntropy
-from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto import jwe
@@ -156,9 +155,9 @@ class Guest:
 
 @dataclass
 class World:
-    """An embedded cluster, a broker, and those behind it."""
+    """A cluster, a broker, and those behind it."""
 
-    cluster: LocalCluster
+    cluster: Cluster
     door: BrokerDoor
     judge: Judge
     ledger: Ledger
@@ -166,10 +165,11 @@ class World:
     stack: AsyncExitStack
     clock: Clock
     judges: Judges
-    server: EmbeddedServer
+    server: EmbeddedServer | None = None
 
     def kubeconfig(self) -> bytes:
-        """How the administrator of the cluster reaches it."""
+        """How the administrator of an embedded cluster reaches it."""
+        assert self.server is not None
         return self.server.kubeconfig()
 
     async def replica(self, cluster: Cluster | None = None) -> BrokerDoor:
@@ -230,20 +230,34 @@ async def world(
     clock: Clock | None = None,
 ) -> AsyncIterator[World]:
     """A world for the time of the block."""
-    clock = clock or SystemClock()
     server = await EmbeddedServer.open(ServerOptions(directory))
-    judge, ledger, revoked = Judge(clock), Ledger(), Revoked()
-    judges = Judges(judge, ledger, revoked, KeyRing([SealKey.generate(ENTROPY)], ENTROPY), policy)
     try:
-        async with AsyncExitStack() as stack:
-            informers = await stack.enter_async_context(Informers(server.cluster, clock=clock, entropy=ENTROPY))
-            options = BrokerOptions(limits=limits or Limits())
-            door = await stack.enter_async_context(broker(server.cluster, informers, clock, ENTROPY, judges, options))
-            made = World(server.cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges, server)
-            await stack.enter_async_context(made.stack)
+        async with brokered(server.cluster, limits=limits, policy=policy, clock=clock) as made:
+            made.server = server
             yield made
     finally:
         await server.close()
+
+
+@asynccontextmanager
+async def brokered(
+    cluster: Cluster,
+    *,
+    limits: Limits | None = None,
+    policy: ResourcePolicy | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[World]:
+    """A broker in front of a cluster for the time of the block."""
+    clock = clock or SystemClock()
+    judge, ledger, revoked = Judge(clock), Ledger(), Revoked()
+    judges = Judges(judge, ledger, revoked, KeyRing([SealKey.generate(ENTROPY)], ENTROPY), policy)
+    async with AsyncExitStack() as stack:
+        informers = await stack.enter_async_context(Informers(cluster, clock=clock, entropy=ENTROPY))
+        options = BrokerOptions(limits=limits or Limits())
+        door = await stack.enter_async_context(broker(cluster, informers, clock, ENTROPY, judges, options))
+        made = World(cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges)
+        await stack.enter_async_context(made.stack)
+        yield made
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
