@@ -1,4 +1,4 @@
-"""What a cluster has if nobody made it: the pools `master` and `worker`, the settings of disruption.
+"""What a cluster has if nobody made it: the pools `master` and `worker`, `arbiter` where one is, the settings of disruption.
 
 Pools that are there keep their spec, whatever it says: only their labels are restored. The status of MachineConfiguration
 shows the disruption policies that hold, defaults and users' own together, because the agents on nodes read them there.
@@ -13,7 +13,7 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.rollout import POOLS
+from fastness.controllers.machineconfig.rollout import INFRASTRUCTURES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.disruption import policies_status
 from fastness.model.kind import JsonObject, Resource
@@ -36,7 +36,9 @@ class Defaults:
     """Keeps what every cluster has."""
 
     name = "machine-config-defaults"
-    sources: Sequence[Source] = (Source(POOLS, keys=_cluster), Source(SETTINGS, keys=_cluster))
+    sources: Sequence[Source] = (
+        Source(POOLS, keys=_cluster), Source(SETTINGS, keys=_cluster), Source(INFRASTRUCTURES, keys=_cluster),
+    )  # fmt: skip
     writes: Sequence[Resource] = (POOLS, SETTINGS)
     always = (CLUSTER,)
 
@@ -45,10 +47,18 @@ class Defaults:
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Create what is missing, restore what must be."""
-        for name in BUILT_IN:
+        arbiter = (names.ARBITER,) if await self._has_arbiter() else ()
+        for name in (*BUILT_IN, *arbiter):
             await self._pool(name)
         await self._settings()
         return Done()
+
+    async def _has_arbiter(self) -> bool:
+        try:
+            found = await self._cluster.get(INFRASTRUCTURES, CLUSTER.name)
+        except NotFound:
+            return False
+        return bool((found.get("status") or {}).get("controlPlaneTopology") == names.HIGHLY_AVAILABLE_ARBITER)
 
     async def _pool(self, name: str) -> None:
         wanted = built_in_pool(name)
@@ -94,7 +104,7 @@ class Defaults:
 def built_in_pool(name: str) -> JsonObject:
     """A built-in pool as it is created."""
     labels = {names.BUILT_IN_LABEL: "", f"{names.POOL_LABEL_PREFIX}{name}": ""}
-    if name == names.MASTER:
+    if name in (names.MASTER, names.ARBITER):
         labels[names.REQUIRED_FOR_UPGRADE_LABEL] = ""
     return {
         "apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": name, "labels": labels},

@@ -13,21 +13,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError, NotFound, TooManyRequests
+from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.nodes import drain_pending, drain_verb
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
+from fastness.model.objects import ObjectName, annotations_of, object_name
 
-PODS = Resource("", "v1", "pods", "Pod", True)
-MIRROR = "kubernetes.io/config.mirror"
-FINISHED = frozenset({"Succeeded", "Failed"})
 _AS = WriteOptions(manager="machine-config-drain")
 
 
@@ -66,8 +64,8 @@ class Drains:
         name = object_name(node).name
         self._since.setdefault(name, self._clock.monotonic())
         await self._cordon(node)
-        blocked = await self._evict_all(name)
-        left = await self._pods(name)
+        blocked = await evict_all(self._cluster, name)
+        left = await pods_to_go(self._cluster, name)
         if not left:
             return await self._finish(await self._cluster.get(NODES, name), request)
         if not blocked:
@@ -87,31 +85,6 @@ class Drains:
         slow = passed > self._timing.drain_slow_after
         retry = self._timing.drain_slow_retry if slow else min(self._timing.evict_retry, self._timing.drain_retry)
         return Done(again_after=retry)
-
-    async def _evict_all(self, node: str) -> list[str]:
-        """Evict what may be evicted; what blocks the rest."""
-        blocked = []
-        for pod in await self._pods(node):
-            if is_being_deleted(pod):
-                continue
-            place = object_name(pod)
-            meta = {"name": place.name, "namespace": place.namespace}
-            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
-            try:
-                await self._cluster.connect(PODS, place.name, place.namespace, "eviction", eviction)
-            except NotFound:
-                continue
-            except TooManyRequests as error:
-                why = error.causes[0].message if error.causes else error.message
-                blocked.append(f"{place}: {why}")
-            except ApiError as error:
-                blocked.append(f"{place}: {error.message}")
-        return blocked
-
-    async def _pods(self, node: str) -> list[JsonObject]:
-        """The pods that a drain has to wait for."""
-        page = await self._cluster.list(PODS, Scope(fields=f"spec.nodeName={node}"))
-        return [pod for pod in page.items if _must_go(pod)]
 
     async def _cordon(self, node: JsonObject) -> None:
         """Have no new pods come, before the first one goes."""
@@ -144,11 +117,3 @@ class Drains:
         self._since.pop(object_name(node).name, None)
         await self._recorder.normal(node, names.Event.DRAIN, "the node is empty")
         return Done()
-
-
-def _must_go(pod: JsonObject) -> bool:
-    """Whether a drain waits for this pod: finished ones, mirrors and those of DaemonSets stay."""
-    if (pod.get("status") or {}).get("phase") in FINISHED or MIRROR in annotations_of(pod):
-        return False
-    owners = metadata(pod).get("ownerReferences") or ()
-    return not any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)

@@ -13,6 +13,7 @@ from fastness.controllers.engine.fenced import FencedCluster, nobody_asks
 from fastness.controllers.machineconfig.defaults import Defaults
 from fastness.controllers.machineconfig.drain import Drains
 from fastness.controllers.machineconfig.generated import Generated
+from fastness.controllers.machineconfig.labels import FirstLabels
 from fastness.controllers.machineconfig.nodes import ConfigNodes
 from fastness.controllers.machineconfig.prune import Pruning
 from fastness.controllers.machineconfig.render import Rendering
@@ -30,7 +31,7 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, Rendering, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (Defaults, Generated, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ the name of its next config as an annotation. The agent on the node does the res
 * What was chosen is counted at once, before the informer shows it, so that two reconciles in a row never exceed the budget.
 * Waves of a RolloutPolicy survive a restart in an annotation of the pool.
 * Taking a bad config back retargets every node that failed on it: undo always recovers.
+* Of masters, the node that runs a machine-config operator goes last. Where an arbiter shares the quorum, masters and arbiter are
+  never unavailable together.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
@@ -29,7 +31,7 @@ from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import rollout, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
-from fastness.domain.machineconfig.nodes import Goal, NodeFacts, selects_all, taint_change
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts, first_pool, selector_labels, selects_all, taint_change
 from fastness.domain.machineconfig.status import Observed, all_updated, pool_status
 from fastness.domain.machineconfig.wavestatus import PoolProgress
 from fastness.formats import json
@@ -38,11 +40,16 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name
+from fastness.model.openshift.config import INFRASTRUCTURE
 
 POOLS = MACHINE_CONFIG_POOL.resource
 NODES = Resource("", "v1", "nodes", "Node", False)
+PODS = Resource("", "v1", "pods", "Pod", True)
+INFRASTRUCTURES = INFRASTRUCTURE.resource
+OPERATOR_PODS = "k8s-app=machine-config-operator"
 WAVES = "fastness.dev/rollout-waves"
 EVERY = ObjectName("", "*")
+_QUORUM = {names.MASTER, names.ARBITER}
 ABREAST = 32
 _AS = WriteOptions(manager="machine-config-rollout")
 _STATUS = WriteOptions(manager="machine-config-rollout", subresource="status")
@@ -63,12 +70,14 @@ class Rollout:
             Source(POOLS, delay=timing.rollout_delay),
             Source(NODES, keys=self._pools_of, delay=timing.rollout_delay),
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
+            Source(INFRASTRUCTURES, keys=_all_pools, delay=timing.rollout_delay),
         )
         self._cluster = cluster
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(POOLS)
         self._policies = informers.of(POLICIES)
+        self._infrastructures = informers.of(INFRASTRUCTURES)
         self._reports = PolicyReports(cluster, self._policies, clock)
         self._ledger = Ledger()
         self._concerned: dict[str, set[str]] = {}
@@ -88,6 +97,8 @@ class Rollout:
         name = object_name(node).name
         conflict = self._ledger.conflicts.get(name)
         pools = {*self._concerned.get(name, ()), *(conflict.pools if conflict is not None else ())}
+        if pools & _QUORUM and self._topology() == names.HIGHLY_AVAILABLE_ARBITER:
+            pools |= _QUORUM  # one waits for the other
         return [ObjectName("", pool) for pool in sorted(pools)] or (EVERY,)
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -140,12 +151,48 @@ class Rollout:
         except (BadMaxUnavailable, BadPolicy) as error:
             return PoolProgress(problem=str(error), why=str(error))
         await self._mark(book, goal)
-        choice = rollout.candidates(book.behind(), goal, budget, unavailable=book.counts.unavailable)
+        behind = [node for node in book.behind() if not self._is_elsewhere(node.name)]
+        last = await self._operator_node(pool, len(behind))
+        choice = rollout.candidates(behind, goal, budget, unavailable=book.counts.unavailable, operator_node=last)
         choice = held.limit(choice)
+        if choice.deferred:
+            text = f"{choice.deferred} runs the operator and goes last"
+            await self._recorder.normal(pool, names.Event.DEFERRING_OPERATOR_NODE, text)
+        waits = self._quorum(object_name(pool).name)
+        if waits:
+            # Who is called back only stops trying, which takes nothing from a quorum.
+            back = tuple(node for node in choice.nodes if rollout.called_back(node, goal))
+            choice = replace(choice, nodes=back, why=waits)
         await self._remember(pool, held.state)
         await _abreast([self._target(pool, book, node, goal) for node in choice.nodes])
         complete = book.counts.updated == book.counts.total
         return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why)
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether a node booted into a custom pool whose labels it is about to get (`labels.py`)."""
+        pool = self._pools.get("", first_pool(self._ledger.node(name) or {}))
+        return pool is not None and selector_labels(pool) is not None
+
+    def _topology(self) -> str:
+        found = self._infrastructures.get("", "cluster") or {}
+        return str((found.get("status") or {}).get("controlPlaneTopology") or "")
+
+    def _quorum(self, name: str) -> str:
+        """Why a pool that shares the quorum with another must wait; empty where there is no arbiter."""
+        if self._topology() != names.HIGHLY_AVAILABLE_ARBITER or name not in _QUORUM:
+            return ""
+        master = self._pools.get("", names.MASTER) or {}
+        goal = Goal(((master.get("spec") or {}).get("configuration") or {}).get("name") or "")
+        masters, arbiters = (self._ledger.book(one).nodes.values() for one in (names.MASTER, names.ARBITER))
+        paused = bool((master.get("spec") or {}).get("paused"))
+        return rollout.quorum_allows(name, rollout.Quorum(tuple(masters), tuple(arbiters), goal, paused))
+
+    async def _operator_node(self, pool: JsonObject, waiting: int) -> str:
+        """The master that runs an operator; asked for only where it makes a difference."""
+        if object_name(pool).name != names.MASTER or waiting < 2:
+            return ""
+        pods = (await self._cluster.list(PODS, Scope(labels=OPERATOR_PODS))).items
+        return next((str(pod["spec"]["nodeName"]) for pod in pods if (pod.get("spec") or {}).get("nodeName")), "")
 
     async def _remember(self, pool: JsonObject, state: waves.WaveState) -> None:
         """Keep the place in the waves where a restart finds it."""
@@ -172,7 +219,10 @@ class Rollout:
             await self._patch(NODES, name, patch, _AS)
 
     async def _target(self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal) -> None:
-        written = await self._patch(NODES, node.name, rollout.target_patch(goal), _AS)
+        patch = rollout.target_patch(goal)
+        if topology := self._topology():
+            patch["metadata"]["annotations"][names.CONTROL_PLANE_TOPOLOGY] = topology
+        written = await self._patch(NODES, node.name, patch, _AS)
         if written is None:
             return
         book.put(replace(node, desired=goal.config, desired_image=goal.image or None))

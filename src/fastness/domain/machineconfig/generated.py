@@ -129,6 +129,11 @@ def _all_of(kind: str, owner: Object, pools: Iterable[Object], version: str, own
     return [generate(kind, owner, pool, version, owners.controller) for pool in chosen]
 
 
+def base_names(role: str) -> tuple[str, ...]:
+    """The names of the configs that every pool of a built-in role starts from."""
+    return (f"00-{role}", f"01-{role}-container-runtime", f"01-{role}-kubelet")
+
+
 def base_configs(role: str, controller: Object, version: str) -> list[JsonObject]:
     """The configs that every pool of a built-in role starts from."""
     reference = _reference(CONTROLLER, controller)
@@ -164,11 +169,12 @@ def exempt(owners: Owners) -> Exempt:
 
 
 def _base_specs(role: str, controller: Object) -> dict[str, JsonObject]:
-    kubelet = json.canonical(base_settings(controller)).decode() + "\n"
+    settings = json.canonical(base_settings(controller)).decode() + "\n"
+    host, runtime, kubelet = base_names(role)
     return {
-        f"00-{role}": _files(config_file("/etc/sysctl.d/50-inotify.conf", _SYSCTL)),
-        f"01-{role}-container-runtime": _files(config_file(f"{DIRECTORY}/00-default", _CRIO)),
-        f"01-{role}-kubelet": _files(config_file(CONFIG_FILE, kubelet)),
+        host: _files(config_file("/etc/sysctl.d/50-inotify.conf", _SYSCTL)),
+        runtime: _files(config_file(f"{DIRECTORY}/00-default", _CRIO)),
+        kubelet: _files(config_file(CONFIG_FILE, settings)),
     }
 
 

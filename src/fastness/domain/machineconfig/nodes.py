@@ -13,6 +13,7 @@ else. The subtle ones:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 
 Object = Mapping[str, Any]
+_RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}", re.ASCII)
 _WANTED: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
 _FAILED: Final = frozenset({names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE})
 
@@ -214,6 +216,14 @@ def selector_labels(pool: Object) -> dict[str, str] | None:
         else:
             return None
     return labels or None
+
+
+def first_pool(node: Object) -> str:
+    """The custom pool whose config a node booted with for the first time, until it has the pool's labels; empty otherwise."""
+    notes = annotations_of(node)
+    found = _RENDERED.fullmatch(notes.get(names.FIRST_PIVOT_CONFIG, ""))
+    pool = found[1] if found else ""
+    return "" if pool in names.BUILT_IN_POOLS or names.CUSTOM_POOL_LABELS_APPLIED in notes else pool
 
 
 def drain_request(config: str, *, uncordon: bool = False) -> str:

@@ -86,7 +86,10 @@ def controller(version: str = "fastness-2", observed: int = 1, said: dict[str, s
 
 
 def found(configs: list[JsonObject], owners: Owners) -> Obstacle | None:
-    return obstacle(POOL, configs, owners, "fastness-2", "fastness-")
+    """What a render waits for, with the base of the role there unless these configs bring it."""
+    brought = {one["metadata"]["name"] for one in configs}
+    base = [one for one in base_configs("worker", controller(), "fastness-2") if one["metadata"]["name"] not in brought]
+    return obstacle(POOL, [*base, *configs], owners, "fastness-2", "fastness-")
 
 
 POOL = pool()
@@ -132,7 +135,18 @@ def test_settings_are_waited_for_until_somebody_looked_at_them_and_a_refusal_las
     refused = [{"type": "Failure", "status": "True", "message": "no"}]
     blocked = found([], Owners.of([], [kubelet(2, conditions=refused)], controller()))
     assert blocked == Obstacle("ContainerRuntimeConfig pods is refused: no", lasting=True)
-    assert found([], Owners.of([kubelet(2)], [], controller())) is None
+    made = mc("99-worker-generated-kubelet")
+    assert found([made], Owners.of([kubelet(2)], [], controller())) is None
+
+
+def test_what_follows_from_settings_and_the_base_of_the_role_must_be_there_in_its_present_form() -> None:
+    missing = found([], Owners.of([kubelet(2)], [], controller()))
+    assert missing == Obstacle("MachineConfig 99-worker-generated-kubelet is not there yet")
+    bare = obstacle(POOL, [], READY, "fastness-2", "fastness-")
+    assert bare == Obstacle("MachineConfig 00-worker is not there yet")
+    edited = base_configs("worker", controller(), "fastness-2")
+    edited[0]["spec"] = {"config": {}}
+    assert found(edited, READY) == Obstacle("MachineConfig 00-worker is not what its owner says now")
 
 
 def test_settings_that_go_or_are_for_another_pool_are_not_waited_for() -> None:
