@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
     from fastness.services.api.health import Health
     from fastness.services.attesting import Around
+    from fastness.services.gate.configs import RemoteConfigs
     from fastness.trust.authorities import LiveAuthority
+    from fastness.trust.internal import RoleName
     from fastness.trust.resources import Cipher
 
 CONFIG_SERVER, ENROLMENT, BROKER, GATE = "configserver", "enrol", "broker", "gate"
@@ -102,10 +104,11 @@ async def _broker(
     from fastness.services.attesting import Around, broker_door
     from fastness.services.broker.server import BrokerOptions
 
-    around: Around = Around(clock, entropy, _cipher(options.vault, clock, entropy))
     listen = BrokerOptions(options.host, options.broker_port, options.names)
-    async with broker_door(cluster, informers, around, listen) as (door, _):
-        yield f"broker on {_url(options.host, door.port)}"
+    async with _remote("broker", cluster, informers, options, clock, entropy) as configs:
+        around: Around = Around(clock, entropy, _cipher(options.vault, clock, entropy), configs=configs)
+        async with broker_door(cluster, informers, around, listen) as (door, _):
+            yield f"broker on {_url(options.host, door.port)}"
 
 
 @asynccontextmanager
@@ -113,34 +116,50 @@ async def _gate(
     cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[str]:
     from fastness.services.configserver.server import ListenOptions
-    from fastness.services.gate.configs import RemoteConfigs
     from fastness.services.gate.server import gate
-    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
-    from fastness.trust.internal import INTERNAL
     from fastness.trust.record import ClusterRecord
 
+    record = ClusterRecord(cluster, clock, entropy, GATE)
+    listen = ListenOptions(options.host, options.gate_port, names=options.names)
+    async with _remote("gate", cluster, informers, options, clock, entropy) as configs:
+        if configs is None:
+            raise CliError(
+                "the gate does not know where the config server is",
+                "Give --internal-url https://HOST:22626.",
+                Exit.USAGE,
+            )
+        async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
+            yield f"gate on {_url(options.host, door.port)}"
+
+
+@asynccontextmanager
+async def _remote(
+    role: RoleName, cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[RemoteConfigs | None]:
+    """The config server, as a role reaches it; None when nobody said where it is."""
+    from fastness.services.gate.configs import RemoteConfigs
+    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+    from fastness.trust.internal import INTERNAL
+
     if not options.internal_url:
-        raise CliError(
-            "the gate does not know where the config server is", "Give --internal-url https://HOST:22626.", Exit.USAGE
-        )
+        yield None
+        return
     secrets = informers.of(SECRETS, HERE)
     await secrets.synced()
     internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
-    configs = RemoteConfigs(options.internal_url, Shown(internal, clock).context)
-    record = ClusterRecord(cluster, clock, entropy, GATE)
-    listen = ListenOptions(options.host, options.gate_port, names=options.names)
+    configs = RemoteConfigs(options.internal_url, Shown(internal, clock, role).context)
     try:
-        async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
-            yield f"gate on {_url(options.host, door.port)}"
+        yield configs
     finally:
         await configs.close()
 
 
 class Shown:
-    """What the gate shows to the config server: a certificate of a day, taken anew in time."""
+    """What gate and broker show to the config server: a certificate of a day, taken anew in time."""
 
-    def __init__(self, internal: LiveAuthority, clock: Clock) -> None:
+    def __init__(self, internal: LiveAuthority, clock: Clock, role: RoleName) -> None:
         self._internal = internal
+        self._role: RoleName = role
         self._clock = clock
         self._until = clock.now()
         self._context: ssl.SSLContext | None = None
@@ -148,15 +167,14 @@ class Shown:
     def context(self) -> ssl.SSLContext:
         """The context of now; the same object until the certificate is due."""
         from fastness.services.http.showing import load
-        from fastness.trust.internal import InternalAuthority, is_due
+        from fastness.trust.internal import InternalAuthority
 
         now = self._clock.now()
         if self._context is None or now >= self._until:
             authority = InternalAuthority(self._internal.current)
-            credential = authority.client("gate", now)
+            credential = authority.client(self._role, now)
             context = ssl.create_default_context(cadata=authority.bundle)
             load(context, credential)
-            assert not is_due(credential, now)  # noqa: S101  # a fresh certificate
             self._context, self._until = context, now + (credential.certificate.not_after - now) / 2
         return self._context
 

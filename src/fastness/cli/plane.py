@@ -157,21 +157,21 @@ async def _doors(
     """The doors that machines come to, for the time of the block: config server, enrolment, broker, gate."""
     cluster, listen = server.cluster, ListenOptions(options.host)
     told: list[Endpoints] = []
-    needs = attesting.Around(
-        clock, entropy, server.vault, urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls()
-    )
-    chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
-    async with (
-        config_server(cluster, informers, clock, entropy, listen) as configs,
-        attesting.attesting(cluster, informers, needs, chosen) as proofs,
-        gate(
-            cluster, informers, LocalConfigs(configs.replies), ClusterRecord(cluster, clock, entropy, "gate"),
-            clock, entropy, listen,
-        ) as keeper,
-    ):  # fmt: skip
-        ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port)
-        told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))
-        yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks)
+    async with config_server(cluster, informers, clock, entropy, listen) as configs:
+        source = LocalConfigs(configs.replies)
+        needs = attesting.Around(
+            clock, entropy, server.vault, configs=source,
+            urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls(),
+        )  # fmt: skip
+        chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
+        record = ClusterRecord(cluster, clock, entropy, "gate")
+        async with (
+            attesting.attesting(cluster, informers, needs, chosen) as proofs,
+            gate(cluster, informers, source, record, clock, entropy, listen) as keeper,
+        ):
+            ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port)
+            told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))
+            yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks)
 
 
 def _runner(

@@ -101,6 +101,11 @@ RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
 ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
+CONFIG_COPY_AGE = Gauge(
+    "fastness_broker_config_age_seconds",
+    "Age of the copy of a configuration that the broker last handed out",
+    registry=REGISTRY,
+)
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
 RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by the gate", "basis")
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")

@@ -3,8 +3,8 @@
     async with attesting(cluster, informers, around) as doors:
         doors.enrolment.port, doors.broker.port
 
-One composition for all ways to run: embedded beside the API, or as processes of their own against any Kubernetes. All state is in
-the cluster, so any number of replicas may run.
+One composition for all ways to run: embedded beside the API, or as processes of their own against any Kubernetes. All state
+is in the cluster, so any number of replicas may run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fastness.cluster.port import Cluster
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.enrol.server import EnrolServer, enrol_server
+from fastness.services.gate.configs import ConfigSource
 from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
@@ -42,7 +43,8 @@ class AttestingOptions:
 class Around:
     """What the doors need beside the cluster: time, entropy, the key that seals what they keep, vendors' documents.
 
-    `urls` says where machines find the broker and the gate; it is asked for every machine that enrols.
+    `urls` says where machines find the broker and the gate; it is asked for every machine that enrols. `configs` is
+    where the broker gets configurations from.
     """
 
     clock: Clock
@@ -50,6 +52,7 @@ class Around:
     cipher: Cipher
     collateral: CollateralSource | None = None
     urls: Callable[[], DoorUrls] = DoorUrls
+    configs: ConfigSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ async def broker_door(
     await verifier.synced()
     revocations = MachineRevocations(informers, around.clock)
     await revocations.synced()
-    judges = Judges(verifier, record, revocations, around.cipher)
+    judges = Judges(verifier, record, revocations, around.cipher, configs=around.configs)
     async with broker(cluster, informers, around.clock, around.entropy, judges, options) as door:
         yield door, verifier
 

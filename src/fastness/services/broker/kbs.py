@@ -28,6 +28,7 @@ from fastness.domain.attestation.resources import ResourcePath, may_read, split_
 from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
 from fastness.model.kind import JsonObject
+from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.http import Answer, Request
@@ -75,6 +76,7 @@ class Behind:
     tokens: TokenIssuer
     macs: Macs
     bindings: Informer
+    configs: PoolConfigs | None = None
 
 
 class Steps:
@@ -164,6 +166,9 @@ class Steps:
         if path is None:
             raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
         grant = self._granted(caller, path, query)
+        if self._behind.configs is not None and is_config(path):
+            sealed, config = await self._behind.configs.deliver(grant, path.segments[1], query)
+            return await self._release(grant, sealed, config.described())
         value = await self._behind.resources.read(path)
         if value is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
@@ -184,10 +189,10 @@ class Steps:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, caller.verdict) from error
 
-    async def _release(self, grant: Grant, value: SecretBytes) -> Answer:
+    async def _release(self, grant: Grant, value: SecretBytes, detail: Mapping[str, str] | None = None) -> Answer:
         """The one way out: on the record first, then sealed to the key that the grant names."""
         await self._behind.record.append(
-            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id)
+            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail or {})
         )
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
 

@@ -30,17 +30,21 @@ from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import logs
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
+from fastness.services.broker.configs import PoolConfigs
 from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
 from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
+from fastness.services.configserver.server import POOLS
+from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
 from fastness.trust.admins import Admins
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import TrustError
 from fastness.trust.internal import INTERNAL, InternalAuthority
@@ -65,6 +69,7 @@ class Judges:
     policy: ResourcePolicy | None = None
     backends: Sequence[Backend] = ()
     may_promote: MayPromote = nobody_objects
+    configs: ConfigSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ async def broker(
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
     behind = Behind(
         judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations, tokens,
-        macs, bindings,
+        macs, bindings, await _configs(judges.configs, cluster, informers, clock, entropy),
     )  # fmt: skip
     turnstile = Turnstile(options.limits, clock)
     app = Broker(
@@ -193,6 +198,18 @@ async def broker(
                     task.cancel()
     finally:
         await listener.stop()
+
+
+async def _configs(
+    source: ConfigSource | None, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy
+) -> PoolConfigs | None:
+    """Delivery of configurations, where there is a config server to get them from."""
+    if source is None:
+        return None
+    pools, confidential = informers.of(POOLS), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    await pools.synced()
+    signer = await ConfigSigner.open(cluster, informers.of(SECRETS, HERE), clock, entropy)
+    return PoolConfigs(source, signer, confidential, pools, clock)
 
 
 async def _renew(

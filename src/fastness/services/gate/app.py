@@ -24,6 +24,7 @@ from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
 from fastness.observe import context, logs, metrics
+from fastness.services.broker.configs import delivery_of
 from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.gate.configs import Config, ConfigSource
@@ -131,6 +132,10 @@ class Gate:
         if segments is None or len(segments) != 2 or segments[0] != "config":
             raise Refusal(404, "not-found", "there is /config/<pool>")
         caller = self._caller(request, segments[1])
+        if delivery_of(self._behind.confidential.get("", "cluster")).via == "Broker":
+            raise Refusal(
+                503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
+            )
         grant = self._granted(caller, segments[1])
         found = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
         return await self._release(caller, grant, segments[1], found)
@@ -194,8 +199,7 @@ class Gate:
 
     async def _release(self, caller: Caller, grant: Grant, pool: str, found: Config) -> Answer:
         """The one way out: on the record first, then signed for this machine and this request."""
-        detail = {"basis": str(grant.basis), "etag": found.etag.decode("ascii", "replace")}
-        detail |= {"config": found.name} if found.name else {}
+        detail = {"basis": str(grant.basis), **found.described()}
         await self._behind.record.append(
             Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         )

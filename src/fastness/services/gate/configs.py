@@ -30,6 +30,10 @@ class Config(NamedTuple):
     etag: bytes
     name: str = ""
 
+    def described(self) -> dict[str, str]:
+        """Which configuration this is, for the record."""
+        return {"etag": self.etag.decode("ascii", "replace"), **({"config": self.name} if self.name else {})}
+
 
 class ConfigSource(Protocol):
     """Somebody who has the configurations of pools."""
