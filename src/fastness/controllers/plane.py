@@ -16,12 +16,14 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.confidential import Confidential
+from fastness.controllers.attestation.distrust import Distrusting
 from fastness.controllers.attestation.images import Images
 from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.retention import Retention
 from fastness.controllers.attestation.sequencer import Sequencer
+from fastness.controllers.attestation.standing import Standing
 from fastness.controllers.attestation.values import Values
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
@@ -52,6 +54,7 @@ def product_loops(
 
     record = fenced(Sequencer.name, Sequencer.writes)
     members = fenced(Machines.name, Machines.writes)
+    distrust = fenced(Distrusting.name, Distrusting.writes)
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
@@ -63,6 +66,10 @@ def product_loops(
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
+        Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
+        Distrusting(
+            distrust, informers, ClusterRecord(distrust, around.clock, around.entropy, Distrusting.name), around.clock
+        ),
         *(machine_config_loops(cluster, informers, around) if neighbours.FAMILY not in without else ()),
     ]
 

@@ -80,7 +80,9 @@ class Machines:
         decided = next(entry for entry in conditions if entry["type"] == "Approved")
         what = _WHAT["True" if decided["status"] == "True" else decided["reason"]]
         await self._append(f"machine-{what}", machine, reason=machine["spec"].get("approvalReason") or "")
-        return await self._set(machine, conditions)
+        # Whoever comes out of quarantine proves itself anew: tokens of before stay dead.
+        epoch = {"epoch": int(machine["status"].get("epoch") or 0) + 1} if what == "quarantine" else {}
+        return await self._set(machine, conditions, **epoch)
 
     async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
         """Revoke the machine if a newer one has its endorsement key, or the older ones if it is the newest."""
@@ -120,10 +122,10 @@ class Machines:
             return Done(again_after=1.0)
         return GONE
 
-    async def _set(self, machine: JsonObject, conditions: list[JsonObject]) -> JsonObject:
+    async def _set(self, machine: JsonObject, conditions: list[JsonObject], **more: int) -> JsonObject:
         patch = {
             "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
-            "status": {"conditions": conditions},
+            "status": {"conditions": conditions, **more},
         }
         name = object_name(machine).name
         return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)

@@ -40,14 +40,14 @@ def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook) -> dict[
 
 
 def measured_images(tee: str, claims: Mapping[str, Any], book: ValueBook) -> list[str]:
-    """The images of which every register is what the machine measured."""
-    common: frozenset[str] | None = None
+    """The images that a machine booted: every register that the image has a value for is what the machine measured."""
+    fitting: set[str] = set()
+    differing: set[str] = set()
     for compared in COMPARED.get(tee, ()):
-        if not book.query(compared.name):
-            continue
-        owners = book.images(compared.name, str(_at(claims, compared.claim)))
-        common = owners if common is None else common & owners
-    return sorted(common or ())
+        same = book.images(compared.name, str(_at(claims, compared.claim)))
+        fitting |= same
+        differing |= book.images_by_name.get(compared.name, frozenset()) - same
+    return sorted(fitting - differing)
 
 
 def label_value(value: str) -> str:

@@ -126,6 +126,14 @@ class ValueBook:
         """The images that have this value, whether or not they count today."""
         return self._images.get((name, value), frozenset())
 
+    @cached_property
+    def images_by_name(self) -> Mapping[str, frozenset[str]]:
+        """The images that have any value of a name."""
+        found: dict[str, frozenset[str]] = {}
+        for (name, _), images in self._images.items():
+            found[name] = found.get(name, frozenset()) | images
+        return found
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names that have a value."""

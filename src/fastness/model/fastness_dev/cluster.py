@@ -17,7 +17,7 @@ from fastness.model.objects import Condition, Metadata, View
 
 NAME = "cluster"
 CONFIRM_LOWER = "fastness.dev/confirm-lower"
-CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Degraded")
+CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Degraded")
 
 
 MODES = ("Disabled", "Audit", "Enforce")
@@ -98,9 +98,38 @@ _ATTESTATION = s.obj(
         "challengeLifetime": _lifetime("How long a challenge can be answered.", "60s"),
         "collateralStaleness": _lifetime("How old the vendors' collateral may be.", "24h"),
         "minimumTcb": tcb("The least security versions that are accepted."),
+        "missed": s.obj(
+            {
+                "cordonAfter": _lifetime("How long after the taint a node is cordoned.", "15m"),
+                "drainAfter": s.duration("How long after the taint a node is drained; never if not set.", maxLength=32),
+            },
+            "What happens to the node of a machine that proves nothing any more: it is tainted at once.",
+            default={},
+        ),
     },
     "What counts as proof, and for how long.",
     default={},
+)
+
+_BREAK_GLASS = s.obj(
+    {
+        "approvers": s.list_map(
+            s.obj(
+                {
+                    "name": s.string("Who it is.", pattern="^[A-Za-z0-9][A-Za-z0-9@._ -]{0,62}$", maxLength=63),
+                    "key": s.string(
+                        "Ed25519 public key, base64 of its 32 bytes.", pattern="^[A-Za-z0-9+/]{43}=$", maxLength=44
+                    ),
+                },
+                "One person.",
+                required=("name", "key"),
+            ),
+            ("name",),
+            "Who may agree to an override; two of them must. Nobody can if the list is empty.",
+            maxItems=16,
+        )
+    },
+    "The way out when attestation itself is what is broken. Off unless approvers are named.",
 )
 
 _JOIN = s.obj(
@@ -132,6 +161,7 @@ _SPEC = s.obj(
         "delivery": _DELIVERY,
         "attestation": _ATTESTATION,
         "join": _JOIN,
+        "breakGlass": _BREAK_GLASS,
     },
     "How strict the cluster is.",
 )
@@ -144,7 +174,9 @@ def _count(description: str) -> s.Fragment:
 _STATUS = s.obj(
     {
         "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
-        "conditions": s.conditions("Ready, Enforcing, ValuesReady, CollateralFresh and Degraded."),
+        "conditions": s.conditions(
+            "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden and Degraded."
+        ),
         "enrolled": _count("Machines that enrolled."),
         "attested": _count("Machines whose last appraisal passed and still counts."),
         "pending": _count("Machines that have not attested yet."),
@@ -195,6 +227,13 @@ class ExtraRoot(View, kw_only=True):
     reason: str
 
 
+class Missed(View):
+    """What happens to the node of a machine that proves nothing any more; durations as they are written."""
+
+    cordon_after: str = "15m"
+    drain_after: str | None = None
+
+
 class Attestation(View):
     """What counts as proof, and for how long; durations as they are written."""
 
@@ -205,6 +244,7 @@ class Attestation(View):
     challenge_lifetime: str = "60s"
     collateral_staleness: str = "24h"
     minimum_tcb: dict[str, Any] | None = None
+    missed: Missed = Missed()
 
 
 class Join(View):
@@ -212,6 +252,19 @@ class Join(View):
 
     approval: str = "Automatic"
     trust_on_first_use: bool = False
+
+
+class Approver(View, kw_only=True):
+    """Somebody who may agree to an override."""
+
+    name: str
+    key: str
+
+
+class BreakGlass(View):
+    """The way out when attestation itself is broken."""
+
+    approvers: tuple[Approver, ...] = ()
 
 
 class ConfidentialClusterSpec(View):
@@ -223,6 +276,7 @@ class ConfidentialClusterSpec(View):
     delivery: Delivery = Delivery()
     attestation: Attestation = Attestation()
     join: Join = Join()
+    break_glass: BreakGlass = BreakGlass()
 
 
 class ConfidentialClusterStatus(View):
