@@ -223,8 +223,8 @@ Measured on {date} with
 {command}
 ```
 
-on one machine with clients and servers on the same cores: {machine}. {rounds} rounds of each row, ours and the peer in
-turns; figures are medians, ratios are medians of the ratios of single rounds with the lowest and the highest behind them."""
+on one machine with clients and servers on the same cores: {machine}. {rounds} rounds of each row unless its
+command says otherwise, ours and the peer in turns; the load is that before the last command; figures are medians, ratios are medians of the ratios of single rounds with the lowest and the highest behind them."""
 
 _METHOD = """## What is compared with what
 
@@ -246,4 +246,5 @@ _METHOD = """## What is compared with what
 - Rendering and planning are pure functions, measured with objects that were just parsed, validation and name included.
 - A rollout runs on the embedded API with its store on disk and all its controllers, a tenth of the nodes at a time, one pod on
   each to evict, the waiting times of the field, in virtual time. Requests of the machines and playing them are in the figure.
+  Each size ran once, so there is no spread; the garbage collector is set as `fastness up` sets it.
 - A watch row counts one event at one watcher as one operation; its latency is from sending the create to reading the event."""
