@@ -224,7 +224,8 @@ Measured on {date} with
 ```
 
 on one machine with clients and servers on the same cores: {machine}. {rounds} rounds of each row unless its
-command says otherwise, ours and the peer in turns; the load is that before the last command; figures are medians, ratios are medians of the ratios of single rounds with the lowest and the highest behind them."""
+command says otherwise, ours and the peer in turns; the load is that before the last command; figures are
+medians, ratios are medians of the ratios of single rounds with the lowest and the highest behind them."""
 
 _METHOD = """## What is compared with what
 
