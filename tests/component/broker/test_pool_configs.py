@@ -1,0 +1,150 @@
+"""Copies of configurations in the broker: how fresh each way of keeping them is, and when it would rather say nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from fastness.crypto.eddsa import Ed25519Signer
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.configproof import Served, check
+from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.formats.delivered import parse_envelope
+from fastness.services.broker.configs import PoolConfigs
+from fastness.services.gate.configs import Config
+from fastness.services.refusals import Refusal
+from tests.virtual import VirtualClock
+
+QUERY = {"nonce": "n" * 24, "accept": "application/json"}
+KEY = Ed25519Signer(SecretBytes(bytes(32)))
+
+
+class Source:
+    """A config server that counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.down = False
+        self.body = b"one"
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        self.asked += 1
+        if self.down:
+            raise Refusal(503, "config-server-unreachable", "the config server does not answer")
+        return Config(self.body, b'"e"', "rendered-worker-1")
+
+
+class Cache:
+    """An informer with one object."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def get(self, namespace: str, name: str) -> Any:
+        return self.found
+
+
+class Signer:
+    """The config-signing key."""
+
+    def sign(self, served: Served, now: Any) -> str:
+        from fastness.domain.attestation.configproof import signed
+
+        return signed(served, KEY, now + timedelta(minutes=5))
+
+
+class Bench:
+    """Everything that delivery needs, by hand."""
+
+    def __init__(self, sync: str, via: str = "Broker") -> None:
+        self.clock, self.source = VirtualClock(), Source()
+        delivery = {"via": via, "sync": sync, "interval": "5m"}
+        self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
+        self.pools = Cache(self.pool("rendered-worker-1"))
+        parts: list[Any] = [self.source, Signer(), self.cluster, self.pools, self.clock]
+        self.configs = PoolConfigs(*parts)
+        subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker")
+        until = self.clock.now() + timedelta(days=1)
+        self.grant = Grant("g", subject, "pool/worker/config", {}, "v", Basis.VERDICT, until)
+
+    @staticmethod
+    def pool(rendered: str) -> dict[str, Any]:
+        configuration = {"name": rendered}
+        return {
+            "metadata": {"name": "worker"}, "spec": {"configuration": configuration},
+            "status": {"configuration": configuration, "machineCount": 1, "updatedMachineCount": 1},
+        }  # fmt: skip
+
+    async def get(self) -> bytes:
+        opened, _ = await self.configs.deliver(self.grant, "worker", QUERY)
+        delivered = parse_envelope(opened.reveal())
+        served = Served(delivered.config, "worker", "uid", QUERY["nonce"])
+        check(delivered.signature, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
+        return delivered.config
+
+
+async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
+    bench = Bench("OnDemand")
+    for body in (b"one", b"two"):
+        bench.source.body = body
+        assert await bench.get() == body
+    bench.source.down = True
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_three_when_its_source_is_down() -> None:
+    bench = Bench("Scheduled")
+    assert await bench.get() == b"one"
+    bench.source.body = b"two"
+    await bench.clock.advance(299)
+    assert await bench.get() == b"one"
+    assert bench.source.asked == 1
+    await bench.clock.advance(2)
+    assert await bench.get() == b"two"
+    bench.source.down = True
+    await bench.clock.advance(600)
+    assert await bench.get() == b"two"
+    await bench.clock.advance(301)
+    with pytest.raises(Refusal) as stale:
+        await bench.get()
+    assert stale.value.status == 503
+
+
+async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_hands_out_the_old_one() -> None:
+    bench = Bench("OnChange")
+    assert await bench.get() == b"one"
+    await bench.clock.advance(86_400)
+    assert await bench.get() == b"one"
+    assert bench.source.asked == 1
+    bench.source.body = b"two"
+    bench.pools.found = bench.pool("rendered-worker-2")
+    assert await bench.get() == b"two"
+    bench.source.down = True
+    assert await bench.get() == b"two"
+    bench.pools.found = bench.pool("rendered-worker-3")
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+async def test_the_way_of_keeping_copies_changes_while_it_runs() -> None:
+    bench = Bench("Scheduled")
+    await bench.get()
+    bench.source.body = b"two"
+    bench.cluster.found = {"spec": {"mode": "Enforce", "delivery": {"via": "Broker", "sync": "OnDemand"}}}
+    assert await bench.get() == b"two"
+
+
+async def test_where_the_gate_delivers_the_broker_does_not() -> None:
+    with pytest.raises(Refusal) as refused:
+        await Bench("OnDemand", via="Gate").get()
+    assert (refused.value.status, refused.value.code) == (503, "delivered-by-gate")
+
+
+async def test_copies_are_bounded() -> None:
+    bench = Bench("Scheduled")
+    for number in range(200):
+        await bench.configs.deliver(bench.grant, "worker", {**QUERY, "accept": f"v{number}"})
+    assert len(bench.configs._copies) == 64
