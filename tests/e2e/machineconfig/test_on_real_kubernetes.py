@@ -16,11 +16,13 @@ from fastness.controllers.engine import Runner
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
+from fastness.domain.machineconfig.pointer import Doors
 from fastness.formats import json
 from fastness.model.crd import manifests
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import condition
 from fastness.model.registry import find as kind
+from fastness.services.configserver.server import config_server
 from fastness.sim.machines import Fleet, machines
 from tests.realkube.cluster import RealKube
 
@@ -84,9 +86,11 @@ async def test_a_config_reaches_virtual_machines_over_a_real_api_and_leaves_agai
     async with (
         connect(find(around, kubeconfig=bare_kube.kubeconfig)) as cluster,
         Informers(cluster, clock=clock, entropy=entropy) as informers,
+        config_server(cluster, informers, clock, entropy) as door,
         asyncio.TaskGroup() as tasks,
     ):
-        loops = product_loops(cluster, informers, Around(clock, entropy, SIMULATED))
+        doors = Doors("", f"https://127.0.0.1:{door.port}", door.doors.bundle)
+        loops = product_loops(cluster, informers, Around(clock, entropy, SIMULATED, lambda: doors))
         work = tasks.create_task(Runner(loops, informers, clock, entropy).run())
         async with machines(Fleet(cluster, lambda _name: cluster, tmp_path, clock, entropy), 2):
             await until(lambda: updated(cluster, "50-real-motd", present=False))
