@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from fastness.agent.boot import Ask
@@ -71,6 +71,11 @@ class DeliveringWorld:
     record: MemoryRecord
     vendor: SimVendor
     clock: MovedClock
+    urls: list[DoorUrls]
+
+    def name_gate(self, url: str) -> None:
+        """Let enrolment send machines to another address than the gate's own."""
+        self.urls[0] = replace(self.urls[0], gate=url)
 
     @property
     def server(self) -> str:
@@ -130,14 +135,14 @@ async def delivering_world(cluster: Cluster, spec: JsonObject | None = None) -> 
         with suppress(AlreadyExists):
             await announce_vendor(cluster, vendor, clock.now())
     cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]
-    around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0])
+    around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=shelf)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
         attesting(cluster, informers, around) as doors,
         gate(cluster, informers, shelf, record, clock, ENTROPY) as door,
     ):
         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
-        yield DeliveringWorld(cluster, informers, doors, door, shelf, record, vendor, clock)
+        yield DeliveringWorld(cluster, informers, doors, door, shelf, record, vendor, clock, urls)
 
 
 async def until(true: Callable[[], bool]) -> None:

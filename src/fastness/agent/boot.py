@@ -4,7 +4,7 @@
 
     enrol  ─ who am I here, and where do I go ─┐
     attest ─ a token, bound to a key of this boot ─ fetch ─ by gate or broker ─ check ─ signed for this machine and this request
-       ▲─────────── 401: attest again ───────────┘  503: wait, with jitter
+       ▲─────────── 401: attest again ───────────┘  503: wait, with jitter; enrol again where the doors have moved
 
 * What counts as truth comes from the image (`imagetrust.py`) and from nowhere else.
 * A refusal is final: it names the code and what an operator does about it. 503, a door that is not there and a body that was cut
@@ -37,6 +37,7 @@ from fastness.formats.delivered import Delivered, Question
 ATTEMPTS: Final = 4
 LONGEST_PAUSE: Final = 60.0
 NONCE_BYTES: Final = 24
+MOVED: Final = ("delivered-by-gate", "delivered-by-broker")
 _AFTER_IMAGE: Final = "Build the image again with the current trust.json: its keys are not those of the cluster."
 # What to do about a refusal, by its code. Everything else about evidence is told by `attest explain`.
 HINTS: Final = {
@@ -96,12 +97,22 @@ async def boot_once(attester: Attester, ask: Ask, trust: ImageTrust, patience: P
             "server-not-believed", "user-data sends this machine to a server that its image does not allow",
             hint_for("server-not-believed", ask.pool),
         )  # fmt: skip
+    end = patience.clock.monotonic() + patience.seconds
+    while True:
+        enrolled = await _enrolled(attester, ask, trust, patience)
+        try:
+            return await _Walk(attester, ask, trust, patience, enrolled, end).run()
+        except _Moved as moved:
+            await patience.clock.sleep(moved.pause)
+
+
+async def _enrolled(attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience) -> Enrolled:
+    """Who this machine is, and where its doors are now; raises BootRefused, DoorUnreachable, DriverError."""
     try:
         async with HttpTransport(ask.server, trust.tls) as transport:
-            enrolled = await enrol(transport, attester, ask.ticket, patience, ask.pool)
+            return await enrol(transport, attester, ask.ticket, patience, ask.pool)
     except EnrolmentFailed as error:
         raise BootRefused(error.reason, error.message, hint_for(error.reason, ask.pool)) from error
-    return await _Walk(attester, ask, trust, patience, enrolled).run()
 
 
 def hint_for(reason: str, pool: str, name: str = "") -> str:
@@ -109,17 +120,27 @@ def hint_for(reason: str, pool: str, name: str = "") -> str:
     return HINTS.get(reason, _EXPLAIN if name else _LIST).format(pool=pool, name=name)
 
 
-class _Walk:
-    """An enrolled machine on its way to its configuration."""
+class _Moved(Exception):
+    """Configurations are handed out by another door now; enrolment says which."""
 
-    def __init__(self, attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience, enrolled: Enrolled) -> None:
+    def __init__(self, pause: float) -> None:
+        super().__init__()
+        self.pause = pause
+
+
+class _Walk:
+    """An enrolled machine on its way to its configuration, until `end` by the monotonic clock."""
+
+    def __init__(
+        self, attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience, enrolled: Enrolled, end: float
+    ) -> None:
         self._attester = attester
         self._ask = ask
         self._trust = trust
         self._patience = patience
         self._enrolled = enrolled
         self._doors = self._next_doors()
-        self._end = patience.clock.monotonic() + patience.seconds
+        self._end = end
         self._ahead = timedelta()
 
     async def run(self) -> BootedConfig:
@@ -137,6 +158,8 @@ class _Walk:
                     raise self._refused(error.reason, error.message) from error
                 if self._patience.clock.monotonic() + pause >= self._end:
                     raise
+                if error.reason in MOVED:
+                    raise _Moved(pause) from error
             await self._patience.clock.sleep(pause)
 
     async def _once(self) -> bytes:

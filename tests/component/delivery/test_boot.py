@@ -3,27 +3,276 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
-from fastness.agent.boot import boot_once
-from fastness.sim.tee.images import default_image
-from tests.delivering import ACCEPT, DeliveringWorld, delivering_world
+from fastness.agent import fetch
+from fastness.agent.boot import ATTEMPTS, Ask, BootedConfig, BootRefused, boot_once
+from fastness.agent.enrol import Patience
+from fastness.agent.fetch import GateRefused
+from fastness.agent.imagetrust import ImageTrust
+from fastness.cluster.port import PatchType, WriteOptions
+from fastness.crypto.eddsa import Ed25519Signer
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.formats import json
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.refusals import Refusal
+from fastness.sim.tee.images import changed, default_image
+from fastness.trust.enrolment import DoorUrls
+from tests.component.delivery.meddler import good, meddling, with_body, without
+from tests.delivering import ACCEPT, ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
+from tests.enrolling import MovedClock
 
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
     async with delivering_world(embedded_server.cluster) as found:
+        for tee in ("tpm", "snp", "tdx"):
+            await found.publish(default_image().reference_values(tee), f"values-{tee}")
         yield found
 
 
-@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
-async def test_a_machine_of_each_kind_comes_by_its_configuration(world: DeliveringWorld, tee: str) -> None:
-    await world.publish(default_image().reference_values(tee))
-    booted = await boot_once(world.machine(tee), await world.ask(), world.trust, world.patience())
-    assert booted.body == world.shelf.body
-    assert booted.machine.pool == "worker"
-    assert booted.node_name
-    assert world.shelf.asked == [("worker", ACCEPT)]
-    assert [entry.what for entry in world.record.entries] == ["release"]
+class Restless(MovedClock):
+    """A machine's clock that remembers for how long it was asked to wait, and does not wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """Remember."""
+        self.slept.append(seconds)
+        assert len(self.slept) < 40, "the machine never stops trying"
+        await super().sleep(0.01)
+
+
+async def booted(world: DeliveringWorld, tee: str = "tpm", clock: MovedClock | None = None) -> BootedConfig:
+    return await boot_once(world.machine(tee), await world.ask(), world.trust, world.patience(clock=clock))
+
+
+async def refused(world: DeliveringWorld) -> BootRefused:
+    with pytest.raises(BootRefused) as found:
+        await booted(world)
+    assert found.value.hint
+    return found.value
+
+
+async def test_a_machine_of_each_kind_comes_by_its_configuration(world: DeliveringWorld) -> None:
+    for tee in ("tpm", "snp", "tdx"):
+        found = await booted(world, tee)
+        assert found.body == world.shelf.body
+        assert found.machine.pool == "worker"
+        assert found.node_name
+    assert world.shelf.asked == [("worker", ACCEPT)] * 3
+    assert [entry.what for entry in world.record.entries] == ["release"] * 3
+
+
+async def test_ten_minutes_of_clock_skew_do_not_keep_a_machine_out(world: DeliveringWorld) -> None:
+    for minutes in (-10, 10):
+        clock = MovedClock()
+        clock.ahead = timedelta(minutes=minutes)
+        assert (await booted(world, clock=clock)).body == world.shelf.body
+
+
+async def test_whoever_sits_between_can_change_nothing(world: DeliveringWorld) -> None:
+    async with meddling(world) as meddler:
+        assert (await booted(world)).body == world.shelf.body
+        earlier = [answer for answer in meddler.answers if good(answer)]
+        changes = {
+            "body": lambda answer: with_body(answer, world.shelf.body + b" "),
+            "of another machine, from before": lambda answer: earlier[0],
+            "unsigned": lambda answer: without(answer, b"fastness-signature"),
+        }
+        for what, change in changes.items():
+            meddler.change = lambda answer, change=change: change(answer) if good(answer) else answer  # type: ignore[misc]
+            found = await refused(world)
+            assert found.reason in ("signature-invalid", "signature-unreadable"), what
+            assert "fastness attest explain machine-" in found.hint
+
+
+async def test_an_answer_that_was_given_before_is_not_taken_again(world: DeliveringWorld) -> None:
+    machine, ask = world.machine(), await world.ask()
+    async with meddling(world) as meddler:
+        await boot_once(machine, ask, world.trust, world.patience())
+        [earlier] = [answer for answer in meddler.answers if good(answer)]
+        meddler.change = lambda answer: earlier if good(answer) else answer
+        with pytest.raises(BootRefused) as found:
+            await boot_once(machine, ask, world.trust, world.patience())
+        assert found.value.reason == "signature-invalid"
+
+
+async def test_a_signature_that_expired_on_the_way_counts_no_more(world: DeliveringWorld) -> None:
+    clock = MovedClock()
+
+    def delayed(answer: bytes) -> bytes:
+        clock.ahead = timedelta(minutes=6) if good(answer) else timedelta()
+        return answer
+
+    async with meddling(world) as meddler:
+        meddler.change = delayed
+        with pytest.raises(BootRefused) as found:
+            await booted(world, clock=clock)
+        assert found.value.reason == "signature-expired"
+
+
+async def test_a_body_that_was_cut_is_asked_for_again(world: DeliveringWorld) -> None:
+    cut: list[bytes] = []
+
+    def cutting(answer: bytes) -> bytes:
+        if not good(answer) or cut:
+            return answer
+        cut.append(answer)
+        return answer[:-5]
+
+    async with meddling(world) as meddler:
+        meddler.change = cutting
+        assert (await booted(world)).body == world.shelf.body
+    assert len(cut) == 1
+    assert len(world.shelf.asked) == 2
+
+
+async def test_an_image_that_does_not_know_the_key_of_the_cluster_takes_nothing(world: DeliveringWorld) -> None:
+    stranger = Ed25519Signer(SecretBytes(b"s" * 32)).verifier
+    trust = ImageTrust(world.trust.tls, {stranger.id: stranger})
+    with pytest.raises(BootRefused) as found:
+        await boot_once(world.machine(), await world.ask(), trust, world.patience())
+    assert found.value.reason == "signature-key"
+    assert "trust.json" in found.value.hint
+
+
+async def test_what_will_pass_is_waited_for_longer_each_time(world: DeliveringWorld) -> None:
+    world.shelf.refusals = [Refusal(503, "not-rendered", "soon", retry=0) for _ in range(5)]
+    clock = Restless()
+    patience = Patience(clock, ENTROPY, 3600, pause=1.0)
+    assert (await boot_once(world.machine(), await world.ask(), world.trust, patience)).body == world.shelf.body
+    assert len(clock.slept) == 5
+    for number, pause in enumerate(clock.slept):
+        assert max(2**number, 1) <= pause <= 2 * max(2**number, 10)
+
+
+async def test_at_the_end_of_patience_the_last_answer_is_the_reason(world: DeliveringWorld) -> None:
+    world.name_gate("https://127.0.0.1:9")
+    with pytest.raises(GateRefused) as found:
+        await boot_once(world.machine(), await world.ask(), world.trust, world.patience(0.3))
+    assert (found.value.reason, found.value.passing) == ("unreachable", True)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+async def test_a_refusal_of_the_gate_is_final(world: DeliveringWorld, status: int) -> None:
+    world.shelf.refusals = [Refusal(status, "some-code", "because")]
+    found = await refused(world)
+    assert found.reason == "some-code"
+    assert "because" in found.message
+    assert len(world.shelf.asked) == 1
+
+
+async def test_a_gate_that_believes_no_token_is_asked_a_few_times(world: DeliveringWorld) -> None:
+    async with meddling(world) as meddler:
+        meddler.change = lambda answer: without(answer, b"dpop-nonce")
+        clock = Restless()
+        patience = Patience(clock, ENTROPY, 3600, pause=0.01)
+        with pytest.raises(BootRefused) as found:
+            await boot_once(world.machine(), await world.ask(), world.trust, patience)
+    assert found.value.reason == "no-proof"
+    assert len(clock.slept) == ATTEMPTS - 1
+    assert world.shelf.asked == []
+
+
+async def test_a_changed_image_is_refused_and_the_operator_knows_what_to_run(world: DeliveringWorld) -> None:
+    image = changed(default_image(), command_line="debug")
+    with pytest.raises(BootRefused) as found:
+        await boot_once(world.machine(image=image), await world.ask(), world.trust, world.patience())
+    assert found.value.reason == "value-differs"
+    assert "fastness attest explain machine-" in found.value.hint
+    assert world.shelf.asked == []
+
+
+async def test_a_bad_ticket_is_final_and_names_the_remedy(world: DeliveringWorld) -> None:
+    ask = Ask("worker", SecretText("nobody-made-this"), world.server)
+    with pytest.raises(BootRefused) as found:
+        await boot_once(world.machine(), ask, world.trust, world.patience())
+    assert found.value.reason == "ticket-required"
+    assert "user-data" in found.value.hint
+    ask = Ask("master", (await world.ask()).ticket, world.server)
+    with pytest.raises(BootRefused) as found:
+        await boot_once(world.machine(), ask, world.trust, world.patience())
+    assert found.value.reason == "wrong-pool"
+
+
+async def test_user_data_leads_no_machine_to_a_server_that_its_image_forbids(world: DeliveringWorld) -> None:
+    found = json.decode(world.trust_json) | {"origin": "https://cluster.example"}
+    with pytest.raises(BootRefused) as refusal:
+        await boot_once(world.machine(), await world.ask(), ImageTrust.parse(json.encode(found)), world.patience())
+    assert refusal.value.reason == "server-not-believed"
+
+
+@pytest.mark.parametrize("urls", [DoorUrls(), DoorUrls("https://127.0.0.1:1", ""), DoorUrls("http://127.0.0.1:1")])
+async def test_without_doors_there_is_nowhere_to_go(world: DeliveringWorld, urls: DoorUrls) -> None:
+    world.urls[0] = urls
+    assert (await refused(world)).reason == "no-doors"
+
+
+async def test_an_answer_without_end_is_not_read_to_its_end(
+    world: DeliveringWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MAX_CONFIG", 10)
+    with pytest.raises(GateRefused) as found:
+        await boot_once(world.machine(), await world.ask(), world.trust, world.patience(0.2))
+    assert found.value.reason == "answer-too-long"
+
+
+async def test_a_way_that_is_switched_under_way_is_learnt_by_enrolling_again(world: DeliveringWorld) -> None:
+    clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+
+    class Switching(Restless):
+        """Whoever waits because there is no config yet finds the other way chosen afterwards."""
+
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(seconds)
+            if len(self.slept) == 1:
+                patch = {"spec": {"delivery": {"via": "Broker"}}}
+                await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+                await until(lambda: (clusters.get("", "cluster") or {})["spec"]["delivery"]["via"] == "Broker")
+
+    world.shelf.refusals = [Refusal(503, "not-rendered", "soon")]
+    clock = Switching()
+    patience = Patience(clock, ENTROPY, 3600, pause=0.01)
+    found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
+    assert found.body == world.shelf.body
+    assert found.machine.doors is not None
+    assert found.machine.doors.via == "Broker"
+
+
+async def approve(world: DeliveringWorld) -> None:
+    """What an operator and the controller behind it write."""
+    (machine,) = (await world.cluster.list(MACHINE.resource)).items
+    name, resource = machine["metadata"]["name"], MACHINE.resource
+    kept = [one for one in machine["status"]["conditions"] if one["type"] != "Approved"]
+    now = f"{world.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    said = {"type": "Approved", "status": "True", "reason": "ByOperator", "message": "", "lastTransitionTime": now}
+    await world.cluster.patch(resource, name, {"spec": {"approval": "Approved"}}, PatchType.MERGE, NAMESPACE)
+    status = {"status": {"conditions": [*kept, said]}}
+    await world.cluster.patch(resource, name, status, PatchType.MERGE, NAMESPACE, WriteOptions(subresource="status"))
+
+
+async def test_a_machine_waits_for_its_approval(embedded_server: Embedded) -> None:
+    spec = {"mode": "Enforce", "simulated": True, "join": {"approval": "Manual"}}
+    async with delivering_world(embedded_server.cluster, spec) as world:
+        await world.publish(default_image().reference_values("tpm"))
+
+        class Approving(Restless):
+            async def sleep(self, seconds: float) -> None:
+                await super().sleep(seconds)
+                if len(self.slept) == 2:
+                    await approve(world)
+
+        clock = Approving()
+        patience = Patience(clock, ENTROPY, 3600, pause=0.05)
+        found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
+        assert found.machine.state == "Pending"
+        assert found.body == world.shelf.body
+        assert len(clock.slept) >= 2
