@@ -15,7 +15,7 @@ broker's nonce. A machine without a TPM also signs both with the guest key that 
 from __future__ import annotations
 
 import ssl
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -109,10 +109,25 @@ class BrokerClient:
     def issued(self) -> datetime | None:
         """When the token was issued, by the clock of the doors; None without a token that says so."""
         try:
-            claims = json.decode(decoded(self.token.reveal().split(".")[1]), _LIMITS)
-            return datetime.fromtimestamp(int(claims["iat"]), UTC)
-        except (IndexError, CryptoError, JsonError, KeyError, TypeError, ValueError, OverflowError):
+            return datetime.fromtimestamp(int(self._claims()["iat"]), UTC)
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
+
+    @property
+    def reattest(self) -> timedelta | None:
+        """How often the cluster wants this machine to attest again; None without a token that says so."""
+        try:
+            return timedelta(seconds=int(self._claims()["fastness"]["reattest"]))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+
+    def _claims(self) -> JsonObject:
+        """What the token says. It came from the broker itself, over TLS, so its signature is not looked at."""
+        try:
+            claims = json.decode(decoded(self.token.reveal().split(".")[1]), _LIMITS)
+        except (IndexError, CryptoError, JsonError):
+            return {}
+        return claims if isinstance(claims, dict) else {}
 
     def proof(self, method: str, url: str, nonce: str, jti: str, now: datetime) -> str:
         """The proof for one request to another door that whoever sends the token holds the key of this boot."""

@@ -4,6 +4,7 @@
 that stands for a machine: units become links, the operating system is a record, and a reboot starts the agent anew.
 
 `agent boot` runs before Ignition, in the initial file system: it proves what was booted and hands Ignition the configuration.
+`agent attest` runs after it, as long as the machine does: it proves the same again at the interval that the cluster asks for.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
 
 REBOOT_SECONDS = 1.0
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,31 @@ class Hardware:
     tcti: str
     state: Path
     event_log: Path
+
+
+_TEE = click.option(
+    "--tee", type=click.Choice(["auto", "tpm", "snp", "tdx"]), default="auto", show_default=True,
+    help="What vouches for this machine; auto takes the processor's reports where the kernel offers them, else the TPM.",
+)  # fmt: skip
+_TPM = click.option(
+    "--tpm", "tcti", default="device:/dev/tpmrm0", show_default=True,
+    help="The TPM, as tpm2-tools name it: device:PATH, or swtpm:path=SOCKET.",
+)  # fmt: skip
+_STATE = click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
+    help="Where the key is kept that this machine enrols with.",
+)  # fmt: skip
+_EVENT_LOG = click.option(
+    "--event-log", type=click.Path(path_type=Path), default=Path("/sys/kernel/security/tpm0/binary_bios_measurements"),
+    show_default=True, help="The TPM's event log of this boot, as the kernel keeps it.",
+)  # fmt: skip
+
+
+def _hardware(function: F) -> F:
+    """The options that name what vouches for this machine."""
+    for option in (_EVENT_LOG, _STATE, _TPM, _TEE):
+        function = option(function)
+    return function
 
 
 @click.group()
@@ -104,22 +131,7 @@ def run(
     "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
     help="Whom this image believes: the doors' CA and the keys that sign configurations.",
 )  # fmt: skip
-@click.option(
-    "--tee", type=click.Choice(["auto", "tpm", "snp", "tdx"]), default="auto", show_default=True,
-    help="What vouches for this machine; auto takes the processor's reports where the kernel offers them, else the TPM.",
-)  # fmt: skip
-@click.option(
-    "--tpm", "tcti", default="device:/dev/tpmrm0", show_default=True,
-    help="The TPM, as tpm2-tools name it: device:PATH, or swtpm:path=SOCKET.",
-)  # fmt: skip
-@click.option(
-    "--state", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
-    help="Where the key is kept that this machine enrols with.",
-)  # fmt: skip
-@click.option(
-    "--event-log", type=click.Path(path_type=Path), default=Path("/sys/kernel/security/tpm0/binary_bios_measurements"),
-    show_default=True, help="The TPM's event log of this boot, as the kernel keeps it.",
-)  # fmt: skip
+@_hardware
 @click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
 def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port: int) -> None:
     """Prove this machine and give Ignition its configuration, once."""
@@ -139,6 +151,34 @@ def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port:
                 f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
             ) from error
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
+
+
+@agent.command("attest")
+@click.option("--broker", required=True, help="URL of the key broker, as enrolment told it.")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA.",
+)  # fmt: skip
+@_hardware
+def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path) -> None:
+    """Prove this machine again and again, so that it stays attested; until stopped."""
+    from fastness.agent.imagetrust import ImageTrust
+    from fastness.observe import logs
+
+    logs.configure(level="info")
+    with _told(), suppress(KeyboardInterrupt):
+        asyncio.run(_attest(broker, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
+
+
+async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:
+    from fastness.agent.reattest import Staying
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+
+    attester = await _attester(hardware)
+    tell(f"this machine proves itself by its {attester.tee} to {broker}")
+    await Staying(
+        attester, lambda: broker, lambda: trust.tls, SystemClock(), SystemEntropy(), name=socket.gethostname()
+    ).run()
 
 
 async def _boot(trust: ImageTrust, hardware: Hardware, port: int) -> BootedConfig:

@@ -47,10 +47,12 @@ NAMESPACE: Final = "fastness-system"
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """What the image of a virtual machine carries: the doors' authority and the keys that sign configurations, as of now."""
+    """What the image of a virtual machine carries: the doors' authority and the keys that sign configurations, as of now; and
+    where the broker is that it proves itself to, again and again."""
 
     ca: Callable[[], str]
     keys: Callable[[], list[JsonObject]]
+    broker: Callable[[], str] | None = None
 
     def trust(self) -> ImageTrust:
         """The content of the image's trust.json, read."""
@@ -73,7 +75,7 @@ async def virtual_machines(
     if profile != CONTAINERS:
         vendor = kept_vendor(state / SEED_FILE, entropy)
         await confidential(cluster, vendor, clock.now())
-        proofs = Proofs(lambda number: attester(vendor, number), believed.trust)
+        proofs = Proofs(lambda number: attester(vendor, number), believed.trust, broker=believed.broker)
     async with machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs), count):
         yield
 

@@ -197,7 +197,7 @@ def _machines(
         return nullcontext()
     from fastness.cli.machines import Believed, virtual_machines
 
-    believed = Believed(opened.ca, opened.keys)
+    believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker)
     return virtual_machines(server.api, options.state, options.machines, options.profile, believed, clock, entropy)
 
 

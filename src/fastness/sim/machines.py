@@ -33,6 +33,7 @@ from fastness.agent.errors import AgentError
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.ports import Watcher
+from fastness.agent.reattest import Staying
 from fastness.agent.report import NODES
 from fastness.agent.settings import FAST, Settings
 from fastness.cluster.backoff import Backoff
@@ -72,6 +73,7 @@ class Proofs:
     attester: Callable[[int], Attester]
     trust: Callable[[], ImageTrust]
     patience: float = 600.0
+    broker: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +125,38 @@ class VirtualMachine:
 
     async def _boot(self) -> None:
         """From power on to the next reboot."""
-        fleet = self._fleet
-        if self._is_new():
+        fleet, new = self._fleet, self._is_new()
+        if new:
             await self._first_boot()
         await self._join()
         self.boots += 1
         agent = Agent(
             fleet.as_node(self.node), self.machine.host, self.node, fleet.clock, fleet.entropy, fleet.settings
         )
-        await agent.run()
+        async with self._staying_attested(proved=new):
+            await agent.run()
         await self._ready(False)
         await fleet.clock.sleep(fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
+
+    @asynccontextmanager
+    async def _staying_attested(self, *, proved: bool) -> AsyncIterator[None]:
+        """Prove what was booted, now unless the boot did, and then at every interval, for the time of the block."""
+        proofs, fleet = self._fleet.proofs, self._fleet
+        if proofs is None or proofs.broker is None:
+            yield
+            return
+        staying = Staying(
+            proofs.attester(self._number), proofs.broker, lambda: proofs.trust().tls, fleet.clock, fleet.entropy,
+            name=self.node,
+        )  # fmt: skip
+        first = staying.rounds.regular if proved else 0.0
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(staying.run(first))
+            try:
+                yield
+            finally:
+                task.cancel()
 
     def _is_new(self) -> bool:
         root = self.machine.host.root

@@ -2,7 +2,7 @@
 
     sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
-    fastness   machine, name, pool, tenant, simulated, verdict, tee, epoch, properties
+    fastness   machine, name, pool, tenant, simulated, verdict, tee, epoch, properties, reattest
 
 The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
 and the Verdict are kept.
@@ -43,6 +43,7 @@ class Proved:
     vector: Mapping[str, int] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    reattest: int = 0
 
 
 def ear_claims(
@@ -60,7 +61,7 @@ def ear_claims(
         "fastness": {
             "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
             "simulated": subject.simulated, "verdict": proved.verdict, "tee": proved.tee, "epoch": subject.epoch,
-            "properties": dict(proved.properties),
+            "properties": dict(proved.properties), **({"reattest": proved.reattest} if proved.reattest else {}),
         },
     }  # fmt: skip
 

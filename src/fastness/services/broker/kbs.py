@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fastness.cluster.clock import Clock, Entropy
@@ -29,10 +29,12 @@ from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
 from fastness.model.kind import JsonObject
 from fastness.services.broker.configs import PoolConfigs, is_config
+from fastness.services.broker.joins import JoinTokens
 from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
+from fastness.trust.bootstrap import is_bootstrap_token
 from fastness.trust.errors import BadToken, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement, Record, Verifier
 from fastness.trust.tokens import Revocations, TokenIssuer
@@ -77,6 +79,7 @@ class Behind:
     macs: Macs
     bindings: Informer
     configs: PoolConfigs | None = None
+    joins: JoinTokens | None = None
 
 
 class Steps:
@@ -137,7 +140,7 @@ class Steps:
         if not judgement.accepted or judgement.subject is None:
             raise _refused(judgement)
         try:
-            token, claims = self._behind.tokens.issue(_proved(judgement, attempt), self._lifetime(judgement))
+            token, claims = self._behind.tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement))
             found = standing(claims)
             if found is None:
                 raise BadToken("the verdict does not make a token", "See the log of the broker.")
@@ -169,6 +172,8 @@ class Steps:
         if self._behind.configs is not None and is_config(path):
             sealed, config = await self._behind.configs.deliver(grant, path.segments[1], query)
             return await self._release(grant, sealed, config.described())
+        if self._behind.joins is not None and is_bootstrap_token(path):
+            return await self._release(grant, *await self._behind.joins.deliver(grant, query))
         value = await self._behind.resources.read(path)
         if value is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
@@ -199,6 +204,9 @@ class Steps:
     def _handshake(self) -> Handshake:
         demands = self._settings.current
         return Handshake(self._behind.macs, AUDIENCE, demands.challenge_lifetime, demands.accepted)
+
+    def _proved(self, judgement: Judgement, attempt: Attempt) -> Proved:
+        return replace(_proved(judgement, attempt), reattest=int(self._settings.current.reattest.total_seconds()))
 
     def _lifetime(self, judgement: Judgement) -> Any:
         """As long as the cluster says, and never longer than the verdict counts."""

@@ -33,6 +33,7 @@ class Demands:
     accepted: tuple[str, ...] = VERIFIED
     challenge_lifetime: timedelta = timedelta(seconds=60)
     token_lifetime: timedelta = timedelta(minutes=10)
+    reattest: timedelta = timedelta(minutes=15)
 
 
 class Settings:
@@ -62,7 +63,8 @@ def _demands(obj: JsonObject) -> Demands:
         return Demands(House())
     accepted = tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED
     challenge, token = _lifetimes(attestation)
-    return Demands(House(simulated, enforcing=mode_of(obj) is Mode.ENFORCE), accepted, challenge, token)
+    reattest = _bounded(attestation.reattest_interval, Demands(House()).reattest, LONGEST_TOKEN)
+    return Demands(House(simulated, enforcing=mode_of(obj) is Mode.ENFORCE), accepted, challenge, token, reattest)
 
 
 def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:
