@@ -36,7 +36,7 @@ CONFIG = {
     },
     "systemd": {"units": [{"name": "hello.service", "enabled": True, "contents": "[Service]\nExecStart=/bin/true\n"}]},
 }
-WAYS = ("Gate",)
+WAYS = ("Gate", "Broker")
 
 
 @pytest.fixture
