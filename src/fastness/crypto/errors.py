@@ -3,6 +3,7 @@
     CryptoError                     code, hint
     ├── BadKey                      a key cannot be read, or is of another kind
     ├── BadCertificate              a certificate cannot be read
+    ├── BadSigningRequest           a request for a certificate cannot be read, or asks for what nobody gives
     ├── UntrustedCertificate        it reads, and does not verify
     │   ├── CertificateExpired
     │   ├── CertificateNotYetValid
@@ -45,6 +46,13 @@ class BadCertificate(CryptoError):
 
     code = "bad-certificate"
     default_hint = "Check that the file holds one PEM certificate and is not cut off."
+
+
+class BadSigningRequest(CryptoError):
+    """A request for a certificate cannot be read, or asks for more than it may."""
+
+    code = "bad-signing-request"
+    default_hint = "Make the request as a kubelet does: CN, O, and for serving subjectAltName."
 
 
 class UntrustedCertificate(CryptoError):

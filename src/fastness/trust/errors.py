@@ -10,6 +10,7 @@
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
     ├── CollateralUnavailable  a vendor's document is not at hand now
+    ├── TokenContended       a bootstrap token could not be made for now
     ├── RecordError          the record could not be written, so nothing may leave
     └── DamagedRecord        the state of the record cannot be understood
 
@@ -84,6 +85,12 @@ class CollateralUnavailable(TrustError):
     """A vendor's document is not at hand now; asking later may help."""
 
     code = "collateral-unavailable"
+
+
+class TokenContended(TrustError):
+    """A bootstrap token could not be made: its ids are taken, or others change it at the same time."""
+
+    code = "token-contended"
 
 
 class RecordError(TrustError):

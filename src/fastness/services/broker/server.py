@@ -31,6 +31,7 @@ from fastness.observe import logs
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
 from fastness.services.broker.configs import PoolConfigs
+from fastness.services.broker.joins import JoinTokens
 from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
 from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.policies import ActivePolicies
@@ -44,6 +45,7 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
 from fastness.trust.admins import Admins
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import TrustError
@@ -172,6 +174,7 @@ async def broker(
     behind = Behind(
         judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations, tokens,
         macs, bindings, await _configs(judges.configs, cluster, informers, clock, entropy),
+        JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
     turnstile = Turnstile(options.limits, clock)
     app = Broker(

@@ -1,0 +1,304 @@
+"""Attested join: kubelets get their certificates when, and only when, their machine has proved itself.
+
+    CertificateSigningRequest ─ decide ─ Approve ─ on the record ─ Approved     the signer of Kubernetes does the rest
+                                       ├ Deny    ─ on the record ─ Denied, with the reason
+                                       └ Wait    ─ an event; looked at again when the Machine or the Node changes
+
+The decision is `domain.attestation.joins`. `Joins` decides; `JoinTokens` lets bootstrap tokens in at all (RBAC), and takes back
+those that have ended or whose machine is no longer trusted.
+
+* Machine and token are read from the API when a request is decided, never from a cache: what was revoked a moment ago counts.
+* Without a ConfidentialCluster, or with mode Disabled, nothing is decided here. In mode Audit nothing is denied: what would be is
+  an event, and the request is left to others.
+* A decision is conditional on the request that was read, so of two who decide one wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
+from fastness.controllers.attestation.confidential import interval_of
+from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.rollout import NODES
+from fastness.domain.attestation.distrust import about_machine
+from fastness.domain.attestation.joins import (
+    BOOTSTRAP_GROUP,
+    Approve,
+    Asked,
+    Decision,
+    Deny,
+    Known,
+    NotOurs,
+    Wait,
+    addresses_of,
+    decide,
+    is_decided,
+    read_asked,
+)
+from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.domain.trustmodel import Mode, mode_of
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, annotations_of, metadata, object_name, rfc3339, view, with_condition
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.trust import bootstrap
+from fastness.trust.authorities import SECRETS
+from fastness.trust.bootstrap import join_token
+from fastness.trust.distrusts import Distrusts
+from fastness.trust.ports import Entry, Record
+
+REQUESTS: Final = Resource(
+    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
+)
+BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False)
+BINDING: Final = "fastness:node-bootstrapper"
+TOKENS: Final = Scope(bootstrap.NAMESPACE, labels=f"{bootstrap.LABEL}=true")
+LOOK_SECONDS: Final = 60.0
+_APPROVAL: Final = WriteOptions(manager="joins", subresource="approval")
+_STATUS: Final = WriteOptions(manager="joins", subresource="status")
+_AS: Final = WriteOptions(manager="joins")
+_EVERY: Final = ObjectName("", "")
+
+
+class Joins:
+    """Decides about the certificates of kubelets."""
+
+    name = "joins"
+    writes: Sequence[Resource] = (REQUESTS, MACHINE.resource, EVENTS, AUDIT_BATCH.resource)
+
+    def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (
+            Source(REQUESTS),
+            Source(MACHINE.resource, keys=self._of_machine),
+            Source(NODES, keys=self._of_node),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._all),
+            Source(DISTRUST.resource, keys=self._all),
+        )
+        self._cluster = cluster
+        self._record = record
+        self._clock = clock
+        self._requests = informers.of(REQUESTS)
+        self._machines = informers.of(MACHINE.resource)
+        self._nodes = informers.of(NODES)
+        self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._distrusts = Distrusts(informers)
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    def _all(self, _: Object) -> Iterable[ObjectName]:
+        return [object_name(csr) for csr in self._requests.list() if not is_decided(csr)]
+
+    def _of_node(self, node: Object) -> Iterable[ObjectName]:
+        """The requests for a node that wait."""
+        waiting = ((csr, read_asked(csr)) for csr in self._requests.list() if not is_decided(csr))
+        return [object_name(csr) for csr, asked in waiting if asked and asked.node == object_name(node).name]
+
+    def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
+        name = (machine.get("status") or {}).get("nodeName")
+        return self._of_node({"metadata": {"name": name}}) if name else ()
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Decide about one request; raises RecordError, Conflict, which are tried again."""
+        try:
+            csr = await self._cluster.get(REQUESTS, key.name)
+        except NotFound:
+            return GONE
+        confidential = self._clusters.get("", NAME)
+        mode, asked = mode_of(confidential), None if is_decided(csr) else read_asked(csr)
+        if asked is None or mode is Mode.DISABLED:
+            return Done()
+        known = await self._known(asked, confidential)
+        decision = decide(asked, known, self._clock.now())
+        try:
+            return await self._carry_out(csr, asked, known, decision, mode)
+        except (Conflict, NotFound):
+            return Done(again_after=0.5)
+
+    async def _known(self, asked: Asked, confidential: JsonObject | None) -> Known:
+        token = None
+        if asked.token_id:
+            try:
+                name = f"{bootstrap.PREFIX}{asked.token_id}"
+                secret = await self._cluster.get(SECRETS, name, bootstrap.NAMESPACE)
+                token = join_token(secret)
+                machine = await self._machine(annotations_of(secret).get(bootstrap.MACHINE_NAME, ""))
+            except NotFound:
+                machine = None
+        else:
+            machine = None
+        if token is None:
+            machine = await self._machine_of_node(asked.node)
+        against = self._distrusts.against(about_machine(machine), self._clock.now()) if machine else []
+        node = self._nodes.get("", asked.node) if asked.node else None
+        others = frozenset[str]().union(
+            *(addresses_of(one) for one in self._nodes.list() if object_name(one).name != asked.node)
+        )
+        return Known(
+            interval_of(confidential), bool(((confidential or {}).get("spec") or {}).get("simulated")), token, machine,
+            f"distrusted: {against[0].reason}" if against else "", addresses_of(node) if node else None, others,
+        )  # fmt: skip
+
+    async def _machine(self, name: str) -> Machine | None:
+        """A Machine as it is now; None when there is none."""
+        if not name:
+            return None
+        try:
+            return view(await self._cluster.get(MACHINE.resource, name, NAMESPACE), Machine)
+        except NotFound:
+            return None
+
+    async def _machine_of_node(self, node: str) -> Machine | None:
+        named = [one for one in self._machines.list(NAMESPACE) if (one.get("status") or {}).get("nodeName") == node]
+        return await self._machine(object_name(named[0]).name) if node and named else None
+
+    async def _carry_out(self, csr: JsonObject, asked: Asked, known: Known, decision: Decision, mode: Mode) -> Done:
+        about = {"apiVersion": "certificates.k8s.io/v1", "kind": REQUESTS.kind, **csr}
+        match decision:
+            case NotOurs():
+                return Done()
+            case Wait(reason, message):
+                await self._recorder.warning(about, f"Waits{reason}", message)
+                return Done(again_after=LOOK_SECONDS)
+            case Deny(reason, message) if mode is not Mode.ENFORCE:
+                await self._recorder.warning(about, f"WouldDeny{reason}", message)
+                return Done()
+            case Deny(reason, message):
+                await self._append("join-refused", csr, asked, known, reason)
+                await self._decide(csr, "Denied", reason, message)
+                await self._recorder.warning(about, f"Denied{reason}", message)
+            case Approve(machine):
+                await self._append("join", csr, asked, known, "")
+                message = f"{machine.metadata.name} is attested by {machine.status.last_verdict}"
+                await self._decide(csr, "Approved", "Attested", message)
+                await self._recorder.normal(about, "Approved", message)
+                await self._joined(machine, asked)
+        return Done()
+
+    async def _decide(self, csr: JsonObject, kind: str, reason: str, message: str) -> None:
+        now = rfc3339(self._clock.now())
+        decided = {
+            "type": kind, "status": "True", "reason": reason, "message": message, "lastUpdateTime": now,
+            "lastTransitionTime": now,
+        }  # fmt: skip
+        known = (csr.get("status") or {}).get("conditions") or []
+        patch = {
+            "metadata": {"resourceVersion": metadata(csr)["resourceVersion"]},
+            "status": {"conditions": [*known, decided]},
+        }
+        await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
+
+    async def _joined(self, machine: Machine, asked: Asked) -> None:
+        """Say on the Machine that it became a node."""
+        found = await self._cluster.get(MACHINE.resource, machine.metadata.name, NAMESPACE)
+        known = (found.get("status") or {}).get("conditions") or []
+        conditions = with_condition(
+            known, kind="Joined", status="True", reason="CertificateApproved",
+            message=f"it may be the node {asked.node}", now=self._clock.now(),
+        )  # fmt: skip
+        if conditions == known:
+            return
+        version = {"resourceVersion": metadata(found)["resourceVersion"]}
+        patch = {"metadata": version, "status": {"conditions": conditions}}
+        await self._cluster.patch(MACHINE.resource, machine.metadata.name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def _append(self, what: str, csr: JsonObject, asked: Asked, known: Known, reason: str) -> None:
+        machine = known.machine
+        facts = {
+            "csr": object_name(csr).name, "signer": asked.signer, "node": asked.node, "requester": asked.username,
+            "key": str(asked.request.key) if asked.request else "", "reason": reason,
+        }  # fmt: skip
+        await self._record.append(
+            Entry(
+                what, machine.status.key_thumbprint if machine else asked.username,
+                resource=f"machine/{machine.metadata.uid}/join" if machine else "",
+                verdict=machine.status.last_verdict if machine else "",
+                detail={name: value for name, value in facts.items() if value},
+            )
+        )  # fmt: skip
+
+
+class JoinTokens:
+    """Lets machines ask with bootstrap tokens, and takes tokens back."""
+
+    name = "join-tokens"
+    writes: Sequence[Resource] = (SECRETS, BINDINGS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (
+            Source(SECRETS, scope=TOKENS),
+            Source(MACHINE.resource, keys=self._of_machine),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=lambda _: (_EVERY,)),
+        )
+        self._cluster = cluster
+        self._clock = clock
+        self._tokens = informers.of(SECRETS, TOKENS)
+        self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+
+    def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
+        name = object_name(machine).name
+        return [
+            object_name(one)
+            for one in self._tokens.list()
+            if annotations_of(one).get(bootstrap.MACHINE_NAME) == name
+        ]  # fmt: skip
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One token, or what all of them need."""
+        return await (self._allow() if key == _EVERY else self._keep(key))
+
+    async def _allow(self) -> Done:
+        """Let holders of our tokens ask for certificates, in a cluster that wants attestation."""
+        if mode_of(self._clusters.get("", NAME)) is Mode.DISABLED:
+            return Done()
+        try:
+            await self._cluster.get(BINDINGS, BINDING)
+        except NotFound:
+            try:
+                await self._cluster.create(BINDINGS, binding(), _AS)
+            except AlreadyExists:
+                return Done()
+        return Done()
+
+    async def _keep(self, key: ObjectName) -> Done:
+        """Delete a token that has ended, or whose machine is gone or not trusted; else come back when it ends."""
+        try:
+            secret = await self._cluster.get(SECRETS, key.name, key.namespace)
+        except NotFound:
+            return GONE
+        token = join_token(secret)
+        if token is None:
+            return Done()
+        left = (token.expires - self._clock.now()).total_seconds()
+        if left > 0 and await self._trusted(annotations_of(secret).get(bootstrap.MACHINE_NAME, ""), token.machine):
+            return Done(again_after=left)
+        meta = metadata(secret)
+        options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        try:
+            await self._cluster.delete(SECRETS, key.name, key.namespace, options)
+        except (NotFound, Conflict):
+            return Done(again_after=1.0)
+        return GONE
+
+    async def _trusted(self, name: str, uid: str) -> bool:
+        try:
+            machine = view(await self._cluster.get(MACHINE.resource, name, NAMESPACE), Machine) if name else None
+        except NotFound:
+            return False
+        return machine is not None and machine.metadata.uid == uid and membership_of(machine) is Membership.APPROVED
+
+
+def binding() -> JsonObject:
+    """What lets holders of our tokens ask for certificates, and look at their requests."""
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1", "kind": BINDINGS.kind, "metadata": {"name": BINDING},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "system:node-bootstrapper"},
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": BOOTSTRAP_GROUP}],
+    }  # fmt: skip

@@ -1,0 +1,130 @@
+"""Requests for certificates (PKCS #10): read strictly, and made.
+
+    request = read_request(pem)                    # who is asked for, for which names, with which key
+    pem = make_request(key, Subject("system:node:n", ("system:nodes",)))
+
+Whoever decides about a request needs to know *everything* that it asks for. So reading refuses what it would have to ignore:
+attributes of the subject beside CN and O, any extension but subjectAltName, names that are neither DNS names nor addresses, more
+than one PEM block. The signature must prove possession of the key, and the key must be one that is good enough.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+
+from fastness.crypto.digests import Digest, sha256
+from fastness.crypto.errors import BadSigningRequest
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.x509 import Subject
+
+MAX_BYTES: Final = 16 * 1024
+MIN_RSA_BITS: Final = 2048
+_BLOCK: Final = re.compile(
+    rb"\s*-----BEGIN CERTIFICATE REQUEST-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE REQUEST-----\s*\Z"
+)
+_CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    InvalidSignature,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningRequest:
+    """All that a request asks for. `key` is the SHA-256 of its public key, as SubjectPublicKeyInfo."""
+
+    subject: Subject
+    dns: tuple[str, ...]
+    addresses: tuple[str, ...]
+    key: Digest
+
+
+def read_request(pem: bytes) -> SigningRequest:
+    """The request that a PEM text holds; raises BadSigningRequest."""
+    if len(pem) > MAX_BYTES or not _BLOCK.match(pem):
+        raise BadSigningRequest("it is not one PEM block of a certificate request")
+    try:
+        handle = x509.load_pem_x509_csr(pem)
+        proved = handle.is_signature_valid
+        public = handle.public_key()
+        subject = _subject(handle)
+        dns, addresses = _names(handle)
+    except _UNREADABLE as error:
+        raise BadSigningRequest("the request cannot be read") from error
+    if not proved:
+        raise BadSigningRequest("its signature does not prove possession of the key")
+    if not _strong(public):
+        raise BadSigningRequest("its key is neither ECDSA on a NIST curve nor RSA of 2048 bits or more")
+    der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return SigningRequest(subject, dns, addresses, sha256(der))
+
+
+def make_request(key: PrivateKey, subject: Subject, hosts: Sequence[str] = ()) -> bytes:
+    """A request in PEM, as a kubelet makes it: organizations before the name, hosts as subjectAltName."""
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in subject.organizations]
+    names.append(x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name))
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names))
+    if hosts:
+        builder = builder.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
+    return builder.sign(key.handle, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _subject(handle: x509.CertificateSigningRequest) -> Subject:
+    groups, names = [], []
+    for relative in handle.subject.rdns:
+        for entry in relative:
+            if entry.oid == NameOID.ORGANIZATION_NAME:
+                groups.append(str(entry.value))
+            elif entry.oid == NameOID.COMMON_NAME:
+                names.append(str(entry.value))
+            else:
+                raise BadSigningRequest("its subject names more than organizations and a common name")
+    if len(names) != 1:
+        raise BadSigningRequest("its subject has not exactly one common name")
+    return Subject(names[0], tuple(groups))
+
+
+def _names(handle: x509.CertificateSigningRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    dns: list[str] = []
+    addresses: list[str] = []
+    for extension in handle.extensions:
+        if not isinstance(extension.value, x509.SubjectAlternativeName):
+            raise BadSigningRequest(f"it asks for the extension {extension.oid.dotted_string}")
+        for name in extension.value:
+            if isinstance(name, x509.DNSName):
+                dns.append(name.value)
+            elif isinstance(name, x509.IPAddress) and not isinstance(
+                name.value, ipaddress.IPv4Network | ipaddress.IPv6Network
+            ):
+                addresses.append(str(name.value))
+            else:
+                raise BadSigningRequest("it asks for names that are neither DNS names nor addresses")
+    return tuple(dns), tuple(addresses)
+
+
+def _strong(public: object) -> bool:
+    if isinstance(public, ec.EllipticCurvePublicKey):
+        return isinstance(public.curve, _CURVES)
+    return isinstance(public, rsa.RSAPublicKey) and public.key_size >= MIN_RSA_BITS
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,254 @@
+"""Who may become a node: the decision about a kubelet's request for a certificate.
+
+    asked = read_asked(csr)                       # what a CertificateSigningRequest of a kubelet asks for, and who asks
+    decide(asked, known, now)  →  Approve | Deny(reason, message) | Wait(reason, message) | NotOurs
+
+A machine joins with a bootstrap token that the broker released to it, and to nobody else, after attestation. Such a token names
+its Machine and the public key that the machine is going to use, so a token that was stolen joins nothing. Later certificates are
+asked for with the one before.
+
+* Only a machine whose proof is live gets a certificate, only for the node name that enrolment gave it, only with its own key.
+* A request asks for exactly what a kubelet asks for: subject, usages, lifetime, and for serving the names and addresses of its
+  own Node. An address that another Node shows too is nobody's: nodes tell their own addresses.
+* What is wrong for good is denied. What may pass (the proof grew old, the Node is not there yet) waits and is looked at again.
+* Requests of others, for nodes that are no Machine's, are left to whoever looks after them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.crypto.csr import SigningRequest, read_request
+from fastness.crypto.errors import BadSigningRequest
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.standing import proof_of
+from fastness.model.trusted_execution.machine import Machine
+
+Object = Mapping[str, Any]
+CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
+SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
+SIGNERS: Final = (CLIENT_SIGNER, SERVING_SIGNER)
+BOOTSTRAP_USER: Final = "system:bootstrap:"
+BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"
+NODE_USER: Final = "system:node:"
+NODE_GROUP: Final = "system:nodes"
+LONGEST: Final = timedelta(hours=1)
+_PURPOSE: Final = {CLIENT_SIGNER: "client auth", SERVING_SIGNER: "server auth"}
+_TOKEN_ID: Final = re.compile(r"[a-z0-9]{6}\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A kubelet's request as the API server vouches for it; `request` is None when it cannot be read, and `problem` says why."""
+
+    signer: str
+    username: str
+    groups: frozenset[str]
+    usages: tuple[str, ...]
+    seconds: int | None
+    request: SigningRequest | None
+    problem: str = ""
+
+    @property
+    def token_id(self) -> str:
+        """The bootstrap token that the request was made with; empty when it was another credential."""
+        found = self.username.removeprefix(BOOTSTRAP_USER)
+        return found if found != self.username and _TOKEN_ID.match(found) else ""
+
+    @property
+    def node(self) -> str:
+        """The node that a certificate is asked for; empty when it is none."""
+        name = self.request.subject.common_name if self.request else ""
+        return name.removeprefix(NODE_USER) if name.startswith(NODE_USER) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinToken:
+    """A bootstrap token of ours, without its secret: whose it is, for which key, until when."""
+
+    id: str
+    machine: str
+    key: str
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the cluster knows when a request is decided.
+
+    `machine` is the Machine of the token, or else of the node that is asked for. `addresses` are what the Node tells of itself,
+    None without a Node; `others` are what all other Nodes tell.
+    """
+
+    interval: timedelta
+    simulated: bool = False
+    token: JoinToken | None = None
+    machine: Machine | None = None
+    distrusted: str = ""
+    addresses: frozenset[str] | None = None
+    others: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """The machine may have the certificate."""
+
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """It may not, for good."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now; what is missing may come."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotOurs:
+    """Somebody else decides."""
+
+
+Decision = Approve | Deny | Wait | NotOurs
+
+
+def read_asked(csr: Object) -> Asked | None:
+    """What a CertificateSigningRequest asks for; None when it is not for one of the two signers of kubelets."""
+    spec = csr.get("spec") or {}
+    signer = spec.get("signerName")
+    if signer not in SIGNERS:
+        return None
+    request, problem = None, ""
+    try:
+        request = read_request(base64.b64decode(spec.get("request") or "", validate=True))
+    except (binascii.Error, ValueError):
+        problem = "the request is not base64"
+    except BadSigningRequest as error:
+        problem = error.message
+    return Asked(
+        signer, str(spec.get("username") or ""), frozenset(spec.get("groups") or ()), tuple(spec.get("usages") or ()),
+        spec.get("expirationSeconds"), request, problem,
+    )  # fmt: skip
+
+
+def is_decided(csr: Object) -> bool:
+    """Whether somebody approved or denied a request already, or it failed."""
+    conditions = (csr.get("status") or {}).get("conditions") or ()
+    return any(entry.get("type") in ("Approved", "Denied", "Failed") for entry in conditions)
+
+
+def decide(asked: Asked, known: Known, now: datetime) -> Decision:
+    """Whether a kubelet gets the certificate that it asks for."""
+    ours = bool(asked.token_id) and BOOTSTRAP_GROUP in asked.groups
+    if not ours and known.machine is None:
+        return NotOurs()
+    decision = _form(asked) or _requester(asked, known, now) or _machine(asked, known, now) or _names(asked, known)
+    if decision is not None:
+        return decision
+    assert known.machine is not None  # noqa: S101  # _requester and _machine looked
+    return Approve(known.machine)
+
+
+def _form(asked: Asked) -> Deny | None:
+    """What is wrong with the request itself."""
+    if asked.request is None:
+        return Deny("BadRequest", asked.problem)
+    if not asked.node or asked.request.subject.organizations != (NODE_GROUP,):
+        return Deny("BadSubject", f"a kubelet asks for CN={NODE_USER}<node> and O={NODE_GROUP}, and nothing else")
+    needed, allowed = {"digital signature", _PURPOSE[asked.signer]}, {"key encipherment"}
+    usages = set(asked.usages)
+    if len(usages) != len(asked.usages) or not needed <= usages <= needed | allowed:
+        return Deny("BadUsages", f"the usages must be {' and '.join(sorted(needed))}")
+    if asked.seconds is not None and asked.seconds > LONGEST.total_seconds():
+        return Deny("TooLong", f"certificates of nodes live {LONGEST.total_seconds():.0f} seconds at most")
+    return None
+
+
+def _requester(asked: Asked, known: Known, now: datetime) -> Deny | None:
+    """What is wrong with who asks."""
+    if asked.token_id and BOOTSTRAP_GROUP in asked.groups:
+        return _bootstrap(asked, known, now)
+    if asked.username == f"{NODE_USER}{asked.node}" and NODE_GROUP in asked.groups:
+        return None
+    return Deny(
+        "NotTheMachine",
+        f"the node {asked.node} belongs to a machine that attests: it asks with a token of the broker or its own certificate",
+    )
+
+
+def _bootstrap(asked: Asked, known: Known, now: datetime) -> Deny | None:
+    token = known.token
+    if asked.signer == SERVING_SIGNER:
+        return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
+    if token is None or now >= token.expires:
+        return Deny("TokenEnded", "the bootstrap token has ended or was taken back: ask the broker for another")
+    if known.machine is None or known.machine.metadata.uid != token.machine:
+        return Deny("NoMachine", "the machine of the bootstrap token is gone")
+    if asked.request is None or str(asked.request.key) != token.key:
+        return Deny("OtherKey", "the broker released the bootstrap token for another key")
+    return None
+
+
+def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
+    """What is wrong with the machine, or with its proof."""
+    machine = known.machine
+    if machine is None:
+        return Deny("NoMachine", "no machine may become this node")
+    if machine.status.node_name != asked.node:
+        return Deny("OtherNode", f"this machine may become the node {machine.status.node_name} and no other")
+    if machine.status.simulated and not known.simulated:
+        return Deny("Simulated", "a simulated machine joins simulated clusters only")
+    if known.distrusted:
+        return Deny("Distrusted", known.distrusted)
+    if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED) or machine.metadata.deletion_timestamp:
+        return Deny(str(membership_of(machine)), "the machine is no longer trusted")
+    proof = proof_of(machine, now, known.interval)
+    return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
+
+
+def _names(asked: Asked, known: Known) -> Deny | Wait | None:
+    """What is wrong with the names that a certificate shall speak for."""
+    assert asked.request is not None  # noqa: S101  # _form looked
+    names, addresses = asked.request.dns, asked.request.addresses
+    if asked.signer == CLIENT_SIGNER:
+        return Deny("BadNames", "a client certificate speaks for no host") if names or addresses else None
+    if not names and not addresses:
+        return Deny("BadNames", "a serving certificate speaks for at least one name or address")
+    foreign = [name for name in names if name != asked.node and not name.startswith(f"{asked.node}.")]
+    foreign += [address for address in addresses if not _own(address)]
+    if foreign:
+        return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
+    if known.addresses is None:
+        return Wait("NoNode", "the Node does not exist yet")
+    unknown = [name for name in (*names, *addresses) if name != asked.node and name not in known.addresses]
+    if unknown:
+        return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
+    shared = sorted(known.others.intersection((*names, *addresses)))
+    return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(shared[:5])}") if shared else None
+
+
+def _own(address: str) -> bool:
+    """Whether an address can be that of one machine in a network."""
+    found = ipaddress.ip_address(address)
+    return not (found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local)
+
+
+def addresses_of(node: Object) -> frozenset[str]:
+    """The names and addresses that a Node tells of itself."""
+    entries: Sequence[Object] = (node.get("status") or {}).get("addresses") or ()
+    return frozenset(str(entry.get("address")) for entry in entries if entry.get("address"))
