@@ -11,13 +11,16 @@ from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.configproof import Served, check
 from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
 from fastness.services.broker.configs import PoolConfigs
+from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config
 from fastness.services.refusals import Refusal
 from tests.virtual import VirtualClock
 
 QUERY = {"nonce": "n" * 24, "accept": "application/json"}
+WHO = Recipient("uid", {"tee": "tpm"})
 KEY = Ed25519Signer(SecretBytes(bytes(32)))
 
 
@@ -45,6 +48,9 @@ class Cache:
     def get(self, namespace: str, name: str) -> Any:
         return self.found
 
+    def list(self) -> list[Any]:
+        return [self.found] if self.found else []
+
 
 class Signer:
     """The config-signing key."""
@@ -63,7 +69,8 @@ class Bench:
         delivery = {"via": via, "sync": sync, "interval": "5m"}
         self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
         self.pools = Cache(self.pool("rendered-worker-1"))
-        parts: list[Any] = [self.source, Signer(), self.cluster, self.pools, self.clock]
+        self.overlays: Any = Cache(None)
+        parts: list[Any] = [self.source, Signer(), self.cluster, self.pools, Overlays(self.overlays), self.clock]
         self.configs = PoolConfigs(*parts)
         subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker")
         until = self.clock.now() + timedelta(days=1)
@@ -78,7 +85,7 @@ class Bench:
         }  # fmt: skip
 
     async def get(self) -> bytes:
-        opened, _ = await self.configs.deliver(self.grant, "worker", QUERY)
+        opened, _ = await self.configs.deliver(self.grant, WHO, "worker", QUERY)
         delivered = parse_envelope(opened.reveal())
         served = Served(delivered.config, "worker", "uid", QUERY["nonce"])
         check(delivered.signature, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
@@ -146,5 +153,5 @@ async def test_where_the_gate_delivers_the_broker_does_not() -> None:
 async def test_copies_are_bounded() -> None:
     bench = Bench("Scheduled")
     for number in range(200):
-        await bench.configs.deliver(bench.grant, "worker", {**QUERY, "accept": f"v{number}"})
+        await bench.configs.deliver(bench.grant, WHO, "worker", {**QUERY, "accept": f"v{number}"})
     assert len(bench.configs._copies) == 64

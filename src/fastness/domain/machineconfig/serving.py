@@ -24,6 +24,7 @@ from fastness.model.objects import object_name
 Object = Mapping[str, Any]
 MEDIA: Final = "vnd.coreos.ignition+json"
 CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
+KUBECONFIG_FILE: Final = "/etc/kubernetes/kubeconfig"
 _SEMVER: Final = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?\Z")
 MODE: Final = 0o644
 MAX_ACCEPT: Final = 4096
@@ -94,12 +95,12 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
     body, arguments = _movable(_current(spec.get("config")), spec, version)
     spec["kernelArguments"] = arguments
     plain = {"apiVersion": config.get("apiVersion"), "kind": "MachineConfig", "metadata": {"name": name}}
-    files = [_file(names.NODE_ANNOTATIONS_FILE, json.encode(_annotations(name)))]
+    files = [file_entry(names.NODE_ANNOTATIONS_FILE, json.encode(_annotations(name)))]
     if kubeconfig:
-        files.append(_file("/etc/kubernetes/kubeconfig", kubeconfig.encode(), 0o600))
-    files.append(_file(CONTENT_FILE, json.encode({**plain, "spec": spec})))
+        files.append(file_entry(KUBECONFIG_FILE, kubeconfig.encode(), 0o600))
+    files.append(file_entry(CONTENT_FILE, json.encode({**plain, "spec": spec})))
     empty = {"ignition": {"version": version}}
-    files.append(_file(names.ENCAPSULATED_FILE, json.encode({**plain, "spec": {**spec, "config": empty}})))
+    files.append(file_entry(names.ENCAPSULATED_FILE, json.encode({**plain, "spec": {**spec, "config": empty}})))
     storage = body.get("storage") or {}
     replaced = {entry["path"] for entry in files}
     kept = [entry for entry in storage.get("files") or () if entry.get("path") not in replaced]
@@ -149,5 +150,6 @@ def _annotations(name: str) -> JsonObject:
     }  # fmt: skip
 
 
-def _file(path: str, content: bytes, mode: int = MODE) -> JsonObject:
+def file_entry(path: str, content: bytes, mode: int = MODE) -> JsonObject:
+    """A file of a document that is written whatever stands there."""
     return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": dataurl.encode(content)}}

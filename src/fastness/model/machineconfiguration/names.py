@@ -160,6 +160,7 @@ KUBELET_CA: Final = "/etc/kubernetes/kubelet-ca.crt"
 CURRENT_CONFIG_FILE: Final = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE: Final = "/etc/machine-config-daemon/currentimage"
 NODE_ANNOTATIONS_FILE: Final = "/etc/machine-config-daemon/node-annotations.json"
+OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
 ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
 
 # Managed user-data.

@@ -7,8 +7,9 @@ Where the bytes come from is a setting of the ConfidentialCluster and changes wh
     than three intervals is not served any more OnChange    copied when a pool's rendered config changes: served from
     memory, current within the time that a change takes
 
-A copy is the bytes of one pool in one Ignition version. Copies are made when they are first asked for and kept up to a
-bound. What is handed out is the same statement that the gate signs: body, pool, machine, nonce of the request.
+A copy is the bytes of one pool in one Ignition version, made when it is first asked for and kept up to a bound; overlays are
+laid over it for each machine. What is handed out is the same statement that the gate signs: body, pool, machine, nonce of the
+request.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from fastness.domain.attestation.configproof import Served
 from fastness.domain.attestation.resources import ResourcePath
 from fastness.domain.attestation.subject import Grant
 from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.overlay import Recipient
 from fastness.domain.machineconfig.serving import configuration_of
 from fastness.domain.machineconfig.waves import duration
 from fastness.formats.delivered import Delivered, envelope, parse_question
 from fastness.model.fastness_dev.cluster import NAME, ConfidentialCluster
 from fastness.model.objects import view
 from fastness.observe import metrics
+from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.refusals import Refusal
 from fastness.trust.configkey import ConfigSigner
@@ -79,16 +82,25 @@ class PoolConfigs:
     """Delivers configurations of pools."""
 
     def __init__(
-        self, source: ConfigSource, signer: ConfigSigner, confidential: Informer, pools: Informer, clock: Clock
+        self,
+        source: ConfigSource,
+        signer: ConfigSigner,
+        confidential: Informer,
+        pools: Informer,
+        overlays: Overlays,
+        clock: Clock,
     ) -> None:
         self._source = source
         self._signer = signer
         self._confidential = confidential
         self._pools = pools
+        self._overlays = overlays
         self._clock = clock
         self._copies: OrderedDict[tuple[str, str], Copy] = OrderedDict()
 
-    async def deliver(self, grant: Grant, pool: str, query: Mapping[str, str]) -> tuple[SecretBytes, Config]:
+    async def deliver(
+        self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str]
+    ) -> tuple[SecretBytes, Config]:
         """The signed configuration in its envelope, and what it is; raises Refusal, DeliveredError."""
         delivery = delivery_of(self._confidential.get("", NAME))
         if delivery.via != "Broker":
@@ -96,7 +108,7 @@ class PoolConfigs:
                 503, "delivered-by-gate", "configurations are handed out by the gate: enrol again to learn where"
             )
         question = parse_question(query)
-        config = await self._config(delivery, pool, question.accept)
+        config = self._overlays.over(await self._config(delivery, pool, question.accept), who)
         served = Served(config.body, pool, grant.subject.machine, question.nonce)
         signature = self._signer.sign(served, self._clock.now())
         return SecretBytes(envelope(Delivered(config.body, signature))), config

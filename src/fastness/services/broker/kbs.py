@@ -32,6 +32,7 @@ from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens
 from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
+from fastness.services.delivery import recipient
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
 from fastness.trust.bootstrap import is_bootstrap_token
@@ -170,7 +171,8 @@ class Steps:
             raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
         grant = self._granted(caller, path, query)
         if self._behind.configs is not None and is_config(path):
-            sealed, config = await self._behind.configs.deliver(grant, path.segments[1], query)
+            who, pool = recipient(caller.claims), path.segments[1]
+            sealed, config = await self._behind.configs.deliver(grant, who, pool, query)
             return await self._release(grant, sealed, config.described())
         if self._behind.joins is not None and is_bootstrap_token(path):
             return await self._release(grant, *await self._behind.joins.deliver(grant, query))

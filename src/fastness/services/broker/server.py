@@ -26,6 +26,7 @@ from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import logs
 from fastness.services.broker.admin import Administration
@@ -38,6 +39,7 @@ from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
 from fastness.services.configserver.server import POOLS
+from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
@@ -210,9 +212,11 @@ async def _configs(
     if source is None:
         return None
     pools, confidential = informers.of(POOLS), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    overlays = informers.of(NODE_OVERLAY.resource)
     await pools.synced()
+    await overlays.synced()
     signer = await ConfigSigner.open(cluster, informers.of(SECRETS, HERE), clock, entropy)
-    return PoolConfigs(source, signer, confidential, pools, clock)
+    return PoolConfigs(source, signer, confidential, pools, Overlays(overlays), clock)
 
 
 async def _renew(

@@ -1,6 +1,7 @@
 """`/config/<pool>` for machines that proved themselves.
 
-    token → proof of possession → revocation → pool is the machine's own → Grant → configuration → record → signature → bytes
+    token → proof of possession → revocation → pool is the machine's own → Grant → configuration, overlays
+      → record → signature → bytes
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -27,6 +28,7 @@ from fastness.observe import context, logs, metrics
 from fastness.services.broker.configs import delivery_of
 from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
+from fastness.services.delivery import Overlays, recipient
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
@@ -56,6 +58,7 @@ class Behind:
     settings: Settings
     confidential: Informer
     tickets: Informer
+    overlays: Overlays
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ class Gate:
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
         grant = self._granted(caller, segments[1])
-        found = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
+        pooled = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
+        found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
         return await self._release(caller, grant, segments[1], found)
 
     def _caller(self, request: Request, pool: str) -> Caller:

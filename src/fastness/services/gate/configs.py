@@ -29,10 +29,15 @@ class Config(NamedTuple):
     body: bytes
     etag: bytes
     name: str = ""
+    overlays: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
-        """Which configuration this is, for the record."""
-        return {"etag": self.etag.decode("ascii", "replace"), **({"config": self.name} if self.name else {})}
+        """Which configuration this is, and which overlays of the machine are in it, for the record."""
+        said = {"config": self.name, "overlays": " ".join(self.overlays)}
+        return {
+            "etag": self.etag.decode("ascii", "replace"),
+            **{name: value for name, value in said.items() if value},
+        }
 
 
 class ConfigSource(Protocol):

@@ -13,9 +13,11 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.configserver.server import ListenOptions
+from fastness.services.delivery import Overlays
 from fastness.services.gate.app import Behind, Gate
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.rotation import Face, Rotation
@@ -59,9 +61,9 @@ async def gate(
 ) -> AsyncIterator[GateDoor]:
     """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
     secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
-    tickets = informers.of(JOIN_TICKET.resource)
+    tickets, overlays = informers.of(JOIN_TICKET.resource), informers.of(NODE_OVERLAY.resource)
     revocations = MachineRevocations(informers, clock)
-    for informer in (secrets, confidential, tickets):
+    for informer in (secrets, confidential, tickets, overlays):
         await informer.synced()
     await revocations.synced()
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
@@ -69,6 +71,7 @@ async def gate(
     behind = Behind(
         await TokenIssuer.open(cluster, secrets, clock, entropy), await MacKeys.open(cluster, secrets, clock, entropy),
         signer, revocations, record, configs, Settings(confidential), confidential, tickets,
+        Overlays(overlays),
     )  # fmt: skip
     app = Gate(behind, Turnstile(limits, clock), clock, entropy)
     listener = LoopListener(app, host=options.host, port=options.port)

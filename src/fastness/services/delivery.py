@@ -1,0 +1,108 @@
+"""What one machine gets: the configuration of its pool with the NodeOverlays for it on top, the same at the gate and the broker.
+
+    config = overlays.over(config, recipient)
+
+The config server knows pools and nothing else, so that it stays the one that any MachineConfig deployment has and keeps its few
+replies for everybody. Who asks is known where a grant is made; so the overlays are laid over there, in this one component, whether
+the configuration came from the same process, from the config server's internal port or from a copy that the broker keeps.
+
+* Who gets what is decided from the machine's uid and the properties in its token, never from anything else.
+* A machine without overlays gets the bytes of its pool untouched, and others' overlays cost it nothing.
+* Merged bytes are kept per configuration and set of overlay versions, up to a bound.
+* An overlay that cannot be merged is no reason to boot a machine without it: the machine is told to come again (503).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from fastness.cluster.informers import Informer
+from fastness.crypto.digests import sha256
+from fastness.domain.attestation.distrust import about_claims
+from fastness.domain.machineconfig.overlaid import overlay_bytes
+from fastness.domain.machineconfig.overlay import Overlay, Recipient, examine, matching
+from fastness.domain.machineconfig.serving import CannotServe
+from fastness.model.kind import JsonObject
+from fastness.observe import logs
+from fastness.services.gate.configs import Config
+from fastness.services.refusals import Refusal
+
+MOST_KEPT: Final = 256
+MOST_BYTES: Final = 64 * 1024 * 1024
+_ETAG_HEX: Final = 32
+_log = logs.logger("delivery")
+
+
+def recipient(claims: Mapping[str, Any]) -> Recipient:
+    """The machine that claims of a verified token speak of; nobody in particular without claims."""
+    about = about_claims(claims)
+    return Recipient(about.machine, about.properties)
+
+
+class _Kept(NamedTuple):
+    """Merged bytes, and the bytes of the pool that they were made from."""
+
+    pool: bytes
+    merged: Config
+
+
+class Overlays:
+    """Lays the overlays of a cluster over configurations of pools."""
+
+    def __init__(self, overlays: Informer) -> None:
+        self._overlays = overlays
+        self._examined: dict[str, tuple[JsonObject, Overlay]] = {}
+        self._kept: OrderedDict[tuple[bytes, tuple[str, ...]], _Kept] = OrderedDict()
+        self._bytes = 0
+
+    def over(self, config: Config, who: Recipient) -> Config:
+        """What this machine gets; raises Refusal."""
+        known = self._overlays.list()
+        found = matching(known, who) if known else ()
+        if not found:
+            return config
+        overlays = self._read(found, known)
+        key = (config.etag, tuple(one.version for one in overlays))
+        kept = self._kept.get(key)
+        if kept is None or kept.pool != config.body:
+            return self._keep(key, config, self._merged(config, overlays, who))
+        self._kept.move_to_end(key)
+        return kept.merged._replace(name=config.name)
+
+    def _merged(self, config: Config, overlays: Sequence[Overlay], who: Recipient) -> Config:
+        try:
+            body = overlay_bytes(config.body, overlays)
+        except CannotServe as error:
+            _log.warning("overlay.unusable", machine=who.machine, code=error.code, error=error, hint=error.hint)
+            raise Refusal(
+                503, "overlay-invalid", "a NodeOverlay for this machine cannot be merged: see its condition Valid"
+            ) from error
+        etag = b'"%b"' % sha256(body).hex[:_ETAG_HEX].encode()
+        return Config(body, etag, config.name, tuple(one.version for one in overlays))
+
+    def _read(self, found: Iterable[JsonObject], known: Sequence[JsonObject]) -> list[Overlay]:
+        """Overlays as they are, each read once: an informer never changes an object, it puts another in its place."""
+        if len(self._examined) > 2 * len(known):
+            self._examined.clear()
+        overlays: list[Overlay] = []
+        for one in found:
+            name = str(one["metadata"]["name"])
+            held = self._examined.get(name)
+            if held is None or held[0] is not one:
+                held = self._examined[name] = (one, examine(one))
+            overlays.append(held[1])
+        return overlays
+
+    def _keep(self, key: tuple[bytes, tuple[str, ...]], config: Config, merged: Config) -> Config:
+        self._drop(key)
+        self._kept[key] = _Kept(config.body, merged)
+        self._bytes += len(merged.body)
+        while len(self._kept) > MOST_KEPT or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+            self._drop(next(iter(self._kept)))
+        return merged
+
+    def _drop(self, key: tuple[bytes, tuple[str, ...]]) -> None:
+        dropped = self._kept.pop(key, None)
+        self._bytes -= len(dropped.merged.body) if dropped is not None else 0
