@@ -27,6 +27,7 @@ COMPONENTS = (
     Component("ignition-validate", "ignition", "configs are compared with what Ignition accepts and writes"),
     Component("ostree", "ostree", "operating systems are deployed into a directory"),
     Component("systemctl", "systemd", "units of a directory are compared with the real systemctl"),
+    Component("curl", "curl", "pages of the documentation ask doors by hand"),
     Component("mount", "mount", "tests with a full disk"),
     Component("swtpm", "swtpm", "a second TPM beside the software one"),
     Component("swtpm_setup", "swtpm-tools", "that TPM gets an endorsement key with a certificate"),
