@@ -19,6 +19,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,7 @@ CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
     "clusterrole-aggregation-controller",
 )
+SIGNER = "certificatesigningrequest-signing-controller"
 PORT_RACES = 3
 PATIENCE = 90.0
 
@@ -59,15 +61,19 @@ class RealKube:
         unsafe_no_fsync: bool = False,
         controllers: Sequence[str] = CONTROLLERS,
         apiserver_flags: Sequence[str] = (),
+        signing: timedelta | None = None,
     ) -> RealKube:
-        """Bring the cluster up in an empty directory. Raises StartFailed with the log of what went wrong."""
+        """Bring the cluster up in an empty directory; `signing` lets it sign certificates of that lifetime.
+
+        Raises StartFailed with the log of what went wrong.
+        """
         directory = directory.resolve()
         for attempt in range(PORT_RACES):
             home = directory / f"run{attempt}"
             home.mkdir(mode=0o700, parents=True)
             kube = cls(home, binaries, Credentials.create(home / "pki"), unsafe_no_fsync)
             try:
-                kube._start(controllers, apiserver_flags)
+                kube._start(controllers, apiserver_flags, signing)
             except BaseException as error:
                 kube.stop()
                 # A port that was free may be taken by the time the program binds it.
@@ -78,7 +84,7 @@ class RealKube:
                 return kube
         raise AssertionError("the loop above returns or raises")
 
-    def _start(self, controllers: Sequence[str], apiserver_flags: Sequence[str]) -> None:
+    def _start(self, controllers: Sequence[str], apiserver_flags: Sequence[str], signing: timedelta | None) -> None:
         client_port, peer_port, api_port = free_ports(3)
         etcd_url = f"http://127.0.0.1:{client_port}"
         self.url = f"https://127.0.0.1:{api_port}"
@@ -93,6 +99,9 @@ class RealKube:
         with self.client() as admin:
             self._wait(apiserver, lambda: admin.get("/readyz").is_success)
             flags = controller_flags(self.credentials, self.kubeconfig, controllers)
+            if signing is not None:
+                flags = controller_flags(self.credentials, self.kubeconfig, (*controllers, SIGNER))
+                flags += signing_flags(self.credentials, signing)
             controller = self._run("kube-controller-manager", flags)
             self._wait(controller, lambda: has_worked(admin, controllers))
             admin.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", json=VIEWER_BINDING).raise_for_status()
@@ -245,6 +254,15 @@ def controller_flags(credentials: Credentials, config: Path, controllers: Sequen
         "--leader-elect=false",
         "--secure-port=0",
         f"--controllers={','.join(controllers)}",
+    ]
+
+
+def signing_flags(credentials: Credentials, lifetime: timedelta) -> list[str]:
+    """Flags that let the controller manager sign what was approved, with the CA that the API server believes."""
+    return [
+        f"--cluster-signing-cert-file={credentials.ca}",
+        f"--cluster-signing-key-file={credentials.ca_key}",
+        f"--cluster-signing-duration={lifetime.total_seconds():.0f}s",
     ]
 
 

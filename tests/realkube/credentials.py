@@ -33,6 +33,7 @@ class Credentials:
     """Paths of the key material of one cluster, and its users by the names that tests call them."""
 
     ca: Path
+    ca_key: Path
     serving_certificate: Path
     serving_key: Path
     admin_certificate: Path
@@ -47,6 +48,7 @@ class Credentials:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(directory / "ca.crt")
+        authority.private_key_pem.write_to_path(directory / "ca.key")
         serving = authority.issue_cert("127.0.0.1", "localhost", "kubernetes.default.svc")
         # Go refuses the empty, critical list of names that trustme writes when a certificate has none.
         admin = authority.issue_cert("admin.invalid", common_name="admin", organization_name="system:masters")
@@ -65,6 +67,7 @@ class Credentials:
         token_file.write_text("".join(token_line(user) for user in users.values()))
         return cls(
             ca=directory / "ca.crt",
+            ca_key=directory / "ca.key",
             serving_certificate=directory / "serving.crt",
             serving_key=directory / "serving.key",
             admin_certificate=directory / "admin.crt",

@@ -1,0 +1,256 @@
+"""Attested join against a real kube-apiserver and kube-controller-manager: tokens, requests, certificates, impostors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fastness.agent.prove import BrokerRefused
+from fastness.cluster.errors import AlreadyExists
+from fastness.cluster.port import PatchType, Scope, WriteOptions
+from fastness.controllers.attestation.joins import BINDING, BINDINGS
+from fastness.controllers.engine.events import EVENTS
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.crd import manifests
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import changed, default_image
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust import bootstrap
+from fastness.trust.authorities import SECRETS
+from tests.attesting import ENTROPY, until
+from tests.contract.worlds import served
+from tests.joining import (
+    CSRS,
+    JoiningSite,
+    certificate_of,
+    client_request,
+    joining,
+    new_key,
+    outcome,
+    serving_request,
+)
+from tests.realkube import RealKube
+
+GROUPS = ("fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org")
+HOUR = timedelta(hours=1)
+NOW = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    """A server that knows bootstrap tokens and signs, with our definitions."""
+    with RealKube.start(
+        tmp_path_factory.mktemp("join"), real_kube_binaries, unsafe_no_fsync=True,
+        apiserver_flags=["--enable-bootstrap-token-auth=true"], signing=HOUR,
+    ) as found:  # fmt: skip
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        wanted = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
+        with found.client() as admin:
+            for manifest in wanted:
+                assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
+            for manifest in wanted:
+                for _ in range(600):
+                    if served(admin, f"{path}/{manifest['metadata']['name']}"):
+                        break
+        yield found
+
+
+@pytest.fixture(scope="module")
+def vendor() -> SimVendor:
+    return SimVendor(ENTROPY)
+
+
+@pytest.fixture
+async def site(kube: RealKube, vendor: SimVendor) -> AsyncIterator[JoiningSite]:
+    async with joining(kube, vendor) as found:
+        with suppress(AlreadyExists):
+            await found.world.approve("tpm")
+        await until(lambda: _bound(found))
+        yield found
+
+
+async def _bound(site: JoiningSite) -> bool:
+    """Whether holders of tokens may ask already."""
+    return any(one["metadata"]["name"] == BINDING for one in (await site.world.cluster.list(BINDINGS)).items)
+
+
+async def entries(site: JoiningSite, what: str) -> list[JsonObject]:
+    batches = (await site.world.cluster.list(AUDIT_BATCH.resource)).items
+    return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == what]
+
+
+async def addressed(node: httpx.AsyncClient, name: str, *addresses: str) -> None:
+    """Register a Node and tell its addresses, as a kubelet does."""
+    made = await node.post("/api/v1/nodes", json={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    assert made.status_code == 201, made.text
+    entries = [{"type": "Hostname", "address": name}, *({"type": "InternalIP", "address": one} for one in addresses)]
+    told = await node.patch(
+        f"/api/v1/nodes/{name}/status", json={"status": {"addresses": entries}},
+        headers={"content-type": "application/merge-patch+json"},
+    )  # fmt: skip
+    assert told.status_code == 200, told.text
+
+
+async def joined(site: JoiningSite, machine: SimAttester, directory: Path) -> httpx.AsyncClient:
+    """The API as the node that a machine became."""
+    key = new_key()
+    async with site.client(await site.token(machine, key)) as http:
+        found = await site.ask(http, client_request(key, await site.node(machine)))
+    assert outcome(found) == ("Approved", "Attested")
+    return site.node_client(directory, key, certificate_of(found))
+
+
+async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSite, tmp_path: Path) -> None:
+    machine, key = await site.attested(), new_key()
+    node = await site.node(machine)
+    async with site.client(await site.token(machine, key)) as http:
+        assert (await http.get("/api/v1/namespaces/kube-system/secrets")).status_code == 403
+        found = await site.ask(http, client_request(key, node))
+    assert outcome(found) == ("Approved", "Attested")
+    certificate = Certificate.from_pem(certificate_of(found))
+    assert certificate.subject.common_name == f"system:node:{node}"
+    assert certificate.not_after - certificate.not_before <= HOUR + timedelta(minutes=5)
+    async with site.node_client(tmp_path, key, certificate.pem) as kubelet:
+        await addressed(kubelet, node, "10.0.0.7")
+        other = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "another"}}
+        assert (await kubelet.post("/api/v1/nodes", json=other)).status_code == 403
+        served_by = await site.ask(kubelet, serving_request(new_key(), node, [node, "10.0.0.7"]))
+        assert outcome(served_by) == ("Approved", "Attested")
+        assert Certificate.from_pem(certificate_of(served_by)).hosts == (node, "10.0.0.7")
+        assert outcome(await site.ask(kubelet, client_request(new_key(), node))) == ("Approved", "Attested")
+    told = condition(await site.world.machine_object(machine), "Joined")
+    assert told is not None
+    assert told["status"] == "True"
+    mine = [entry for entry in await entries(site, "join") if entry["detail"]["node"] == node]
+    assert len(mine) == 3
+    assert {entry["who"] for entry in mine} == {machine.machine.thumbprint}
+    assert all(entry["verdict"] for entry in mine)
+
+
+async def test_a_token_is_of_no_use_for_another_node_or_with_another_key(site: JoiningSite) -> None:
+    machine, victim, key = await site.attested(), await site.attested(), new_key()
+    own, theirs = await site.node(machine), await site.node(victim)
+    async with site.client(await site.token(machine, key)) as http:
+        assert outcome(await site.ask(http, client_request(key, theirs))) == ("Denied", "OtherNode")
+        assert outcome(await site.ask(http, client_request(key, "control-plane-0"))) == ("Denied", "OtherNode")
+        stolen = await site.ask(http, client_request(new_key(), own))
+        assert outcome(stolen) == ("Denied", "OtherKey")
+        assert not (stolen.get("status") or {}).get("certificate")
+    refused = [entry["detail"]["reason"] for entry in await entries(site, "join-refused")]
+    assert sorted(refused)[-3:] == ["OtherKey", "OtherNode", "OtherNode"]
+
+
+async def test_the_broker_gives_a_token_to_its_own_machine_alone(site: JoiningSite) -> None:
+    machine, victim, key = await site.attested(), await site.attested(), new_key()
+    with pytest.raises(BrokerRefused) as refused:
+        await site.token(machine, key, of=victim)
+    assert (refused.value.status, refused.value.reason) == (403, "other-machine")
+    changed_image = changed(default_image(), command_line="quiet init=/bin/sh")
+    impostor = await site.world.enrolled("tpm", changed_image)
+    with pytest.raises(BrokerRefused) as unproved:
+        await site.token(impostor, key)
+    assert unproved.value.status == 403
+    uid = (await site.world.machine_object(machine))["metadata"]["uid"]
+    async with site.world.broker(machine) as broker:
+        await broker.attest()
+        for query in ("", "key=", "key=sha256:00", f"key=sha512:{'0' * 128}"):
+            with pytest.raises(BrokerRefused) as unnamed:
+                await broker.resource(f"machine/{uid}/bootstrap-token", query)
+            assert (unnamed.value.status, unnamed.value.reason) == (400, "bad-join-key")
+
+
+async def test_a_machine_has_one_token_which_stays_the_same_until_its_key_changes(site: JoiningSite) -> None:
+    machine, key = await site.attested(), new_key()
+    found = await asyncio.gather(*(site.token(machine, key) for _ in range(5)))
+    assert len(set(found)) == 1
+    again = await site.token(machine, new_key())
+    assert again.partition(".")[0] == found[0].partition(".")[0]
+    async with site.client(found[0]) as old, site.client(again) as new:
+        assert (await old.get(CSRS)).status_code == 401
+        assert (await new.get(CSRS)).status_code == 200
+    uid = (await site.world.machine_object(machine))["metadata"]["uid"]
+    secrets = (await site.world.cluster.list(SECRETS, Scope(bootstrap.NAMESPACE))).items
+    assert len([one for one in secrets if one["metadata"]["annotations"].get(bootstrap.MACHINE) == uid]) == 1
+
+
+async def test_a_request_waits_while_the_proof_is_not_live_and_passes_when_it_is_again(site: JoiningSite) -> None:
+    machine, key = await site.attested(), new_key()
+    token = await site.token(machine, key)
+    name = (await site.world.machine_object(machine))["metadata"]["name"]
+    refused = [{"type": "Attested", "status": "False", "reason": "Refused", "message": "x", "lastTransitionTime": NOW}]
+    known = (await site.world.machine_object(machine))["status"]["conditions"]
+    conditions = [*(entry for entry in known if entry["type"] != "Attested"), *refused]
+    options = WriteOptions(subresource="status")
+    patch = {"status": {"conditions": conditions}}
+    await site.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, options)
+    async with site.client(token) as http:
+        made = await http.post(CSRS, json=client_request(key, await site.node(machine)))
+    request = made.json()["metadata"]["name"]
+    await until(lambda: _told(site, request, "WaitsRefused"))
+    assert outcome(await site.settled(request, decided=False)) == ("", "")
+    async with site.world.broker(machine) as broker:
+        await broker.attest()
+    assert outcome(await site.settled(request)) == ("Approved", "Attested")
+
+
+async def _told(site: JoiningSite, about: str, reason: str) -> bool:
+    events = (await site.world.cluster.list(EVENTS)).items
+    return any(one["involvedObject"]["name"] == about and one["reason"] == reason for one in events)
+
+
+async def test_a_machine_that_is_no_longer_trusted_loses_its_token_and_gets_no_certificate_again(
+    site: JoiningSite, tmp_path: Path
+) -> None:
+    machine = await site.attested()
+    kubelet = await joined(site, machine, tmp_path)
+    token = await site.token(machine, new_key())
+    name = (await site.world.machine_object(machine))["metadata"]["name"]
+    await site.world.cluster.patch(
+        MACHINE.resource, name, {"spec": {"approval": "Quarantined"}}, PatchType.MERGE, NAMESPACE
+    )
+    async with kubelet, site.client(token) as http:
+        renewed = await site.ask(kubelet, client_request(new_key(), await site.node(machine)))
+        assert outcome(renewed) == ("Denied", "Quarantined")
+        await until(lambda: _refused(http))
+    with pytest.raises(BrokerRefused):
+        await site.token(machine, new_key())
+
+
+async def _refused(http: httpx.AsyncClient) -> bool:
+    return (await http.get(CSRS)).status_code == 401
+
+
+async def test_a_node_serves_under_its_own_names_only(site: JoiningSite, tmp_path: Path) -> None:
+    machine, other = await site.attested(), await site.attested()
+    node, theirs = await site.node(machine), await site.node(other)
+    async with await joined(site, machine, tmp_path) as kubelet, await joined(site, other, tmp_path) as neighbour:
+        await addressed(kubelet, node, "10.0.1.1", "10.0.1.2")
+        await addressed(neighbour, theirs, "10.0.1.2")
+        for hosts, reason in (
+            ([theirs], "ForeignNames"), (["kubernetes.default.svc"], "ForeignNames"), ([node, "127.0.0.1"], "ForeignNames"),
+            ([node, "10.0.1.2"], "SharedAddresses"),
+        ):  # fmt: skip
+            asked = serving_request(new_key(), node, hosts)
+            assert outcome(await site.ask(kubelet, asked)) == ("Denied", reason), hosts
+        assert outcome(await site.ask(kubelet, serving_request(new_key(), node, [node, "10.0.1.1"])))[0] == "Approved"
+
+
+async def test_who_else_may_ask_gets_no_node_of_a_machine_and_other_nodes_are_left_to_others(site: JoiningSite) -> None:
+    node = await site.node(await site.attested())
+    async with site.client(site.kube.users["admin"].token) as admin:
+        assert outcome(await site.ask(admin, client_request(new_key(), node))) == ("Denied", "NotTheMachine")
+        made = await admin.post(CSRS, json=client_request(new_key(), "control-plane-0"))
+        marker = await site.ask(admin, client_request(new_key(), node))
+        assert outcome(marker)[0] == "Denied"
+        assert outcome(await site.settled(made.json()["metadata"]["name"], decided=False)) == ("", "")

@@ -1,0 +1,156 @@
+"""Machines that join a cluster, for tests: what a kubelet does with its bootstrap token, by hand.
+
+async with joining(kube) as site:
+    machine = await site.attested()
+    token = await site.token(machine, key)
+    answer = await site.ask(token, client_request(key, node))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fastness.controllers.attestation.joins import REQUESTS, Joins, JoinTokens
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.engine.runner import Runner
+from fastness.crypto.csr import make_request
+from fastness.crypto.digests import sha256
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.x509 import Subject
+from fastness.domain.attestation.joins import CLIENT_SIGNER, SERVING_SIGNER
+from fastness.model.kind import JsonObject
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.record import ClusterRecord
+from tests.attesting import ENTROPY, AttestingWorld, attesting_world
+from tests.contract.worlds import https
+from tests.realkube import RealKube
+
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+PATIENCE = 15.0
+
+
+def new_key() -> PrivateKey:
+    """A key as a kubelet makes it."""
+    return PrivateKey.generate(ENTROPY)
+
+
+def name_of(key: PrivateKey) -> str:
+    """The key as machines name it to the broker."""
+    return str(sha256(key.public_der()))
+
+
+def client_request(key: PrivateKey, node: str, **changes: Any) -> JsonObject:
+    """The CertificateSigningRequest of a kubelet that wants to become a node."""
+    subject = Subject(f"system:node:{node}", ("system:nodes",))
+    return csr(make_request(key, subject), CLIENT_SIGNER, ("digital signature", "client auth"), **changes)
+
+
+def serving_request(key: PrivateKey, node: str, hosts: Sequence[str], **changes: Any) -> JsonObject:
+    """The CertificateSigningRequest of a kubelet that wants to serve."""
+    subject = Subject(f"system:node:{node}", ("system:nodes",))
+    return csr(make_request(key, subject, hosts), SERVING_SIGNER, ("digital signature", "server auth"), **changes)
+
+
+def csr(pem: bytes, signer: str, usages: Sequence[str], **changes: Any) -> JsonObject:
+    """A CertificateSigningRequest."""
+    spec = {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": list(usages), **changes}
+    return {
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": {"generateName": "node-csr-"}, "spec": spec,
+    }  # fmt: skip
+
+
+@dataclass
+class JoiningSite:
+    """A real cluster with its doors and the two loops of joining."""
+
+    kube: RealKube
+    world: AttestingWorld
+
+    async def attested(self, tee: str = "tpm") -> SimAttester:
+        """A machine that enrolled and proved itself."""
+        machine = await self.world.enrolled(tee)
+        async with self.world.broker(machine) as broker:
+            await broker.attest()
+        return machine
+
+    async def node(self, machine: SimAttester) -> str:
+        """The node that a machine may become."""
+        return str((await self.world.machine_object(machine))["status"]["nodeName"])
+
+    async def token(self, machine: SimAttester, key: PrivateKey, of: SimAttester | None = None) -> str:
+        """What the broker gives to a machine that proves itself: its token, or the refusal that another one's is."""
+        uid = (await self.world.machine_object(of or machine))["metadata"]["uid"]
+        async with self.world.broker(machine) as broker:
+            await broker.attest()
+            return (await broker.resource(f"machine/{uid}/bootstrap-token", f"key={name_of(key)}")).reveal().decode()
+
+    def client(self, token: str = "") -> httpx.AsyncClient:
+        """The API as the holder of a token."""
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return httpx.AsyncClient(base_url=self.kube.url, verify=self.kube.trust(), headers=headers, trust_env=False)
+
+    def node_client(self, directory: Path, key: PrivateKey, certificate: bytes) -> httpx.AsyncClient:
+        """The API as the holder of a certificate."""
+        path = directory / f"{name_of(key)[-12:]}.pem"
+        path.write_bytes(key.to_pem().reveal() + certificate)
+        context: ssl.SSLContext = self.kube.trust()
+        context.load_cert_chain(path)
+        return httpx.AsyncClient(base_url=self.kube.url, verify=context, trust_env=False)
+
+    async def ask(self, http: httpx.AsyncClient, wanted: JsonObject) -> JsonObject:
+        """Send a request and wait until it is decided, and signed if it was approved."""
+        made = await http.post(CSRS, json=wanted)
+        assert made.status_code == 201, made.text
+        return await self.settled(made.json()["metadata"]["name"])
+
+    async def settled(self, name: str, *, decided: bool = True) -> JsonObject:
+        """A request when it is denied, or approved and signed."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found = await self.world.cluster.get(REQUESTS, name)
+                status = found.get("status") or {}
+                kinds = {entry["type"] for entry in status.get("conditions") or ()}
+                if "Denied" in kinds or status.get("certificate") or not decided:
+                    return found
+                await asyncio.sleep(0.02)
+
+
+def outcome(found: JsonObject) -> tuple[str, str]:
+    """What became of a request: kind and reason; nothing when it is open."""
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return next(((entry["type"], entry["reason"]) for entry in conditions), ("", ""))
+
+
+def certificate_of(found: JsonObject) -> bytes:
+    """The certificate that was signed, PEM."""
+    return base64.b64decode(found["status"]["certificate"])
+
+
+@asynccontextmanager
+async def joining(
+    kube: RealKube, vendor: SimVendor | None = None, spec: JsonObject | None = None
+) -> AsyncIterator[JoiningSite]:
+    """Doors and loops on a real cluster, for the time of the block."""
+    async with https(kube.kubeconfig) as cluster, attesting_world(cluster, spec, vendor) as world:
+        record = ClusterRecord(cluster, world.clock, ENTROPY, Joins.name)
+        loops: list[Controller] = [
+            Joins(cluster, world.informers, record, world.clock),
+            JoinTokens(cluster, world.informers, world.clock),
+        ]
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(Runner(loops, world.informers, world.clock, ENTROPY).run())
+            try:
+                yield JoiningSite(kube, world)
+            finally:
+                running.cancel()
