@@ -195,7 +195,10 @@ class Agent:
             await self._uncordon(current.name)
             await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", Progress.UNCORDONED, TRUE))
             await marked(Mark(Progress.RESUMED, TRUE, "the node takes pods again"))
-        await self._reporter.annotate(current=current.name, state=names.NodeState.DONE, reason="", action=None)
+        overlays = " ".join(current.overlays) or None
+        await self._reporter.annotate(
+            current=current.name, state=names.NodeState.DONE, reason="", action=None, overlays=overlays
+        )
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.name}"))
 

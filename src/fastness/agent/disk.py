@@ -1,4 +1,4 @@
-"""What the machine itself remembers: its current config, how it was first booted, whether somebody forces an update.
+"""What the machine itself remembers: its current config, its overlays, how it was first booted, whether an update is forced.
 
 The disk is the truth. What the API says about the current config may be older than the machine (a restored backup) or belong to
 another one; what was written last on this disk, by the journal, is what holds.
@@ -11,6 +11,7 @@ from fastness.agent.desired import desired
 from fastness.agent.errors import BadConfig
 from fastness.agent.ports import Files
 from fastness.agent.update import Goal
+from fastness.domain.machineconfig.overlaid import Laid
 from fastness.drivers.states import ABSENT, File
 from fastness.formats import json
 from fastness.formats.errors import JsonError
@@ -28,10 +29,20 @@ def accounts_of(root: Files) -> Accounts:
 
 
 def goal(root: Files, config: JsonObject) -> Goal:
-    """A config and what it asks of this machine; raises BadConfig, also for one that no renderer would make."""
+    """A config, with the overlays that this machine booted with, and what it asks of the machine; raises BadConfig."""
+    return _goal(root, config, read_overlays(root))
+
+
+def plain_goal(root: Files, config: JsonObject) -> Goal:
+    """A config and what it asks of this machine, whatever overlays lie on its disk; raises BadConfig."""
+    return _goal(root, config, Laid())
+
+
+def _goal(root: Files, config: JsonObject, laid: Laid) -> Goal:
     try:
-        return Goal(config, desired(config, accounts_of(root)))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        whole = laid.over(config)
+        return Goal(config, desired(whole, accounts_of(root)), whole, laid.versions)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # one that no renderer would make
         name = object_name(config).name
         raise BadConfig(f"config {name} is malformed: {type(error).__name__} {error}") from error
 
@@ -39,6 +50,19 @@ def goal(root: Files, config: JsonObject) -> Goal:
 def read_current(root: Files) -> JsonObject | None:
     """The config that was applied last; raises BadConfig when the record is damaged."""
     return _read(root, names.CURRENT_CONFIG_FILE)
+
+
+def read_overlays(root: Files) -> Laid:
+    """The overlays that came with the first config and hold for as long as the machine lives; raises BadConfig."""
+    state = root.look(names.OVERLAY_FILE)
+    if not isinstance(state, File):
+        return Laid()
+    try:
+        return Laid.read(state.content)
+    except ValueError as error:
+        raise BadConfig(
+            f"{names.OVERLAY_FILE}: {error}", "Install the machine anew: it is fetched again then."
+        ) from error
 
 
 def read_first_boot(root: Files) -> JsonObject | None:

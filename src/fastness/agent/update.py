@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fastness.agent.apply import Applier
@@ -48,10 +48,12 @@ class Drains(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A config: the object and what it asks of this machine."""
+    """A config: the object, what it asks of this machine, and the same with the machine's overlays on top."""
 
     config: JsonObject
     desired: Desired
+    whole: JsonObject = field(default_factory=dict)
+    overlays: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -60,8 +62,8 @@ class Goal:
 
     @property
     def spec(self) -> JsonObject:
-        """Its spec."""
-        spec: JsonObject = self.config.get("spec") or {}
+        """Its spec, overlays included: what they cover up changes nothing on this machine."""
+        spec: JsonObject = (self.whole or self.config).get("spec") or {}
         return spec
 
 

@@ -3,8 +3,8 @@
     config = overlays.over(config, recipient)
 
 The config server knows pools and nothing else, so that it stays the one that any MachineConfig deployment has and keeps its few
-replies for everybody. Who asks is known where a grant is made; so the overlays are laid over there, in this one component, whether
-the configuration came from the same process, from the config server's internal port or from a copy that the broker keeps.
+replies for everybody. Who asks is known where a grant is made; so the overlays are laid over there, in this one component,
+whether the configuration came from the same process, from the config server's internal port or from a copy of the broker's.
 
 * Who gets what is decided from the machine's uid and the properties in its token, never from anything else.
 * A machine without overlays gets the bytes of its pool untouched, and others' overlays cost it nothing.

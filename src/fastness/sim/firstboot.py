@@ -119,7 +119,9 @@ async def _once(http: httpx.AsyncClient, source: str, headers: dict[str, str]) -
 def lay_down(machine: DirectoryMachine, document: JsonObject) -> None:
     """Bring an installed machine to the config that was fetched, and boot the system that it names; raises BadConfig."""
     root = machine.host.root
-    goal = disk.goal(root, {"metadata": {"name": ""}, "spec": {**_encapsulated(document), "config": document}}).desired
+    # The document has its overlays in it already; what an earlier life left on the disk does not count.
+    served = {"metadata": {"name": ""}, "spec": {**_encapsulated(document), "config": document}}
+    goal = disk.plain_goal(root, served).desired
     for entry in (document.get("storage") or {}).get("directories") or ():
         for directory in root.missing_directories(f"{entry['path']}/x"):
             (machine.root / directory.lstrip("/")).mkdir(mode=entry.get("mode") or 0o755)

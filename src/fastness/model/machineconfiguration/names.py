@@ -33,6 +33,7 @@ REQUIRED_FOR_UPGRADE_LABEL: Final = f"operator.{GROUP}/required-for-upgrade"
 POOL_LABEL_PREFIX: Final = f"pools.operator.{GROUP}/"
 POINTER_VERSION: Final = "fastness.dev/pointer-version"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
+OVERLAYS: Final = "fastness.dev/overlays"
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 
 # What a node carries.
