@@ -1,0 +1,138 @@
+"""The agent as one directory: complete, alone, and able to start where no Python is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.components import require_program
+from tools import agent_image, agent_wheel
+
+DEPLOY = agent_wheel.HOME / "deploy"
+MOST_BYTES = 64 * 1024**2
+PROBE = """
+import sys, importlib
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+import anyio._backends._asyncio, httpcore, ssl, encodings.idna
+print(ssl.OPENSSL_VERSION)
+print("\\n".join(sorted({module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)})))
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("image") / "agent"
+    sizes = agent_image.build(directory)
+    assert sizes["all"] < MOST_BYTES
+    return directory
+
+
+def test_every_module_imports_from_the_directory_and_from_nowhere_else(image: Path) -> None:
+    modules = sorted(agent_wheel.closure()[0])
+    done = subprocess.run(
+        [image / "bin" / agent_image.VERSION, "-I", "-B", "-c", PROBE, *modules], capture_output=True, text=True, check=False,
+        env={"LD_LIBRARY_PATH": str(image / "lib/native")}, timeout=60, cwd="/",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    outside = [line for line in done.stdout.splitlines()[1:] if not line.startswith(str(image.resolve()))]
+    assert outside == []
+
+
+def test_it_starts_after_it_was_moved_and_through_a_link(image: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(image, moved)
+    (tmp_path / "link").symlink_to(moved / "bin/fastness-agent")
+    environment = {"PATH": "/usr/bin:/bin"}
+    said = subprocess.run(
+        [tmp_path / "link", "boot", "--help"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "give Ignition its configuration" in said.stdout
+    missing = [str(tmp_path / "link"), "boot", "--trust", "/nowhere"]
+    failed = subprocess.run(missing, env=environment, capture_output=True, text=True, check=False)
+    assert (failed.returncode, "trust.json" in failed.stderr) == (3, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the root needs root")
+def test_it_runs_in_a_root_that_has_only_the_c_library(image: Path, tmp_path: Path) -> None:
+    root, busybox = tmp_path / "root", Path("/bin/busybox")
+    require_program(busybox, "busybox-static")
+    shutil.copytree(image, root / "agent")
+    listed = subprocess.run(
+        ["ldd", image / "bin" / agent_image.VERSION], capture_output=True, text=True, check=True
+    ).stdout
+    wanted = re.findall(r"(/lib\S*/(?:libc\.so|libm\.so|ld-linux)\S*) \(", listed)
+    for library in [
+        *wanted,
+        *(str(Path(wanted[0]).with_name(name)) for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1")),
+    ]:
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(library, target)
+        target.chmod(0o755)
+    (root / "bin").mkdir(exist_ok=True)
+    shutil.copy(busybox, root / "bin/sh")
+    for name in ("dirname", "readlink"):
+        (root / "bin" / name).symlink_to("sh")
+    command = ["/usr/sbin/chroot", str(root), "/agent/bin/fastness-agent", "boot", "--trust", "/nowhere"]
+    said = subprocess.run(command, env={"PATH": "/bin"}, capture_output=True, text=True, check=False, timeout=60)
+    assert "/nowhere cannot be read" in said.stderr, said.stderr
+    assert said.returncode == 3
+
+
+def test_nothing_that_it_needs_is_forgotten_and_nothing_of_the_server_comes_along(image: Path) -> None:
+    names = {path.name for path in (image / "lib" / agent_image.VERSION / "site-packages").iterdir()}
+    assert {"fastness", "httpx", "httpcore", "anyio", "cryptography", "orjson", "yaml"} <= names
+    assert names.isdisjoint({"uvicorn", "pytest", "regopy", "dcap_qvl", "granian", "pip"})
+    assert not list(image.rglob("*.py"))
+
+
+def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: Path, tmp_path: Path) -> None:
+    home, done = tmp_path / "sysroot/usr/lib/fastness", tmp_path / "done"
+    shutil.copytree(image, home / "agent")
+    module = DEPLOY / "dracut/50fastness/module-setup.sh"
+    script = f"""
+    set -eu
+    require_binaries() {{ true; }}; dinfo() {{ echo "$*"; }}; instmods() {{ echo "modules $*" >> {done}; }}
+    inst_simple() {{ echo "file $1" >> {done}; }}; inst_multiple() {{ echo "programs $*" >> {done}; }}
+    inst_libdir_file() {{ echo "library $1" >> {done}; }}; ln_r() {{ echo "link $2" >> {done}; }}
+    moddir={module.parent} initdir={tmp_path}/initdir systemdsystemunitdir=/usr/lib/systemd/system
+    dracutsysrootdir={tmp_path}/sysroot
+    . {module}
+    code=0; check || code=$?; echo "check $code"
+    echo '{{}}' > {home}/trust.json
+    code=0; check || code=$?; echo "check $code"
+    depends; install; installkernel
+    """
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == [
+        "fastness: /usr/lib/fastness/trust.json is missing: this image would believe nobody", "check 1", "check 255",
+        "systemd ignition",
+    ]  # fmt: skip
+    installed = done.read_text()
+    assert installed.count(f"file {home}/agent/") == sum(1 for path in (home / "agent").rglob("*") if path.is_file())
+    assert "link /usr/lib/systemd/system/ignition-fetch.service.requires/fastness-boot.service" in installed
+    used = set(re.findall(r'_tool\(\s*"(\w+)"', (agent_wheel.SOURCE / "fastness/drivers/tpm.py").read_text())) | {
+        "getcap"
+    }
+    assert {f"tpm2_{name}" for name in used} <= set(re.findall(r"tpm2_\w+", installed))
+
+
+@pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
+def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
+    require_program(Path("/usr/bin/systemd-analyze"), "systemd")
+    text = (DEPLOY / unit).read_text()
+    # The programs are those of the image, not of the machine that runs the tests.
+    (tmp_path / Path(unit).name).write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M))
+    said = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / Path(unit).name)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line for line in said.stderr.splitlines() if Path(unit).name in line] == []
