@@ -25,7 +25,7 @@ import orjson
 
 from bench import configs
 from bench.figures import Progress, Single, Spread
-from fastness.cli.up import COLLECT_AFTER
+from fastness.cli.collector import COLLECT_AFTER
 from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informer, Informers

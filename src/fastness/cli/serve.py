@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastness.cli.collector import settle_memory
 from fastness.cli.doors import (
     BROKER_PORT,
     CONFIG_PORT,
@@ -112,6 +113,21 @@ class ServeOptions:
     help="Key that seals what the broker keeps; made if it is not there. All replicas need the same one.",
 )
 @click.option(
+    "--collateral",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory with imported documents of Intel, AMD and makers of TPMs, for the broker.",
+)
+@click.option(
+    "--collateral-cache",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory where the broker keeps documents that it fetched, and the highest numbers seen.",
+)
+@click.option(
+    "--vendor-services",
+    is_flag=True,
+    help="Let the broker ask Intel and AMD for documents that it lacks; they learn which chips you have.",
+)
+@click.option(
     "--adopt",
     multiple=True,
     type=click.Choice(ADOPTABLE),
@@ -162,6 +178,7 @@ async def _run(options: ServeOptions) -> None:
             await _make_namespace(cluster, settings.namespace)
             said = f"serving {', '.join(options.roles)} as {options.identity}"
             tell(f"{said}; health and metrics on http://127.0.0.1:{listener.port}")
+            settle_memory()
             await _until(stop, _work(cluster, options, health, settings))
     finally:
         await listener.stop()

@@ -7,26 +7,25 @@ state.
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastness.cli.collector import settle_memory
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
 
 if TYPE_CHECKING:
-    from fastness.cli.plane import ControlPlane
+    from fastness.cli.plane import ControlPlane, PlaneOptions
 
 DEFAULT_STATE = Path("state")
 API_PORT = 6443
 READY_SECONDS = 60.0
 PORTS_TRIED = 20
-COLLECT_AFTER = 20_000
 
 
 @click.command()
@@ -45,12 +44,16 @@ COLLECT_AFTER = 20_000
     help="cluster: workers are confidential VMs; containers: workers are hosts of confidential containers.",
 )  # fmt: skip
 @click.option(
+    "--vendor-services", is_flag=True,
+    help="Ask Intel and AMD for documents that are not in STATE/collateral; they learn which chips you have.",
+)  # fmt: skip
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print where things are."
 )
-def up(state: Path, port: int | None, host: str, machines: int, profile: str, log_level: str, output: str) -> None:
+def up(state: Path, port: int | None, host: str, log_level: str, output: str, **given: Any) -> None:
     """Run a whole control plane on this machine.
 
     It is ready when it says so; STATE/kubeconfig and STATE/endpoints.json tell others where it is.
@@ -62,7 +65,9 @@ def up(state: Path, port: int | None, host: str, machines: int, profile: str, lo
     logs.configure(level=log_level)
     chosen = _port(host, port)
     with told():
-        uvloop.run(_run(state, host, chosen, machines, profile, output))
+        from fastness.cli.plane import PlaneOptions
+
+        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, **given), output))
 
 
 def _port(host: str, asked: int | None) -> int:
@@ -94,32 +99,20 @@ def _free(host: str, port: int) -> bool:
     return True
 
 
-async def _run(state: Path, host: str, port: int, machines: int, profile: str, output: str) -> None:
-    from fastness.cli.plane import PlaneOptions, running
+async def _run(options: PlaneOptions, output: str) -> None:
+    from fastness.cli.plane import running
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    options = PlaneOptions(state=state, host=host, port=port, machines=machines, profile=profile)
     async with running(options) as plane:
         await _ready_or_stopped(plane.wait_ready(READY_SECONDS), stop)
-        _settle_memory()
+        settle_memory()
         if not stop.is_set():
             _announce(plane, output)
         await stop.wait()
         tell("stopping")
-
-
-def _settle_memory() -> None:
-    """Tell the collector that what was made while starting stays, and to come less often.
-
-    Objects of the API have no cycles, so it finds next to nothing. At its defaults it took 4 % of the CPU of a create in
-    process, now 1 %.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, 20, 50)
 
 
 async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
