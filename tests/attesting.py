@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from fastness.agent.attester import Attester
@@ -36,6 +37,7 @@ from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.collateral import Collateral
 from fastness.trust.resources import SealedResources
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.enrolling import MovedClock, settle_cluster
@@ -119,16 +121,19 @@ class AttestingWorld:
 
 @asynccontextmanager
 async def attesting_world(
-    cluster: Cluster, spec: JsonObject | None = None, vendor: SimVendor | None = None
+    cluster: Cluster,
+    spec: JsonObject | None = None,
+    vendor: SimVendor | None = None,
+    documents: Path | None = None,
 ) -> AsyncIterator[AttestingWorld]:
-    """Doors in front of a cluster, for the time of the block."""
+    """Doors in front of a cluster, for the time of the block; `documents` is a directory of imported collateral."""
     await settle_cluster(cluster, spec or SIMULATED)
     vendor, clock = vendor or SimVendor(ENTROPY), MovedClock()
     await announce_vendor(cluster, vendor, clock.now())
     cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
+        attesting(cluster, informers, Around(clock, ENTROPY, cipher, Collateral(clock, imported=documents))) as doors,
     ):
         yield AttestingWorld(cluster, doors, informers, vendor, clock, cipher)
 

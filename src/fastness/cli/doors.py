@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fastness.cli.documents import Documents, opened
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
@@ -49,6 +50,9 @@ class DoorOptions:
     broker_url: str
     gate_url: str
     vault: Path | None
+    collateral: Path | None = None
+    collateral_cache: Path | None = None
+    vendor_services: bool = False
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -56,7 +60,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
 
-    opened: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
+    doors: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
         CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
     }  # fmt: skip
     clock, entropy = SystemClock(), SystemEntropy()
@@ -64,7 +68,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
     health.add(role, lambda: ", ".join(waiting))
     async with (
         Informers(cluster, clock=clock, entropy=entropy) as informers,
-        opened[role](cluster, informers, options, clock, entropy) as where,
+        doors[role](cluster, informers, options, clock, entropy) as where,
     ):
         waiting.clear()
         tell(where)
@@ -105,8 +109,13 @@ async def _broker(
     from fastness.services.broker.server import BrokerOptions
 
     listen = BrokerOptions(options.host, options.broker_port, options.names)
-    async with _remote("broker", cluster, informers, options, clock, entropy) as configs:
-        around: Around = Around(clock, entropy, _cipher(options.vault, clock, entropy), configs=configs)
+    documents = Documents(options.collateral, options.collateral_cache, options.vendor_services)
+    async with (
+        _remote("broker", cluster, informers, options, clock, entropy) as configs,
+        opened(documents, clock) as collateral,
+    ):
+        cipher = _cipher(options.vault, clock, entropy)
+        around: Around = Around(clock, entropy, cipher, collateral=collateral, configs=configs)
         async with broker_door(cluster, informers, around, listen) as (door, _):
             yield f"broker on {_url(options.host, door.port)}"
 

@@ -9,6 +9,7 @@ Each acts in the name of its own node, so that what a node may write is checked 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from fastness.formats import json
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.sim.announce import announce_vendor
+from fastness.sim.announce import announce_vendor, keep_announced
 from fastness.sim.machines import Fleet, Proofs, machines
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
@@ -71,13 +72,20 @@ async def virtual_machines(
     def as_node(name: str) -> Cluster:
         return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
-    proofs = None
-    if profile != CONTAINERS:
-        vendor = kept_vendor(state / SEED_FILE, entropy)
-        await confidential(cluster, vendor, clock.now())
-        proofs = Proofs(lambda number: attester(vendor, number), believed.trust, broker=believed.broker)
-    async with machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs), count):
-        yield
+    if profile == CONTAINERS:
+        async with machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=None), count):
+            yield
+        return
+    vendor = kept_vendor(state / SEED_FILE, entropy)
+    await confidential(cluster, vendor, clock.now())
+    proofs = Proofs(lambda number: attester(vendor, number), believed.trust, broker=believed.broker)
+    fleet = machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs), count)
+    async with fleet, asyncio.TaskGroup() as group:
+        announcing = group.create_task(keep_announced(cluster, vendor, clock), name="simulator:announce")
+        try:
+            yield
+        finally:
+            announcing.cancel()
 
 
 def attester(vendor: SimVendor, number: int) -> Attester:

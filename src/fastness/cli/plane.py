@@ -5,6 +5,8 @@ files that clients read, say that it is ready, and undo all of it in reverse whe
 
     STATE/kubeconfig        how kubectl reaches the API, as administrator (0600)
     STATE/endpoints.json    where every door listens (0600)
+    STATE/collateral        vendors' documents that somebody imported (`trust.collateralfiles`)
+    STATE/collateral-cache  those that were fetched, and the highest numbers seen
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastness.cli.documents import Documents
+from fastness.cli.documents import opened as documents_opened
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
@@ -54,6 +58,7 @@ class PlaneOptions:
     port: int = 0
     machines: int = 0
     profile: str = "cluster"
+    vendor_services: bool = False
 
 
 class NotReady(Exception):
@@ -157,10 +162,14 @@ async def _doors(
     """The doors that machines come to, for the time of the block: config server, enrolment, broker, gate."""
     cluster, listen = server.cluster, ListenOptions(options.host)
     told: list[Endpoints] = []
-    async with config_server(cluster, informers, clock, entropy, listen) as configs:
+    documents = Documents.below(options.state, services=options.vendor_services)
+    async with (
+        config_server(cluster, informers, clock, entropy, listen) as configs,
+        documents_opened(documents, clock) as collateral,
+    ):
         source = LocalConfigs(configs.replies)
         needs = attesting.Around(
-            clock, entropy, server.vault, configs=source,
+            clock, entropy, server.vault, collateral=collateral, configs=source,
             urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls(),
         )  # fmt: skip
         chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))

@@ -31,6 +31,7 @@ EVENTS: Mapping[str, str] = {
     "broker.unavailable": "the key broker could not do its work: the cluster, the record or a key failed it",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
+    "collateral.untold": "what documents of vendors are at hand could not be told to the cluster; tried again",
     "controller.failed": "a reconcile raised; the key is tried again later",
     "controller.started": "a controller has synced what it reads and works now",
     "controller.stopped": "a controller has ended",
@@ -54,10 +55,11 @@ EVENTS: Mapping[str, str] = {
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
     "server.stopping": "shutdown has begun",
+    "simulator.unannounced": "the simulated vendor could not announce new documents; tried again in a minute",
     "store.opened": "the state directory is open",
     "store.closed": "the state directory is closed",
-    "tpm.authority_unreadable": "an entry of the ConfigMap tpm-authorities is no certificate and was left out",
     "ticket.uncounted": "uses of a ticket without a limit could not be written; they are kept for the next time",
+    "tpm.authority_unreadable": "an entry of the ConfigMap tpm-authorities is no certificate and was left out",
 }
 _ROOT = "fastness"
 _LIBRARIES = ("_granian", "asyncio", "uvicorn")

@@ -9,6 +9,7 @@ is in the cluster, so any number of replicas may run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from fastness.services.configserver.server import ListenOptions
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.services.gate.configs import ConfigSource
 from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.collateralnews import CollateralNews
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
 from fastness.trust.mackeys import MacKeys
@@ -77,8 +79,16 @@ async def broker_door(
     revocations = MachineRevocations(informers, around.clock)
     await revocations.synced()
     judges = Judges(verifier, record, revocations, around.cipher, configs=around.configs)
-    async with broker(cluster, informers, around.clock, around.entropy, judges, options) as door:
-        yield door, verifier
+    news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
+    async with (
+        broker(cluster, informers, around.clock, around.entropy, judges, options) as door,
+        asyncio.TaskGroup() as group,
+    ):
+        telling = group.create_task(news.run(), name="broker:collateral")
+        try:
+            yield door, verifier
+        finally:
+            telling.cancel()
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ is good wins (layout: `trust.collateralfiles`). Rules:
 - One that has run out is not used for a second longer. From half of its life, or when it is older than `staleness`, a newer one
   is looked for; until there is one, the good one stays.
 - Many may wait for one document, and it is fetched once. What could not be had is not asked for again within a minute.
-- `problems` says why something is missing; conditions and metrics show it.
+- `problems` says why something is missing, `state` what was asked for lately; conditions and metrics show it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.anchors import PINNED, Anchors
 from fastness.domain.attestation.checks import Findings
 from fastness.domain.attestation.collateral import judge_documents
+from fastness.domain.attestation.collateralstate import CollateralState
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.report import Report, SigningKey
 from fastness.formats.snp.tcb import Generation, Tcb, read_tcb
@@ -46,6 +47,7 @@ from fastness.trust.vendorservices import VendorServices
 STALENESS: Final = timedelta(hours=24)
 AGAIN: Final = 60.0
 MAX_HELD: Final = 4096
+LATELY: Final = timedelta(hours=2)
 _AUTHORITIES: Final = ("platform", "processor")
 _HINT: Final = "Fetch the document again; check the clock of this server."
 T = TypeVar("T")
@@ -102,7 +104,21 @@ class Collateral:
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
         self._missing: dict[tuple[str, str], float] = {}
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._asked: OrderedDict[tuple[str, str], datetime] = OrderedDict()
         self.problems: dict[str, str] = {}
+
+    def state(self) -> CollateralState:
+        """What was asked for lately: until when it counts, and what is missing for which reason."""
+        now, documents, problems = self._clock.now(), dict[str, datetime | None](), dict[str, str]()
+        for (name, root), asked in self._asked.items():
+            if now - asked > LATELY:
+                continue
+            held = self._held.get((name, root))
+            if held is not None:
+                documents[name] = held.good.ends
+            elif name in self.problems:
+                problems[name] = self.problems[name]
+        return CollateralState(documents, problems)
 
     async def tdx(self, fmspc: str, ca: str, anchors: Anchors = PINNED) -> TdxCollateral | None:
         """Intel's documents for a kind of platform (`ca` is platform or processor)."""
@@ -168,6 +184,7 @@ class Collateral:
         self, name: str, root: str, accept: Callable[[bytes, datetime], Good[T]], fetch: Fetch | None
     ) -> T | None:
         key = (name, root)
+        self._note(key)
         held = self._fresh(key)
         if held is None:
             lock = self._locks.setdefault(key, asyncio.Lock())
@@ -175,6 +192,14 @@ class Collateral:
                 held = self._fresh(key) or await self._look(key, accept, fetch)
         value: T | None = held.good.value if held else None
         return value
+
+    def _note(self, key: tuple[str, str]) -> None:
+        """Remember that somebody asked; of very many the oldest are forgotten, with their problems."""
+        self._asked[key] = self._clock.now()
+        self._asked.move_to_end(key)
+        while len(self._asked) > MAX_HELD:
+            (name, _), _ = self._asked.popitem(last=False)
+            self.problems.pop(name, None)
 
     def _fresh(self, key: tuple[str, str]) -> _Held | None:
         """What memory holds, if there is no reason to look further."""

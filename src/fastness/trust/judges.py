@@ -1,37 +1,47 @@
 """Evidence of each kind: read it, fetch what is needed to judge it, judge it under every set of roots that may vouch for it.
 
-    judged = await judge(attempt, known_key, circle)
+    judged = await judge(attempt, known_key, anchors, collateral, demands, now)
 
 The domain's `appraise_*` do the judging; this is the part with I/O around them: vendors' documents come from a
 `CollateralSource`. Of the sets of roots the first under which the evidence is authentic counts; when none is, the last word
 is the one under the pinned roots.
+
+What a cluster demands beside authenticity (`Demands`) holds for every set of roots but one: a simulated vendor need not publish
+what it revoked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from fastness.crypto.chains import extension_values, load_certificates, subject_name
+from fastness.crypto.chains import MissingIssuer, chain_to_pin, extension_values, load_certificates, subject_name
 from fastness.crypto.errors import CryptoError
+from fastness.crypto.revocation import RevocationList
 from fastness.crypto.verify import AttestationKey
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.anchors import Anchors
 from fastness.domain.attestation.checks import Appraisal
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
+from fastness.domain.attestation.collateralstate import CollateralState
+from fastness.domain.attestation.minimums import Minimums, minimums
+from fastness.domain.attestation.snp import SnpExpectations, appraise_snp, endorsement_of
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import json, kbs
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.envelope import parse_evidence as parse_snp
 from fastness.formats.snp.report import Report
+from fastness.formats.snp.tcb import Generation
 from fastness.formats.tdx.collateral import Collateral
 from fastness.formats.tdx.pck import EXTENSION, read_pck
 from fastness.formats.tdx.quote import TdxQuote
 from fastness.formats.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.tpm.envelope import read_envelope as read_tpm
+from fastness.model.fastness_dev.cluster import ConfidentialCluster
+from fastness.model.objects import view
 from fastness.trust.ports import Attempt
 
 # What default policies look at; a quote that leaves one out is refused before any policy is asked.
@@ -47,6 +57,15 @@ class CollateralSource(Protocol):
     async def snp(self, report: Report, anchors: Anchors) -> Sequence[Certificate]:
         """Certificates that may complete the chain of a report."""
 
+    async def snp_authorities(self, generation: Generation, anchors: Anchors) -> Sequence[Certificate]:
+        """AMD's authorities of a generation."""
+
+    async def snp_crl(self, generation: Generation, anchors: Anchors) -> RevocationList | None:
+        """What AMD revoked in a generation."""
+
+    def state(self) -> CollateralState:
+        """What was asked for lately, and what of it is missing."""
+
 
 class NoCollateral:
     """Nothing beside what the evidence brings."""
@@ -59,6 +78,18 @@ class NoCollateral:
         """None."""
         return ()
 
+    async def snp_authorities(self, generation: Generation, anchors: Anchors) -> Sequence[Certificate]:
+        """None."""
+        return ()
+
+    async def snp_crl(self, generation: Generation, anchors: Anchors) -> RevocationList | None:
+        """None."""
+        return None
+
+    def state(self) -> CollateralState:
+        """Nothing is at hand."""
+        return CollateralState()
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -68,8 +99,27 @@ class Judged:
     anchors: Anchors
 
 
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a cluster asks of hardware: the least versions, and whether what the vendor revoked must be known."""
+
+    minimums: Minimums = field(default_factory=Minimums)
+    revocations: bool = True
+
+    @classmethod
+    def of(cls, cluster: Mapping[str, Any] | None) -> Demands:
+        """The demands of a ConfidentialCluster."""
+        spec = view(cluster or {}, ConfidentialCluster).spec
+        return cls(minimums(spec.attestation.minimum_tcb), mode_of(cluster) is Mode.ENFORCE)
+
+
 async def judge(
-    attempt: Attempt, key: AttestationKey, anchors: Sequence[Anchors], collateral: CollateralSource, at: datetime
+    attempt: Attempt,
+    key: AttestationKey,
+    anchors: Sequence[Anchors],
+    collateral: CollateralSource,
+    demands: Demands,
+    at: datetime,
 ) -> Judged:
     """Judge evidence that must answer this attempt; raises EvidenceError for what cannot be read."""
     nonce = kbs.binding(attempt.tee, attempt.runtime)
@@ -77,29 +127,73 @@ async def judge(
         # A quote rests on the key that was enrolled; whose root vouched for that was settled then.
         expected = TpmExpectations(nonce=nonce, known_key=key, registers=QUOTED)
         return Judged(appraise_tpm(read_tpm(attempt.evidence), expected), anchors[-1])
-    data = json.encode(attempt.evidence)
+    read = _Snp if attempt.tee == "snp" else _Tdx
+    evidence = read(json.encode(attempt.evidence), nonce, collateral, demands, at)
     tried: list[Judged] = []
     for one in anchors:
-        found = Judged(await _judged(attempt.tee, data, nonce, one, collateral, at), one)
+        found = Judged(await evidence.under(one), one)
         if found.appraisal.authentic:
             return found
         tried.append(found)
     return next((one for one in tried if not one.anchors.simulated), tried[0])
 
 
-async def _judged(
-    tee: str, data: bytes, nonce: bytes, anchors: Anchors, collateral: CollateralSource, at: datetime
-) -> Appraisal:
-    if tee == "snp":
+class _Snp:
+    """A report and the certificates that came with it."""
+
+    def __init__(self, data: bytes, nonce: bytes, collateral: CollateralSource, demands: Demands, at: datetime) -> None:
         evidence = parse_snp(data)
-        carried = [one for raw in evidence.certificates for one in _certificates(raw)]
-        more = await collateral.snp(evidence.report, anchors)
-        return appraise_snp(evidence.report, [*carried, *more], SnpExpectations(nonce=nonce, roots=anchors.amd), at)
-    quoted = parse_tdx(data)
-    fmspc, ca = _platform(quoted.quote)
-    documents = await collateral.tdx(fmspc, ca, anchors) if fmspc else None
-    wanted = TdxExpectations(nonce=nonce, collateral=documents, event_log=quoted.event_log, root=anchors.intel)
-    return appraise_tdx(quoted.quote, (), wanted, at)
+        self._report = evidence.report
+        self._carried = [one for raw in evidence.certificates for one in _certificates(raw)]
+        self._nonce, self._collateral, self._demands, self._at = nonce, collateral, demands, at
+
+    async def under(self, anchors: Anchors) -> Appraisal:
+        """Judge it under these roots."""
+        pool = [*self._carried, *await self._missing(anchors)]
+        generation = endorsement_of(self._report, pool)[1]
+        listed = await self._collateral.snp_crl(generation, anchors) if generation else None
+        expected = SnpExpectations(
+            nonce=self._nonce,
+            minimum=self._demands.minimums.snp,
+            revocations={generation: listed} if generation and listed else {},
+            revocations_required=self._demands.revocations and not anchors.simulated,
+            roots=anchors.amd,
+        )
+        return appraise_snp(self._report, pool, expected, self._at)
+
+    async def _missing(self, anchors: Anchors) -> Sequence[Certificate]:
+        """What the evidence lacks: nothing, the authorities, or the endorsement key as well."""
+        endorsement, generation = endorsement_of(self._report, self._carried)
+        if endorsement is None or generation is None:
+            return await self._collateral.snp(self._report, anchors)
+        try:
+            chain_to_pin(endorsement, self._carried, [anchors.amd[generation]])
+        except MissingIssuer:
+            return await self._collateral.snp_authorities(generation, anchors)
+        except CryptoError:
+            pass  # Nothing that could be added would help; the appraisal says why.
+        return ()
+
+
+class _Tdx:
+    """A quote with its log."""
+
+    def __init__(self, data: bytes, nonce: bytes, collateral: CollateralSource, demands: Demands, at: datetime) -> None:
+        self._quoted = parse_tdx(data)
+        self._platform = _platform(self._quoted.quote)
+        self._nonce, self._collateral, self._demands, self._at = nonce, collateral, demands, at
+
+    async def under(self, anchors: Anchors) -> Appraisal:
+        """Judge it under these roots."""
+        fmspc, ca = self._platform
+        wanted = TdxExpectations(
+            nonce=self._nonce,
+            collateral=await self._collateral.tdx(fmspc, ca, anchors) if fmspc else None,
+            minimum=self._demands.minimums.tdx,
+            event_log=self._quoted.event_log,
+            root=anchors.intel,
+        )
+        return appraise_tdx(self._quoted.quote, (), wanted, self._at)
 
 
 def _certificates(raw: bytes) -> list[Certificate]:

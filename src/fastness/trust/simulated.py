@@ -3,14 +3,17 @@
     roots          fingerprints of its roots, by kind of evidence
     certificates   PEM of its TPM works, to complete chains
     tdx            what Intel would publish about its platforms
+    revocations    what AMD would publish about its keys, by generation: base64 of DER
 
 Announcing costs nothing and means nothing: a cluster that does not say `simulated` never looks here, and one that does says
-so on every verdict. What cannot be read is not believed.
+so on every verdict. What cannot be read is not believed. Documents run out as real ones do: the vendor announces again in time.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.cluster.errors import AlreadyExists
@@ -18,12 +21,15 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import CryptoError
+from fastness.crypto.revocation import RevocationList
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.anchors import Anchors
+from fastness.domain.attestation.collateralstate import CollateralState
 from fastness.formats import json
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import JsonError
 from fastness.formats.snp.report import Report
+from fastness.formats.snp.tcb import Generation
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
 from fastness.model.kind import JsonObject
 from fastness.trust.judges import CollateralSource, NoCollateral
@@ -35,10 +41,23 @@ SOURCE: Final = "a simulated vendor"
 _AS: Final = WriteOptions(manager="simulator")
 
 
-async def announce(cluster: Cluster, roots: Anchors, certificates: str, collateral: bytes) -> None:
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a simulated vendor publishes beside its roots."""
+
+    certificates: str
+    tdx: bytes
+    revocations: Mapping[Generation, bytes]
+
+
+async def announce(cluster: Cluster, roots: Anchors, published: Published) -> None:
     """Tell all doors of this cluster about its simulated vendor."""
     named = {"amd": dict(roots.amd), "intel": roots.intel, "tpm": sorted(roots.tpm)}
-    data = {"roots": json.canonical(named).decode(), "certificates": certificates, "tdx": collateral.decode()}
+    lists = {str(one): base64.b64encode(der).decode() for one, der in published.revocations.items()}
+    data = {
+        "roots": json.canonical(named).decode(), "certificates": published.certificates, "tdx": published.tdx.decode(),
+        "revocations": json.canonical(lists).decode(),
+    }  # fmt: skip
     body: JsonObject = {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data,
     }  # fmt: skip
@@ -58,6 +77,7 @@ class SimulatedVendor:
         self._anchors: Anchors | None = None
         self._maker = NOT_SIMULATED
         self._tdx: Collateral | None = None
+        self._lists: dict[Generation, RevocationList] = {}
 
     async def synced(self) -> None:
         """Wait until an announcement would have been heard."""
@@ -86,6 +106,26 @@ class SimulatedVendor:
         """Certificates of whoever the anchors belong to; simulated reports bring theirs."""
         return () if anchors.simulated else await self._real.snp(report, anchors)
 
+    async def snp_authorities(self, generation: Generation, anchors: Anchors) -> Sequence[Certificate]:
+        """Authorities of whoever the anchors belong to; simulated reports bring theirs."""
+        return () if anchors.simulated else await self._real.snp_authorities(generation, anchors)
+
+    async def snp_crl(self, generation: Generation, anchors: Anchors) -> RevocationList | None:
+        """The list of whoever the anchors belong to."""
+        if anchors.simulated:
+            self._read()
+            return self._lists.get(generation)
+        return await self._real.snp_crl(generation, anchors)
+
+    def state(self) -> CollateralState:
+        """What is announced, and what real vendors' documents were asked for."""
+        self._read()
+        real = self._real.state()
+        own = {f"{NAME}/snp/{generation}": found.ends for generation, found in self._lists.items()}
+        if self._tdx is not None:
+            own[f"{NAME}/tdx"] = min(self._tdx.tcb_info.next_update, self._tdx.qe_identity.next_update)
+        return CollateralState({**real.documents, **own}, real.problems)
+
     def _read(self) -> None:
         found = self._maps.get(NAMESPACE, NAME)
         if found is self._seen:
@@ -95,6 +135,7 @@ class SimulatedVendor:
         self._anchors = _anchors(data)
         self._maker = _maker(data, self._anchors)
         self._tdx = _collateral(data)
+        self._lists = _revocations(data)
 
 
 def _anchors(data: Mapping[str, Any]) -> Anchors | None:
@@ -119,3 +160,11 @@ def _collateral(data: Mapping[str, Any]) -> Collateral | None:
         return parse_collateral(str(data["tdx"]).encode())
     except (KeyError, EvidenceError):
         return None
+
+
+def _revocations(data: Mapping[str, Any]) -> dict[Generation, RevocationList]:
+    try:
+        lists = json.decode(str(data["revocations"]).encode())
+        return {Generation(name): RevocationList(base64.b64decode(text)) for name, text in lists.items()}
+    except (JsonError, CryptoError, KeyError, TypeError, ValueError, AttributeError):
+        return {}

@@ -14,38 +14,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Protocol
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import BadKey
-from fastness.crypto.verify import AttestationKey
+from fastness.crypto.verify import AttestationKey, attestation_key
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
 from fastness.domain.attestation.checks import Appraisal, Result
-from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
+from fastness.domain.attestation.conclude import Conclusion, Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
 from fastness.domain.attestation.membership import Membership, membership_of, subject_of
 from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import Subject
 from fastness.formats import json
+from fastness.formats.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
-from fastness.formats.tpm.envelope import parse_envelope
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.books import Books
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.judges import CollateralSource, Judged, NoCollateral, judge
+from fastness.trust.judges import CollateralSource, Demands, Judged, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
 from fastness.trust.ports import Attempt, Entry, Judgement, Record
 from fastness.trust.verdicts import Found, Verdicts
-
-_STALE: Final = frozenset(
-    {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
-)
 
 
 class Vendor(CollateralSource, Protocol):
@@ -60,6 +56,23 @@ class NobodySimulates(NoCollateral):
     """No simulated vendor, and no documents beside what evidence brings."""
 
     anchors: Anchors | None = None
+
+
+class _Rules:
+    """A ConfidentialCluster, read once: which evidence counts, what is demanded of hardware, whose roots are believed."""
+
+    def __init__(self, cluster: JsonObject | None) -> None:
+        self.cluster = cluster
+        self.evidence = frozenset(accepted_evidence(cluster))
+        self.demands = Demands.of(cluster)
+        self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
+
+    def anchors(self, tee: str, simulated: Anchors | None) -> list[Anchors]:
+        """The roots that may vouch for a kind of evidence."""
+        known = self._known.get(tee)
+        if known is None or known[0] is not simulated:
+            known = self._known[tee] = simulated, anchors_of(self.cluster, tee, simulated)
+        return known[1]
 
 
 class ClusterVerifier:
@@ -83,6 +96,7 @@ class ClusterVerifier:
         self._record = record
         self._clock = clock
         self._vendor: Vendor = vendor or NobodySimulates()
+        self._rules = _Rules(None)
 
     async def synced(self) -> None:
         """Wait until everything that is compared with is at hand."""
@@ -93,7 +107,7 @@ class ClusterVerifier:
 
     async def appraise(self, attempt: Attempt) -> Judgement:
         """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
-        if attempt.tee not in accepted_evidence(self.books.cluster):
+        if attempt.tee not in self._asked.evidence:
             return await self._refuse(
                 "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
             )
@@ -114,15 +128,15 @@ class ClusterVerifier:
     async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine) -> Judgement:
         now, books = self._clock.now(), self.books
         init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
-        anchors = anchors_of(books.cluster, attempt.tee, self._vendor.anchors)
-        judged = await judge(attempt, key, anchors, self._vendor, now)
+        anchors = self._asked.anchors(attempt.tee, self._vendor.anchors)
+        judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
         properties = properties_of(attempt.tee, judged.appraisal.claims, books.values(now))
         conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
-            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=_stale(judged.appraisal))
+            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=stale(judged.appraisal))
         return await self._settle(attempt, machine, judged, conclusion, properties, now)
 
     async def _settle(
@@ -156,6 +170,13 @@ class ClusterVerifier:
             conclusion.claims, retry=conclusion.retry, properties=properties,
         )  # fmt: skip
 
+    @property
+    def _asked(self) -> _Rules:
+        """What the cluster asks of evidence, read again when its object changes."""
+        if self._rules.cluster is not self.books.cluster:
+            self._rules = _Rules(self.books.cluster)
+        return self._rules
+
     async def _raw(self, machine: Machine) -> JsonObject:
         return await self._cluster.get(MACHINE.resource, machine.metadata.name, machine.metadata.namespace)
 
@@ -175,13 +196,13 @@ def _shown_key(attempt: Attempt) -> AttestationKey:
     """The key that the attempt says it is from; raises BadIdentity, EvidenceError."""
     if attempt.tee != "tpm":
         return proved_identity(attempt.additional, attempt.nonce, attempt.tee_pubkey)
-    public = parse_envelope(json.encode(attempt.evidence)).ak_public
+    public = base64_field(attempt.evidence, "ak_public") if attempt.evidence.get("ak_public") else b""
     if not public:
         raise BadIdentity(
             "identity-missing", "the evidence must carry ak_public, the key that the machine enrolled with"
         )
     try:
-        return AttestationKey(public)
+        return attestation_key(public)
     except BadKey as error:
         raise BadIdentity(error.code, error.message) from error
 
@@ -189,12 +210,6 @@ def _shown_key(attempt: Attempt) -> AttestationKey:
 def _fresh(appraisal: Appraisal) -> bool:
     """Whether the evidence answers this challenge."""
     return any(check.name == "nonce" and check.result is Result.PASS for check in appraisal.checks)
-
-
-def _stale(appraisal: Appraisal) -> bool:
-    """Whether nothing speaks against the evidence but documents that are missing or too old: those may still come."""
-    refusing = [check.code for check in appraisal.checks if check.refuses]
-    return bool(refusing) and set(refusing) <= _STALE
 
 
 def _subject(machine: Machine, simulated: bool) -> Subject:

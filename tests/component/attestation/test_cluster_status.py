@@ -13,6 +13,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.images import changed, default_image
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 
@@ -26,6 +27,16 @@ def said(cluster: JsonObject, kind: str) -> tuple[str, str]:
     found = condition(cluster, kind)
     assert found is not None
     return found["status"], found["reason"]
+
+
+async def told(world: AttestingWorld) -> None:
+    """Wait until the broker has told what documents it has."""
+    maps = world.informers.of(CONFIG_MAPS)
+
+    async def heard() -> bool:
+        return maps.get(NAMESPACE, "collateral") is not None
+
+    await until(heard)
 
 
 async def caught_up(world: AttestingWorld) -> None:
@@ -67,6 +78,7 @@ async def test_the_counts_and_conditions_follow_the_machines(embedded_server: Em
 
 async def test_a_status_that_says_the_same_is_not_written_again(embedded_server: Embedded) -> None:
     async with attesting_world(embedded_server.cluster) as world:
+        await told(world)
         first = await status(world)
         clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
 
@@ -75,3 +87,11 @@ async def test_a_status_that_says_the_same_is_not_written_again(embedded_server:
 
         await until(known)
         assert (await status(world))["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+async def test_the_cluster_says_whether_the_documents_of_vendors_are_current(embedded_server: Embedded) -> None:
+    async with attesting_world(embedded_server.cluster) as world:
+        await told(world)
+        assert said(await status(world), "CollateralFresh") == ("True", "Current")
+        world.clock.ahead = timedelta(minutes=40)
+        assert said(await status(world), "CollateralFresh") == ("Unknown", "NotTold")

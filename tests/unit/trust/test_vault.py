@@ -193,6 +193,13 @@ def test_kms_command_that_does_not_encrypt_is_refused(path: Path) -> None:
     assert not path.exists()
 
 
-def test_every_error_has_a_code_and_a_hint(path: Path) -> None:
-    kinds = TrustError.__subclasses__()
-    assert len({kind.code for kind in kinds}) == len(kinds) == 4
+def test_every_error_has_a_code_of_its_own_and_asks_for_a_hint() -> None:
+    kinds, found = [TrustError], []
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        found.append(kind)
+        assert kind("what happened", "What to do.").hint == "What to do."
+        with pytest.raises(TypeError):
+            kind("what happened")  # type: ignore[call-arg]
+    assert len({kind.code for kind in found}) == len(found) > 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.domain.attestation.anchors import accepted_evidence
 from fastness.domain.attestation.clusterstatus import conditions_of, counted
+from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.values import ValueBook
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
@@ -21,6 +22,8 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, view, with_condition
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.trust import collateralnews
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 KEY: Final = ObjectName("", NAME)
 GATHER_SECONDS: Final = 0.5
@@ -33,6 +36,11 @@ def _one(_: Any) -> Iterable[ObjectName]:
     return (KEY,)
 
 
+def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
+    meta = found["metadata"]
+    return (KEY,) if (meta.get("namespace"), meta["name"]) == (NAMESPACE, collateralnews.NAME) else ()
+
+
 class Confidential:
     """Writes the status of the ConfidentialCluster."""
 
@@ -42,6 +50,7 @@ class Confidential:
         Source(MACHINE.resource, _one, delay=GATHER_SECONDS),
         Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
         Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
+        Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
     )
     writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource,)
 
@@ -51,6 +60,7 @@ class Confidential:
         self._machines = informers.of(MACHINE.resource)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
+        self._maps = informers.of(CONFIG_MAPS)
         self._clock = clock
 
     async def reconcile(self, _: ObjectName) -> Done:
@@ -71,9 +81,12 @@ class Confidential:
         book = ValueBook.of(self._sets.list(), now, self._images.list())
         conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
         generation = found["metadata"].get("generation")
-        for said in conditions_of(found, accepted_evidence(found), book, counts):
+        told = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
+        collateral = freshness(told.values(), now)
+        for said in conditions_of(found, accepted_evidence(found), book, counts, collateral):
+            status = "Unknown" if said.status is None else str(said.status)
             conditions = with_condition(
-                conditions, kind=said.kind, status=str(said.status), reason=said.reason, message=said.message, now=now,
+                conditions, kind=said.kind, status=status, reason=said.reason, message=said.message, now=now,
                 generation=generation,
             )  # fmt: skip
         return {"conditions": list(conditions), "observedGeneration": generation, **counts.to_json()}

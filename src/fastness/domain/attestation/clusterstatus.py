@@ -1,7 +1,8 @@
 """How a confidential cluster stands, as its status tells it.
 
-Counts come from the Machines, values from the published sets. A machine counts as attested while its last proof is younger
-than twice the interval at which machines attest again: one missed round is noticed, and nothing stale is shown as good.
+Counts come from the Machines, values from the published sets, the freshness of documents from what doors tell. A machine counts as
+attested while its last proof is younger than twice the interval at which machines attest again: one missed round is noticed, and
+nothing stale is shown as good.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from fastness.domain.attestation.collateralstate import Freshness
 from fastness.domain.attestation.differences import COMPARED
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.values import ValueBook
@@ -42,10 +44,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One condition."""
+    """One condition; None is unknown."""
 
     kind: str
-    status: bool
+    status: bool | None
     reason: str
     message: str
 
@@ -72,7 +74,9 @@ def counted(machines: Iterable[Object], now: datetime, interval: timedelta) -> C
     return Counts(total, found["attested"], found["pending"], found["refused"], found["revoked"])
 
 
-def conditions_of(cluster: Object, accepted: Iterable[str], book: ValueBook, counts: Counts) -> list[Said]:
+def conditions_of(
+    cluster: Object, accepted: Iterable[str], book: ValueBook, counts: Counts, collateral: Freshness
+) -> list[Said]:
     """What the cluster says about itself."""
     mode = mode_of(cluster)
     enforcing = mode is Mode.ENFORCE
@@ -90,6 +94,7 @@ def conditions_of(cluster: Object, accepted: Iterable[str], book: ValueBook, cou
             "ValuesReady", values, "Published" if values else "Incomplete",
             f"values are published for {', '.join(published)}" if values else f"values are missing for {missing}",
         ),
+        Said("CollateralFresh", collateral.status, collateral.reason, collateral.message),
         Said(
             "Degraded", degraded, "MachinesRefused" if degraded else "AllGood",
             f"{counts.refused} of {counts.enrolled} machines are refused or stale; see `fastness machine list`"

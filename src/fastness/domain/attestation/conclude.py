@@ -6,13 +6,16 @@
 Three things must agree: the checks of the verifier (nothing refuses), the binding of init data (a text that was sent is the
 one that the hardware signed), and the policy (every mandatory claim affirmed). The order of the checks is the order in
 which somebody would read them: what the hardware says, where the machine differs, what the policy made of it.
+
+Where nothing speaks against the hardware but a vendor's document that is missing or too old, the machine is not refused: it is
+not assessed, and asked to come again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from fastness.crypto.registers import hashed
 from fastness.domain.attestation.checks import Appraisal, Check, Result
@@ -23,6 +26,10 @@ from fastness.domain.attestation.trustvector import TrustVector
 from fastness.domain.attestation.values import ValueBook
 from fastness.formats.initdata import InitData
 from fastness.model.kind import JsonObject
+
+_STALE: Final = frozenset(
+    {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +77,22 @@ def conclude(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: Val
     refusing = next((check for check in checks if check.refuses), None)
     accepted = appraisal.authentic and refusing is None and affirmed
     unpublished = appraisal.acceptable and not accepted and nothing_published(appraisal.tee, book)
+    waiting = stale(appraisal)
     return Conclusion(
         checks=tuple(checks),
         vector=vector,
         claims=claims,
-        result="Affirmed" if accepted else "Refused",
+        result="Affirmed" if accepted else "NotAssessed" if waiting else "Refused",
         reason="" if accepted else "values-not-published" if unpublished else _reason(refusing),
         accepted=accepted,
-        retry=unpublished,
+        retry=unpublished or waiting,
     )
+
+
+def stale(appraisal: Appraisal) -> bool:
+    """Whether nothing speaks against the evidence but documents that are missing or too old: those may still come."""
+    refusing = [check.code for check in appraisal.checks if check.refuses]
+    return bool(refusing) and set(refusing) <= _STALE
 
 
 def _binding(appraisal: Appraisal, digest: bytes) -> Check:

@@ -31,10 +31,10 @@ from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Iden
 from fastness.domain.attestation.snpstanding import SnpExpectations, judge_revocation, judge_versions
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.report import SIGNATURE_P384, Report, SigningKey
-from fastness.formats.snp.tcb import read_tcb
+from fastness.formats.snp.tcb import Generation, read_tcb
 from fastness.formats.snp.vek import Vek, read_vek
 
-__all__ = ["SnpExpectations", "appraise_snp"]
+__all__ = ["SnpExpectations", "appraise_snp", "endorsement_of"]
 
 _AMD: Final = "AMD"
 _ALIAS_CHECK: Final = 5
@@ -63,6 +63,21 @@ def appraise_snp(
     if found is not None:
         judge_versions(findings, report, found.vek.generation, expected)
     return findings.appraisal("snp", Claims(partial(_claims, report, found)), _identity(report, found))
+
+
+def endorsement_of(
+    report: Report, certificates: Sequence[Certificate]
+) -> tuple[Certificate, Generation] | tuple[None, None]:
+    """The first certificate of the kind of key that a report names, and its generation; nothing about it is checked."""
+    shared = report.signing_key is SigningKey.VLEK
+    for certificate in certificates:
+        try:
+            vek = _vek(certificate.der)
+        except (EvidenceError, BadCertificate):
+            continue
+        if vek is not None and vek.shared == shared:
+            return certificate, vek.generation
+    return None, None
 
 
 def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]) -> _Endorsement | None:

@@ -1,0 +1,49 @@
+"""Vendors' documents for the doors that this command runs: an imported directory, a cache, and the vendors' services if asked.
+
+The services learn which chips and platforms a site has, so they are not asked unless somebody says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastness.cluster.clock import Clock
+    from fastness.trust.collateral import Collateral
+
+IMPORTED, CACHE = "collateral", "collateral-cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Where documents are imported and kept; whether the vendors' services are asked."""
+
+    imported: Path | None = None
+    kept: Path | None = None
+    services: bool = False
+
+    @classmethod
+    def below(cls, state: Path, *, services: bool) -> Documents:
+        """Those of a state directory."""
+        return cls(state / IMPORTED, state / CACHE, services)
+
+
+@asynccontextmanager
+async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
+    """The documents, for the time of the block."""
+    from fastness.trust.collateral import Collateral
+
+    if not documents.services:
+        yield Collateral(clock, imported=documents.imported, kept=documents.kept)
+        return
+    import httpx
+
+    from fastness.trust.vendorservices import SECONDS, Services, VendorServices
+
+    async with httpx.AsyncClient(timeout=SECONDS) as client:
+        services = VendorServices(client, clock, Services())
+        yield Collateral(clock, imported=documents.imported, kept=documents.kept, services=services)
