@@ -33,6 +33,7 @@ from fastness.domain.attestation.joins import (
     Asked,
     Decision,
     Deny,
+    JoinToken,
     Known,
     NotOurs,
     Wait,
@@ -68,6 +69,31 @@ _AS: Final = WriteOptions(manager="joins")
 _EVERY: Final = ObjectName("", "")
 
 
+def _waits_for(csr: Object) -> Iterable[str]:
+    """The node that an undecided request of a kubelet is for."""
+    asked = None if is_decided(csr) else read_asked(csr)
+    return (asked.node,) if asked is not None and asked.node else ()
+
+
+def _node_name(machine: Object) -> Iterable[str]:
+    name = (machine.get("status") or {}).get("nodeName")
+    return (name,) if name else ()
+
+
+def _machine_name(secret: Object) -> Iterable[str]:
+    name = annotations_of(secret).get(bootstrap.MACHINE_NAME)
+    return (name,) if name else ()
+
+
+BY_NODE: Final = "joins/node"
+BY_ADDRESS: Final = "joins/address"
+BY_MACHINE: Final = "joins/machine"
+_WAITING: Final = {BY_NODE: _waits_for}
+_MACHINES: Final = {BY_NODE: _node_name}
+_NODES: Final = {BY_ADDRESS: addresses_of}
+_TOKENS: Final = {BY_MACHINE: _machine_name}
+
+
 class Joins:
     """Decides about the certificates of kubelets."""
 
@@ -76,18 +102,18 @@ class Joins:
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(REQUESTS),
-            Source(MACHINE.resource, keys=self._of_machine),
-            Source(NODES, keys=self._of_node),
+            Source(REQUESTS, indexes=_WAITING),
+            Source(MACHINE.resource, keys=self._of_machine, indexes=_MACHINES),
+            Source(NODES, keys=self._of_node, indexes=_NODES),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._all),
             Source(DISTRUST.resource, keys=self._all),
         )
         self._cluster = cluster
         self._record = record
         self._clock = clock
-        self._requests = informers.of(REQUESTS)
-        self._machines = informers.of(MACHINE.resource)
-        self._nodes = informers.of(NODES)
+        self._requests = informers.of(REQUESTS, indexers=_WAITING)
+        self._machines = informers.of(MACHINE.resource, indexers=_MACHINES)
+        self._nodes = informers.of(NODES, indexers=_NODES)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._distrusts = Distrusts(informers)
         self._recorder = Recorder(cluster, self.name, clock)
@@ -97,12 +123,11 @@ class Joins:
 
     def _of_node(self, node: Object) -> Iterable[ObjectName]:
         """The requests for a node that wait."""
-        waiting = ((csr, read_asked(csr)) for csr in self._requests.list() if not is_decided(csr))
-        return [object_name(csr) for csr, asked in waiting if asked and asked.node == object_name(node).name]
+        return [object_name(csr) for csr in self._requests.by_index(BY_NODE, object_name(node).name)]
 
     def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
-        name = (machine.get("status") or {}).get("nodeName")
-        return self._of_node({"metadata": {"name": name}}) if name else ()
+        found = (self._requests.by_index(BY_NODE, name) for name in _node_name(machine))
+        return [object_name(csr) for requests in found for csr in requests]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Decide about one request; raises RecordError, Conflict, which are tried again."""
@@ -122,28 +147,29 @@ class Joins:
             return Done(again_after=0.5)
 
     async def _known(self, asked: Asked, confidential: JsonObject | None) -> Known:
-        token = None
-        if asked.token_id:
-            try:
-                name = f"{bootstrap.PREFIX}{asked.token_id}"
-                secret = await self._cluster.get(SECRETS, name, bootstrap.NAMESPACE)
-                token = join_token(secret)
-                machine = await self._machine(annotations_of(secret).get(bootstrap.MACHINE_NAME, ""))
-            except NotFound:
-                machine = None
-        else:
-            machine = None
+        token, machine = await self._of_token(asked.token_id)
         if token is None:
-            machine = await self._machine_of_node(asked.node)
+            machine = await self._of_node_name(asked.node)
         against = self._distrusts.against(about_machine(machine), self._clock.now()) if machine else []
         node = self._nodes.get("", asked.node) if asked.node else None
-        others = frozenset[str]().union(
-            *(addresses_of(one) for one in self._nodes.list() if object_name(one).name != asked.node)
-        )
         return Known(
             interval_of(confidential), bool(((confidential or {}).get("spec") or {}).get("simulated")), token, machine,
-            f"distrusted: {against[0].reason}" if against else "", addresses_of(node) if node else None, others,
+            f"distrusted: {against[0].reason or against[0].name}" if against else "",
+            addresses_of(node) if node else None, frozenset(one for one in asked.hosts if self._is_shared(one, asked.node)),
         )  # fmt: skip
+
+    def _is_shared(self, address: str, node: str) -> bool:
+        return any(object_name(one).name != node for one in self._nodes.by_index(BY_ADDRESS, address))
+
+    async def _of_token(self, identity: str) -> tuple[JoinToken | None, Machine | None]:
+        """A token of ours and its Machine."""
+        if not identity:
+            return None, None
+        try:
+            secret = await self._cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE)
+        except NotFound:
+            return None, None
+        return join_token(secret), await self._machine(next(iter(_machine_name(secret)), ""))
 
     async def _machine(self, name: str) -> Machine | None:
         """A Machine as it is now; None when there is none."""
@@ -154,9 +180,9 @@ class Joins:
         except NotFound:
             return None
 
-    async def _machine_of_node(self, node: str) -> Machine | None:
-        named = [one for one in self._machines.list(NAMESPACE) if (one.get("status") or {}).get("nodeName") == node]
-        return await self._machine(object_name(named[0]).name) if node and named else None
+    async def _of_node_name(self, node: str) -> Machine | None:
+        found = self._machines.by_index(BY_NODE, node) if node else ()
+        return await self._machine(object_name(found[0]).name) if found else None
 
     async def _carry_out(self, csr: JsonObject, asked: Asked, known: Known, decision: Decision, mode: Mode) -> Done:
         about = {"apiVersion": "certificates.k8s.io/v1", "kind": REQUESTS.kind, **csr}
@@ -232,22 +258,17 @@ class JoinTokens:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(SECRETS, scope=TOKENS),
+            Source(SECRETS, scope=TOKENS, indexes=_TOKENS),
             Source(MACHINE.resource, keys=self._of_machine),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=lambda _: (_EVERY,)),
         )
         self._cluster = cluster
         self._clock = clock
-        self._tokens = informers.of(SECRETS, TOKENS)
+        self._tokens = informers.of(SECRETS, TOKENS, indexers=_TOKENS)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
 
     def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
-        name = object_name(machine).name
-        return [
-            object_name(one)
-            for one in self._tokens.list()
-            if annotations_of(one).get(bootstrap.MACHINE_NAME) == name
-        ]  # fmt: skip
+        return [object_name(one) for one in self._tokens.by_index(BY_MACHINE, object_name(machine).name)]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """One token, or what all of them need."""

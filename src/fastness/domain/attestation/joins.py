@@ -68,6 +68,11 @@ class Asked:
         name = self.request.subject.common_name if self.request else ""
         return name.removeprefix(NODE_USER) if name.startswith(NODE_USER) else ""
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names and addresses that a certificate shall speak for."""
+        return (*self.request.dns, *self.request.addresses) if self.request else ()
+
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
@@ -84,7 +89,7 @@ class Known:
     """What the cluster knows when a request is decided.
 
     `machine` is the Machine of the token, or else of the node that is asked for. `addresses` are what the Node tells of itself,
-    None without a Node; `others` are what all other Nodes tell.
+    None without a Node; `shared` are those that were asked for and that another Node tells too.
     """
 
     interval: timedelta
@@ -93,7 +98,7 @@ class Known:
     machine: Machine | None = None
     distrusted: str = ""
     addresses: frozenset[str] | None = None
-    others: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +243,9 @@ def _names(asked: Asked, known: Known) -> Deny | Wait | None:
     unknown = [name for name in (*names, *addresses) if name != asked.node and name not in known.addresses]
     if unknown:
         return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
-    shared = sorted(known.others.intersection((*names, *addresses)))
-    return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(shared[:5])}") if shared else None
+    if known.shared:
+        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(known.shared)[:5])}")
+    return None
 
 
 def _own(address: str) -> bool:
