@@ -9,6 +9,7 @@ the cluster, `product_loops(…, without=…)` leaves them out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -18,18 +19,21 @@ from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.confidential import Confidential
 from fastness.controllers.attestation.distrust import Distrusting
 from fastness.controllers.attestation.images import Images
+from fastness.controllers.attestation.joins import Joins, JoinTokens
 from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.retention import Retention
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
+from fastness.controllers.attestation.trustedcluster import AttestationKeys, TrustedClusters, told_doors
 from fastness.controllers.attestation.values import Values
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 from fastness.model.kind import Resource
+from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 
@@ -55,6 +59,8 @@ def product_loops(
     record = fenced(Sequencer.name, Sequencer.writes)
     members = fenced(Machines.name, Machines.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
+    joins = fenced(Joins.name, Joins.writes)
+    told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
@@ -70,7 +76,11 @@ def product_loops(
         Distrusting(
             distrust, informers, ClusterRecord(distrust, around.clock, around.entropy, Distrusting.name), around.clock
         ),
-        *(machine_config_loops(cluster, informers, around) if neighbours.FAMILY not in without else ()),
+        Joins(joins, informers, ClusterRecord(joins, around.clock, around.entropy, Joins.name), around.clock),
+        JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
+        TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
+        AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
+        *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
     ]
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informers
+from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
+from fastness.domain.attestation.trustedcluster import broker_url, honoured
+from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.enrol.server import EnrolServer, enrol_server
@@ -101,12 +103,20 @@ async def enrolment_door(
     macs = await MacKeys.open(cluster, secrets, around.clock, around.entropy)
     vendor = SimulatedVendor(informers)
     await vendor.synced()
+    trusted = informers.of(TRUSTED_EXECUTION_CLUSTER.resource)
+    await trusted.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "enrolment")
     async with enrol_server(
         cluster, informers, macs, record, around.clock, around.entropy, options,
-        simulated=lambda: vendor.maker, urls=around.urls,
+        simulated=lambda: vendor.maker, urls=lambda: _told(around.urls(), trusted),
     ) as door:  # fmt: skip
         yield door
+
+
+def _told(urls: DoorUrls, trusted: Informer) -> DoorUrls:
+    """Where machines attest: where the honoured TrustedExecutionCluster says, if it does."""
+    named = broker_url(honoured(trusted.list()))
+    return replace(urls, broker=named) if named else urls
 
 
 @asynccontextmanager

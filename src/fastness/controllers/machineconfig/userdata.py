@@ -37,6 +37,7 @@ from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
+from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.doors import NAME as DOORS_NAME
 from fastness.trust.doors import NAMESPACE as DOORS_NAMESPACE
 from fastness.trust.tickets import check, join_ticket, mint, ticket_hash
@@ -89,6 +90,7 @@ class UserData:
             Source(POOLS), Source(CONFIDENTIAL, keys=_every_pool), Source(SECRETS, keys=_pool_of_secret, scope=here),
             Source(TICKETS, keys=_every_pool),
             Source(SECRETS, keys=_if_doors, scope=Scope(DOORS_NAMESPACE), delay=CA_DELAY),
+            Source(TRUSTED_EXECUTION_CLUSTER.resource, keys=_every_pool),  # it may say where machines enrol
         )  # fmt: skip
         self._cluster = cluster
         self._clock = clock
