@@ -27,7 +27,9 @@ from fastness.formats import json
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
-from fastness.services.attesting import Around, AttestingDoors, attesting
+from fastness.services.attesting import Around, AttestingDoors, AttestingOptions, attesting
+from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.server import ListenOptions
 from fastness.services.gate.configs import Config
 from fastness.services.gate.server import GateDoor, gate
 from fastness.services.refusals import Refusal
@@ -126,8 +128,10 @@ class DeliveringWorld:
 
 
 @asynccontextmanager
-async def delivering_world(cluster: Cluster, spec: JsonObject | None = None) -> AsyncIterator[DeliveringWorld]:
-    """All doors in front of a cluster, for the time of the block."""
+async def delivering_world(
+    cluster: Cluster, spec: JsonObject | None = None, names: tuple[str, ...] = ()
+) -> AsyncIterator[DeliveringWorld]:
+    """All doors in front of a cluster, for the time of the block; `names` are further ones that their certificates speak for."""
     wanted = spec or {"mode": "Enforce", "simulated": True}
     await settle_cluster(cluster, wanted)
     vendor, clock, shelf, record = SimVendor(ENTROPY), MovedClock(), Shelf(), MemoryRecord()
@@ -135,11 +139,12 @@ async def delivering_world(cluster: Cluster, spec: JsonObject | None = None) -> 
         with suppress(AlreadyExists):
             await announce_vendor(cluster, vendor, clock.now())
     cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]
+    listen = ListenOptions(names=names)
     around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=shelf)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        attesting(cluster, informers, around) as doors,
-        gate(cluster, informers, shelf, record, clock, ENTROPY) as door,
+        attesting(cluster, informers, around, AttestingOptions(listen, BrokerOptions(names=names))) as doors,
+        gate(cluster, informers, shelf, record, clock, ENTROPY, listen) as door,
     ):
         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
         yield DeliveringWorld(cluster, informers, doors, door, shelf, record, vendor, clock, urls)

@@ -13,41 +13,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fastness.crypto.registers import hashed
-from fastness.domain.attestation.membership import NAMESPACE
-from fastness.formats import json
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.sim.tee.images import BootImage, changed, default_image
-from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
-from tests.delivering import DeliveringWorld, delivering_world, until
 from tests.e2e.delivery.ignition import Ignition
+from tests.e2e.delivery.world import cluster, explained
 from tests.embedded.fixtures import Embedded
 from tests.swtpm import Maker, Swtpm
 
-CONFIG = {
-    "ignition": {"version": "3.3.0"},
-    "storage": {
-        "files": [{"path": "/etc/fastness/secret", "mode": 384, "contents": {"source": "data:,for%20this%20machine"}}]
-    },
-    "systemd": {"units": [{"name": "hello.service", "enabled": True, "contents": "[Service]\nExecStart=/bin/true\n"}]},
-}
 WAYS = ("Gate", "Broker")
-
-
-@pytest.fixture
-async def real_server(tmp_path: Path) -> AsyncIterator[Embedded]:
-    """An embedded API whose store is not one of a simulated cluster."""
-    directory = tmp_path / "api"
-    server = await EmbeddedServer.open(ServerOptions(directory, simulated=False))
-    try:
-        yield Embedded(server, directory)
-    finally:
-        await server.close()
 
 
 @dataclass
@@ -99,34 +75,6 @@ def first_new(image: BootImage, other: BootImage, register: int) -> int:
     known = {(event.register, event.subject) for event in image.events}
     events = enumerate(other.events)
     return next(n for n, event in events if event.register == register and (register, event.subject) not in known)
-
-
-@asynccontextmanager
-async def cluster(embedded: Embedded, maker: Maker, via: str) -> AsyncIterator[DeliveringWorld]:
-    """A cluster that enforces and knows the maker of the TPM."""
-    root = {"sha256": maker.root, "for": "tpm", "reason": "our own machines"}
-    spec: dict[str, Any] = {"mode": "Enforce", "delivery": {"via": via}, "attestation": {"extraRoots": [root]}}
-    async with delivering_world(embedded.cluster, spec) as world:
-        world.shelf.body = json.encode(CONFIG)
-        pem = b"".join(entry.pem for entry in maker.certificates).decode()
-        body = {
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"swtpm": pem},
-        }  # fmt: skip
-        await world.cluster.create(CONFIG_MAPS, body)
-        await until(lambda: world.doors.enrolment.enrolments.sources.maps.get(NAMESPACE, NAME) is not None)
-        yield world
-
-
-async def explained(embedded: Embedded, world: DeliveringWorld) -> str:
-    """What an operator reads about the one machine there is."""
-    (machine,) = (await world.cluster.list(MACHINE.resource)).items
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "fastness.cli.main", "attest", "explain", machine["metadata"]["name"],
-        "--kubeconfig", str(embedded.kubeconfig), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    async with asyncio.timeout(60):
-        said, _ = await process.communicate()
-    return said.decode()
 
 
 @pytest.mark.parametrize("via", WAYS)
