@@ -1,0 +1,143 @@
+"""Overlays through gate and broker: the same bytes for the same machine, and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fastness.agent.boot import boot_once
+from fastness.agent.enrol import DoorUnreachable
+from fastness.agent.prove import DoorRefused
+from fastness.cluster.port import PatchType
+from fastness.domain.machineconfig.overlaid import Laid
+from fastness.domain.machineconfig.serving import document
+from fastness.formats import dataurl, ignition
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.rollout import NODE_OVERLAY
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import default_image
+from tests.contract.delivery.test_delivery import releases, spec
+from tests.delivering import DeliveringWorld, delivering_world, until
+from tests.embedded.fixtures import Embedded
+
+WAYS = (("Gate", "OnDemand"), ("Broker", "OnDemand"), ("Broker", "Scheduled"), ("Broker", "OnChange"))
+RENDERED = {"metadata": {"name": "rendered-worker-1"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}}
+
+
+@pytest.fixture(params=WAYS, ids="-".join)
+async def world(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
+    async with delivering_world(embedded_server.cluster, spec(*request.param)) as found:
+        for tee in ("tpm", "snp"):
+            await found.publish(default_image().reference_values(tee), f"values-{tee}")
+        found.shelf.body = document(RENDERED, "3.3.0")
+        yield found
+
+
+async def boot(world: DeliveringWorld, machine: SimAttester, seconds: float = 20.0) -> bytes:
+    """What a machine is handed; the agent has checked the signature over it."""
+    return (await boot_once(machine, await world.ask(), world.trust, world.patience(seconds))).body
+
+
+async def uid_of(world: DeliveringWorld, machine: SimAttester) -> str:
+    found = (await world.cluster.list(MACHINE.resource)).items
+    thumbprint = machine.machine.thumbprint
+    return next(str(one["metadata"]["uid"]) for one in found if one["status"]["keyThumbprint"] == thumbprint)
+
+
+async def lay(world: DeliveringWorld, name: str, match: JsonObject, text: str = "x", **more: Any) -> None:
+    """Create an overlay with one file, and wait until the doors know it."""
+    files = [{"path": f"/etc/{name}", "contents": {"source": dataurl.encode(text.encode())}}]
+    config = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}, **more}
+    body = {
+        "apiVersion": NODE_OVERLAY.api_version, "kind": NODE_OVERLAY.kind, "metadata": {"name": name},
+        "spec": {"match": match, "config": config},
+    }  # fmt: skip
+    await world.cluster.create(NODE_OVERLAY.resource, body)
+    await until(lambda: world.informers.of(NODE_OVERLAY.resource).get("", name) is not None)
+
+
+def files_of(body: bytes) -> dict[str, bytes]:
+    found = ignition.upgrade(body)["storage"]["files"]
+    return {entry["path"]: dataurl.contents(entry["contents"]) for entry in found}
+
+
+async def test_a_machine_gets_its_overlay_and_another_of_its_pool_does_not(world: DeliveringWorld) -> None:
+    mine, other = world.machine("tpm"), world.machine("tpm")
+    assert await boot(world, mine) == await boot(world, other) == world.shelf.body
+    await lay(world, "rack", {"machines": [await uid_of(world, mine)]}, "rack 7")
+    handed = await boot(world, mine)
+    assert files_of(handed)["/etc/rack"] == b"rack 7"
+    assert await boot(world, other) == world.shelf.body
+
+
+async def test_what_a_machine_proved_chooses_its_overlay(world: DeliveringWorld) -> None:
+    await lay(world, "for-snp", {"properties": {"tee": "snp"}})
+    await lay(world, "for-tpm", {"properties": {"tee": "tpm"}})
+    assert "/etc/for-snp" in files_of(await boot(world, world.machine("snp")))
+    handed = files_of(await boot(world, world.machine("tpm")))
+    assert "/etc/for-tpm" in handed
+    assert "/etc/for-snp" not in handed
+
+
+async def test_what_a_host_writes_on_its_machine_chooses_nothing(world: DeliveringWorld) -> None:
+    machine = world.machine("tpm")
+    await boot(world, machine)
+    (found,) = (await world.cluster.list(MACHINE.resource)).items
+    labelled = {"metadata": {"labels": {"tee": "snp"}, "annotations": {"tee": "snp"}}}
+    meta = found["metadata"]
+    await world.cluster.patch(MACHINE.resource, meta["name"], labelled, PatchType.MERGE, meta["namespace"])
+    await lay(world, "for-snp", {"properties": {"tee": "snp"}})
+    assert await boot(world, machine) == world.shelf.body
+
+
+async def test_the_record_names_the_overlays_and_the_machine_remembers_them(world: DeliveringWorld) -> None:
+    await lay(world, "b", {"properties": {"tee": "tpm"}})
+    await lay(world, "a", {"properties": {"tee": "tpm"}})
+    handed = await boot(world, world.machine("tpm"))
+    (entry,) = await releases(world)
+    laid = Laid.read(files_of(handed)[names.OVERLAY_FILE])
+    assert [version.partition("@")[0] for version in laid.versions] == ["a", "b"]
+    assert entry["detail"]["overlays"] == " ".join(laid.versions)
+    assert entry["detail"]["config"] == "rendered-worker-1"
+
+
+async def test_a_changed_overlay_holds_for_the_next_boot(world: DeliveringWorld) -> None:
+    await lay(world, "motto", {"properties": {"tee": "tpm"}}, "before")
+    machine = world.machine("tpm")
+    assert files_of(await boot(world, machine))["/etc/motto"] == b"before"
+    files = [{"path": "/etc/motto", "contents": {"source": dataurl.encode(b"after")}}]
+    patch = {"spec": {"config": {"storage": {"files": files}}}}
+    changed = await world.cluster.patch(NODE_OVERLAY.resource, "motto", patch, PatchType.MERGE)
+    overlays, version = world.informers.of(NODE_OVERLAY.resource), changed["metadata"]["resourceVersion"]
+    await until(lambda: (overlays.get("", "motto") or {})["metadata"]["resourceVersion"] == version)
+    assert files_of(await boot(world, machine))["/etc/motto"] == b"after"
+
+
+async def test_an_overlay_that_cannot_be_merged_makes_its_machines_wait(world: DeliveringWorld) -> None:
+    await lay(world, "bad", {"properties": {"tee": "tpm"}}, kernelArguments={"shouldExist": ["init=/bin/sh"]})
+    with pytest.raises((DoorRefused, DoorUnreachable)) as waiting:
+        await boot(world, world.machine("tpm"), seconds=1.0)
+    assert "overlay-invalid" in str(waiting.value)
+    assert await releases(world) == []
+    assert await boot(world, world.machine("snp")) == world.shelf.body
+
+
+async def test_both_ways_hand_out_the_same_bytes(embedded_server: Embedded) -> None:
+    async with delivering_world(embedded_server.cluster, spec("Gate")) as world:
+        await world.publish(default_image().reference_values("tpm"))
+        world.shelf.body = document(RENDERED, "3.3.0")
+        await lay(world, "one", {"properties": {"tee": "tpm"}})
+        machine = world.machine("tpm")
+        by_gate = await boot(world, machine)
+        patch = {"spec": {"delivery": {"via": "Broker"}}}
+        await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+        clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+        await until(lambda: (clusters.get("", "cluster") or {})["spec"]["delivery"]["via"] == "Broker")
+        assert await boot(world, machine) == by_gate != world.shelf.body
+        first, second = await releases(world)
+        assert first["detail"]["overlays"] == second["detail"]["overlays"]
