@@ -220,7 +220,9 @@ def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
         return Deny("Simulated", "a simulated machine joins simulated clusters only")
     if known.distrusted:
         return Deny("Distrusted", known.distrusted)
-    if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED) or machine.metadata.deletion_timestamp:
+    if machine.metadata.deletion_timestamp:
+        return Deny("Deleted", "the machine is being deleted")
+    if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED):
         return Deny(str(membership_of(machine)), "the machine is no longer trusted")
     proof = proof_of(machine, now, known.interval)
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
