@@ -24,6 +24,7 @@ from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfig
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.retention import Retention
+from fastness.controllers.attestation.retirement import ImageLives
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
 from fastness.controllers.attestation.trustedcluster import AttestationKeys, TrustedClusters, told_doors
@@ -70,6 +71,7 @@ def product_loops(
         Images(fenced(Images.name, Images.writes), informers, around.clock),
         Confidential(fenced(Confidential.name, Confidential.writes), informers, around.clock),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
+        ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
         Standing(fenced(Standing.name, Standing.writes), informers, around.clock),

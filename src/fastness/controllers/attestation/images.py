@@ -5,6 +5,7 @@ an image is gone the set is withdrawn: it keeps its values, which count for noth
 whose they were and since when they are not accepted. Verifiers look at the approvals too (`ValueBook`), so that the next
 evidence is refused even before this loop has run.
 
+* Values that no machine needs any more are withdrawn too, although the approval stands (`retirement.py` finds out).
 * Measurements that cannot be read are no measurements: the set is withdrawn, and the condition says why.
 * A set of the same name that somebody wrote by hand is left alone, and the condition says so.
 """
@@ -21,6 +22,7 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.domain.attestation.errors import BadValues
+from fastness.domain.attestation.imagelife import Stage, life_of, with_stage
 from fastness.domain.attestation.imagevalues import approval_label, set_name, set_of_image
 from fastness.domain.attestation.values import IMAGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -86,6 +88,14 @@ class Images:
             reason = "NoDigestGiven" if error.code == "no-digest" else "ComputationFailed"
             await self._say(approvals, "False", reason, f"{error.message}. {error.hint}".strip())
             return Done()
+        life = life_of(known or {})
+        if life.stage is Stage.RETIRED and known is not None:
+            since = rfc3339(life.left) if life.left else "a while"
+            await self._withdraw(known, f"no machine has needed the image since {since}")
+            told = f"no machine has needed it since {since}; its values count again when a pool names it"
+            await self._say(approvals, "False", "Retired", told)
+            return Done()
+        wanted["spec"] = with_stage(wanted["spec"], life.stage)
         await self._write(known, wanted)
         registers = sum(not value["name"].startswith("event_") for value in wanted["spec"]["values"])
         told = f"{registers} values in ReferenceValueSet {key.name}, until {wanted['spec']['validity']['notAfter']}"
@@ -118,8 +128,11 @@ class Images:
     async def _withdraw(self, known: JsonObject, reason: str) -> None:
         if known["spec"].get("withdrawn") is not None or known["spec"].get("source") != IMAGE:
             return
-        name = known["metadata"]["name"]
-        await self._patch(name, {"withdrawn": {"at": rfc3339(self._clock.now()), "reason": reason}})
+        name, version = known["metadata"]["name"], known["metadata"].get("resourceVersion")
+        withdrawn = {"withdrawn": {"at": rfc3339(self._clock.now()), "reason": reason}}
+        # On the version that was looked at: a set that a rollout came to need in between is not taken away.
+        patch = {"metadata": {"resourceVersion": version}, "spec": withdrawn}
+        await self._cluster.patch(SETS, name, patch, PatchType.MERGE, options=_AS)
         await self._recorder.normal(known, "ValuesWithdrawn", f"{reason}: its values count no longer")
 
     async def _patch(self, name: str, spec: Mapping[str, Any]) -> None:

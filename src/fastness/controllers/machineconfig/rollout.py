@@ -26,6 +26,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
+from fastness.controllers.machineconfig.imagegate import ImageGate
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
 from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
 from fastness.controllers.machineconfig.timing import FIELD, Timing
@@ -71,6 +72,7 @@ class Rollout:
             Source(NODES, keys=self._pools_of, delay=timing.rollout_delay),
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
             Source(INFRASTRUCTURES, keys=_all_pools, delay=timing.rollout_delay),
+            *(Source(one, keys=_all_pools, delay=timing.rollout_delay) for one in ImageGate.reads),
         )
         self._cluster = cluster
         self._clock = clock
@@ -78,6 +80,7 @@ class Rollout:
         self._pools = informers.of(POOLS)
         self._policies = informers.of(POLICIES)
         self._infrastructures = informers.of(INFRASTRUCTURES)
+        self._images = ImageGate(informers, clock)
         self._reports = PolicyReports(cluster, self._policies, clock)
         self._ledger = Ledger()
         self._concerned: dict[str, set[str]] = {}
@@ -153,7 +156,10 @@ class Rollout:
         await self._mark(book, goal)
         behind = [node for node in book.behind() if not self._is_elsewhere(node.name)]
         last = await self._operator_node(pool, len(behind))
-        choice = rollout.candidates(behind, goal, budget, unavailable=book.counts.unavailable, operator_node=last)
+        choice = rollout.candidates(
+            behind, goal, budget, unavailable=book.counts.unavailable, operator_node=last,
+            hold=self._images.hold(object_name(pool).name, goal),
+        )  # fmt: skip
         choice = held.limit(choice)
         if choice.deferred:
             text = f"{choice.deferred} runs the operator and goes last"

@@ -20,7 +20,15 @@ from typing import Any, Final
 
 from fastness.domain.attestation.checks import Check, Result
 from fastness.domain.attestation.conclude import Conclusion
-from fastness.domain.attestation.properties import GENERATION, IMAGE, SNP_TCB, TCB, TDX_DATE, TDX_EVALUATION, TEE
+from fastness.domain.attestation.properties import (
+    GENERATION,
+    SNP_TCB,
+    TCB,
+    TDX_DATE,
+    TDX_EVALUATION,
+    TEE,
+    images_in,
+)
 from fastness.model.fastness_dev.distrust import TARGETS
 from fastness.model.objects import is_being_deleted, object_name
 from fastness.model.trusted_execution.machine import Machine
@@ -77,7 +85,7 @@ class Distrusted:
                 return bool(about.tenant) and about.tenant == wanted
             case "image":
                 digest = str(wanted).rpartition("@")[2]
-                return any(one.rpartition("@")[2] == digest for one in properties.get(IMAGE, "").split(","))
+                return any(one.rpartition("@")[2] == digest for one in images_in(properties))
             case "chipGeneration":
                 return properties.get(GENERATION, "").lower() == str(wanted).lower()
             case _:

@@ -2,6 +2,7 @@
 
     tee              tpm, snp or tdx
     image            the approved images whose values it measured, by digest, joined by commas
+    image-parts      where no single image explains it: those that do together, as a new boot loader with an old kernel
     chip-generation  Milan, Genoa, Turin; for TDX the family of the platform (FMSPC)
     tcb-…            security versions: bootloader, tee, snp, microcode, fmc; for TDX evaluation and date
 
@@ -15,7 +16,7 @@ the outcome; tokens carry them. Distrust, node labels and overlays compare with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.domain.attestation.differences import COMPARED
@@ -23,6 +24,7 @@ from fastness.domain.attestation.values import ValueBook
 
 TEE: Final = "tee"
 IMAGE: Final = "image"
+PARTS: Final = "image-parts"
 GENERATION: Final = "chip-generation"
 TCB: Final = "tcb-"
 SNP_TCB: Final = ("bootloader", "tee", "snp", "microcode", "fmc")
@@ -35,19 +37,36 @@ _SHORT_DIGEST: Final = 40
 
 def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook) -> dict[str, str]:
     """The properties that claims of an authentic appraisal prove."""
-    found = {TEE: tee, IMAGE: ",".join(measured_images(tee, claims, book)), **_platform(tee, claims.get(tee))}
+    whole, parts = measured_images(tee, claims, book)
+    found = {TEE: tee, IMAGE: ",".join(whole), PARTS: ",".join(parts), **_platform(tee, claims.get(tee))}
     return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
 
 
-def measured_images(tee: str, claims: Mapping[str, Any], book: ValueBook) -> list[str]:
-    """The images that a machine booted: every register that the image has a value for is what the machine measured."""
-    fitting: set[str] = set()
-    differing: set[str] = set()
-    for compared in COMPARED.get(tee, ()):
-        same = book.images(compared.name, str(_at(claims, compared.claim)))
-        fitting |= same
-        differing |= book.images_by_name.get(compared.name, frozenset()) - same
-    return sorted(fitting - differing)
+def measured_images(tee: str, claims: Mapping[str, Any], book: ValueBook) -> tuple[list[str], list[str]]:
+    """The images that a machine booted, each in every register that it has a value for; else those that it is mixed of."""
+    registers = [
+        (
+            book.images(compared.name, str(_at(claims, compared.claim))),
+            book.images_by_name.get(compared.name, frozenset()),
+        )
+        for compared in COMPARED.get(tee, ())
+    ]
+    fitting = frozenset[str]().union(*(same for same, _ in registers))
+    whole = fitting.difference(*(known - same for same, known in registers))
+    return (sorted(whole), []) if whole else ([], sorted(_mixed([same for same, _ in registers if same])))
+
+
+def images_in(properties: Mapping[str, str]) -> list[str]:
+    """All images that a machine is made of, whole or in parts."""
+    return [one for name in (IMAGE, PARTS) for one in properties.get(name, "").split(",") if one]
+
+
+def _mixed(owners: Sequence[frozenset[str]]) -> set[str]:
+    """The images that explain registers together: those that alone have a value first, the others only where needed."""
+    chosen = {one for images in owners if len(images) == 1 for one in images}
+    for images in owners:
+        chosen |= set() if images & chosen else images
+    return chosen
 
 
 def label_value(value: str) -> str:

@@ -199,8 +199,9 @@ def next_change(spec: Object, now: datetime) -> datetime | None:
 
 
 def set_version(spec: Object) -> str:
-    """The version of a set that verdicts name: it follows from the values and their validity."""
-    said = {key: spec.get(key) for key in ("source", "image", "values", "validity", "withdrawn")}
+    """The version of a set that verdicts name: it follows from the values and their validity, not from their state."""
+    said = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn")}
+    said["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
     return sha256(json.canonical(said)).hex[:_VERSION_DIGITS]
 
 

@@ -6,6 +6,7 @@
 * A node that is on its way to a config that nobody wants any more is called back at once: taking a bad config back always heals.
 * A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
   go one after the other and old nodes before young ones.
+* A node may be held back by `hold`, which knows what the node would meet: an image whose reference values do not count yet.
 * Where an arbiter shares the quorum with masters, the two pools never have unavailable nodes at the same time.
 
 The node controller writes the annotations; `plan` shows the same order beforehand.
@@ -13,7 +14,7 @@ The node controller writes the annotations; `plan` shows the same order beforeha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,13 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import object_name
 
 Object = Mapping[str, Any]
+Hold = Callable[[NodeFacts], str]
+"""Why a node must not be sent to the goal yet; empty when it may go."""
+
+
+def free(_: NodeFacts) -> str:
+    """Nothing holds a node back."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +78,17 @@ def candidates(
     *,
     unavailable: int | None = None,
     operator_node: str = "",
+    hold: Hold = free,
 ) -> Choice:
     """The nodes that may be told to go to the goal now.
 
     `unavailable` saves counting where the caller keeps the count; `operator_node` is the node that runs the controllers of a
-    master pool and goes last.
+    master pool and goes last; `hold` says who waits for something else.
     """
     back, waiting, failing, used = _sorted_out(nodes, goal)
+    held = next((why for why in map(hold, (*back, *waiting)) if why), "")
+    if held:
+        back, waiting = tuple(node for node in back if not hold(node)), [node for node in waiting if not hold(node)]
     used = used if unavailable is None else unavailable
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)
@@ -90,7 +102,7 @@ def candidates(
         waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
     if len(waiting) > capacity:
         waiting = sorted(waiting, key=lambda node: node.age_order)[:capacity]
-    why = "" if waiting or back else "no node is ready for an update"
+    why = "" if waiting or back else held or "no node is ready for an update"
     return Choice((*back, *waiting), capacity, why, deferred)
 
 
