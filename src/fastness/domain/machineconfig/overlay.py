@@ -31,7 +31,7 @@ from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import object_name
+from fastness.model.objects import is_being_deleted, object_name
 
 Object = Mapping[str, Any]
 AnyObject = TypeVar("AnyObject", bound=Mapping[str, Any])
@@ -73,6 +73,17 @@ class Overlay:
     def source(self) -> Source:
         """The overlay as one more config that goes in, for blame."""
         return Source(f"{ORIGIN}{self.name}", {}, self.document)
+
+
+def is_member(machine: Object) -> bool:
+    """Whether a Machine enrolled and is there to stay."""
+    return not is_being_deleted(machine) and bool(_member(machine.get("status"), "keyThumbprint"))
+
+
+def recipient_of(machine: Object) -> Recipient:
+    """A Machine as the control plane knows it: its uid, and what its last authentic evidence proved. Doors ask tokens instead."""
+    uid, properties = _member(machine.get("metadata"), "uid"), _member(machine.get("status"), "properties")
+    return Recipient(str(uid or ""), properties if isinstance(properties, Mapping) else {})
 
 
 def matches(overlay: Object, who: Recipient) -> bool:

@@ -48,7 +48,9 @@ NODE_OVERLAY = declare(
             "status": s.obj(
                 {
                     "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
-                    "conditions": s.conditions("Valid: whether the fragment can be merged."),
+                    "conditions": s.conditions(
+                        "Valid: whether the fragment can be merged. Applied: whether the machines that match booted with it."
+                    ),
                     "matched": s.integer("Machines that get it.", format="int32", minimum=0),
                 },
                 "What was observed.",
