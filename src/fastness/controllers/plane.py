@@ -22,6 +22,7 @@ from fastness.controllers.attestation.images import Images
 from fastness.controllers.attestation.joins import Joins, JoinTokens
 from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
+from fastness.controllers.attestation.overlays import NodeOverlays
 from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.attestation.retention import Retention
 from fastness.controllers.attestation.retirement import ImageLives
@@ -74,6 +75,7 @@ def product_loops(
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
+        NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
         Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
         Distrusting(
             distrust, informers, ClusterRecord(distrust, around.clock, around.entropy, Distrusting.name), around.clock
