@@ -50,6 +50,7 @@ EVENTS: Mapping[str, str] = {
     "machine.polling": "the kernel gives no inotify; virtual machines look for drift at an interval",
     "machine.refused": "a virtual machine was refused for good; it is switched on again after a while",
     "machine.waiting": "a virtual machine waits for the first config of its pool",
+    "overlay.unusable": "the NodeOverlays for a machine cannot be merged; the machine waits",
     "pki.renewed": "a certificate was made or renewed",
     "record.alarm": "a batch of the record is missing or does not fit its predecessor; somebody may have removed it",
     "request.failed": "a handler raised something unexpected",
