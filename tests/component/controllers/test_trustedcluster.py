@@ -1,0 +1,209 @@
+"""TrustedExecutionCluster and AttestationKey in a cluster: one counts, machines are sent where it says, keys are judged."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.cluster.errors import NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType
+from fastness.controllers.attestation.trustedcluster import (
+    CLUSTERS,
+    CONFIDENTIAL,
+    KEYS,
+    AttestationKeys,
+    TrustedClusters,
+)
+from fastness.controllers.engine.controller import Controller
+from fastness.controllers.engine.events import EVENTS
+from fastness.controllers.engine.fenced import FencedCluster
+from fastness.controllers.engine.runner import Runner
+from fastness.controllers.machineconfig.plane import Around
+from fastness.controllers.machineconfig.timing import SIMULATED
+from fastness.controllers.plane import product_loops
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.machineconfig.pointer import Doors
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.trust.authorities import SECRETS
+from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
+from tests.embedded.fixtures import Embedded
+from tests.enrolling import MovedClock
+
+
+@asynccontextmanager
+async def loops(cluster: Cluster, informers: Informers) -> AsyncIterator[None]:
+    """The two loops, for the time of the block."""
+    clock = MovedClock()
+    both: list[Controller] = [
+        one(FencedCluster(cluster, one.name, one.writes), informers, clock) for one in (TrustedClusters, AttestationKeys)
+    ]  # fmt: skip
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(Runner(both, informers, clock, ENTROPY).run())
+        try:
+            yield
+        finally:
+            running.cancel()
+
+
+async def make(cluster: Cluster, name: str, namespace: str = NAMESPACE, **spec: Any) -> JsonObject:
+    meta = {"name": name, "namespace": namespace}
+    body = {"apiVersion": CLUSTERS.api_version, "kind": CLUSTERS.kind, "metadata": meta, "spec": spec}
+    return await cluster.create(CLUSTERS, body)
+
+
+async def stands(cluster: Cluster, name: str, kind: str, reason: str, namespace: str = NAMESPACE) -> bool:
+    found = condition(await cluster.get(CLUSTERS, name, namespace), kind)
+    return found is not None and found["reason"] == reason
+
+
+@pytest.fixture
+async def real_store(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """The embedded API over a store that is not simulated."""
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "real", simulated=False))
+    try:
+        yield server.cluster
+    finally:
+        await server.close()
+
+
+async def test_a_simulated_store_is_not_made_a_real_cluster(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    async with Informers(cluster, clock=MovedClock(), entropy=ENTROPY) as informers, loops(cluster, informers):
+        await make(cluster, "one")
+        await until(lambda: _told(cluster, "one", "ClusterNotMade"))
+        await until(lambda: stands(cluster, "one", "Installed", "Installing"))
+
+
+async def _told(cluster: Cluster, about: str, reason: str) -> bool:
+    events = (await cluster.list(EVENTS)).items
+    return any(one["involvedObject"]["name"] == about and one["reason"] == reason for one in events)
+
+
+async def test_one_counts_and_makes_the_cluster_confidential(real_store: Cluster) -> None:
+    cluster = real_store
+    async with Informers(cluster, clock=MovedClock(), entropy=ENTROPY) as informers, loops(cluster, informers):
+        await make(cluster, "first", publicTrusteeAddr="kbs.example")
+        await until(lambda: stands(cluster, "first", "Installed", "Installing"))
+        await until(lambda: stands(cluster, "first", "KnownTrusteeAddress", "AddressFound"))
+        made = await cluster.get(CONFIDENTIAL, "cluster")
+        assert made["spec"]["mode"] == "Enforce"
+        assert made["metadata"]["annotations"]["fastness.dev/made-for"] == f"{NAMESPACE}/first"
+        await make(cluster, "second", trusteeSecret="tls")
+        await make(cluster, "elsewhere", "default")
+        await until(lambda: stands(cluster, "second", "Installed", "NonUnique"))
+        await until(lambda: stands(cluster, "elsewhere", "Installed", "NonUnique", "default"))
+        ca = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "doors-ca", "namespace": NAMESPACE}}
+        await cluster.create(SECRETS, ca)
+        await until(lambda: stands(cluster, "first", "Installed", "InstallationCompleted"))
+        await cluster.delete(CLUSTERS, "first", NAMESPACE)
+        await until(lambda: stands(cluster, "second", "Installed", "InstallationCompleted"))
+        assert (await cluster.get(CONFIDENTIAL, "cluster"))["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+async def test_a_cluster_that_is_confidential_already_is_left_as_it_is(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    async with attesting_world(cluster) as world, loops(cluster, world.informers):
+        before = await cluster.get(CONFIDENTIAL, "cluster")
+        await make(cluster, "one")
+        await until(lambda: stands(cluster, "one", "Installed", "InstallationCompleted"))
+        await until(lambda: stands(cluster, "one", "KnownTrusteeAddress", "NoAddressFound"))
+        assert (await cluster.get(CONFIDENTIAL, "cluster"))["spec"] == before["spec"]
+
+
+async def test_machines_are_sent_to_the_broker_that_the_object_names(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    async with attesting_world(cluster) as world:
+        await make(cluster, "one", publicTrusteeAddr="kbs.example", trusteeKbsPort=443)
+        clusters = world.informers.of(CLUSTERS)
+        await until(lambda: _true(clusters.get(NAMESPACE, "one") is not None))
+        enrolled = await world.enrol(world.machine("tpm"), await world.ticket())
+        assert enrolled.doors is not None
+        assert enrolled.doors.broker == "https://kbs.example:443"
+
+
+async def test_pointers_lead_to_the_enrolment_that_the_object_names(embedded_server: Embedded) -> None:
+    cluster, clock = embedded_server.cluster, MovedClock()
+    doors = Doors("https://enrol.internal", "https://config.internal", "-----BEGIN CERTIFICATE-----")
+    async with attesting_world(cluster), Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
+        around = Around(clock, ENTROPY, SIMULATED, lambda: doors)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(
+                Runner(product_loops(cluster, informers, around), informers, clock, ENTROPY).run()
+            )
+            await until(lambda: _leads(cluster, "https://enrol.internal"))
+            await make(cluster, "one", publicAttestationKeyRegisterAddr="enrol.example")
+            await until(lambda: _leads(cluster, "https://enrol.example:8000"))
+            await cluster.delete(CLUSTERS, "one", NAMESPACE)
+            await until(lambda: _leads(cluster, "https://enrol.internal"))
+            running.cancel()
+
+
+async def _leads(cluster: Cluster, url: str) -> bool:
+    try:
+        secret = await cluster.get(SECRETS, "worker-user-data-managed", "openshift-machine-api")
+    except NotFound:
+        return False
+    headers = json.loads(base64.b64decode(secret["data"]["userData"]))["ignition"]["config"]["merge"][0]["httpHeaders"]
+    return {"name": "X-Fastness-Server", "value": url} in headers
+
+
+async def _true(value: bool) -> bool:
+    return value
+
+
+async def approved(world: AttestingWorld, name: str) -> tuple[str, str]:
+    found = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved") or {}
+    return str(found.get("status")), str(found.get("reason"))
+
+
+@pytest.mark.parametrize("same", [False, True])
+async def test_a_key_is_approved_when_its_machine_proved_it(embedded_server: Embedded, same: bool) -> None:
+    cluster = embedded_server.cluster
+    async with attesting_world(cluster) as world, loops(cluster, world.informers):
+        machine = await world.machine_object(await world.enrolled("tpm"))
+        own = await cluster.get(KEYS, machine["metadata"]["name"].replace("machine-", "ak-"), NAMESPACE)
+        other = await world.machine_object(await world.enrolled("tpm"))
+        theirs = await cluster.get(KEYS, other["metadata"]["name"].replace("machine-", "ak-"), NAMESPACE)
+        # Somebody writes a key down by hand: the machine's own, or one that the machine never proved.
+        spec = {"publicKey": (own if same else theirs)["spec"]["publicKey"], "uuid": machine["spec"]["id"]}
+        body = {"apiVersion": KEYS.api_version, "kind": KEYS.kind, "spec": spec}
+        await cluster.create(KEYS, {**body, "metadata": {"name": "ak-by-hand", "namespace": NAMESPACE}})
+        wanted = ("True", "MachineCreated") if same else ("False", "Registration")
+        await until(lambda: _is(world, "ak-by-hand", wanted))
+        assert await approved(world, own["metadata"]["name"]) == ("True", "MachineCreated")
+
+
+async def _is(world: AttestingWorld, name: str, wanted: tuple[str, str]) -> bool:
+    return await approved(world, name) == wanted
+
+
+async def test_a_key_without_a_machine_or_without_sense_is_registered_and_no_more(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    async with attesting_world(cluster) as world, loops(cluster, world.informers):
+        machine = await world.machine_object(await world.enrolled("tpm"))
+        for name, spec in (
+            ("ak-nobody", {"publicKey": "x"}), ("ak-unknown", {"publicKey": "x", "uuid": ENTROPY.uid()}),
+            ("ak-nonsense", {"publicKey": "x", "uuid": machine["spec"]["id"]}),
+        ):  # fmt: skip
+            meta = {"name": name, "namespace": NAMESPACE}
+            await cluster.create(
+                KEYS, {"apiVersion": KEYS.api_version, "kind": KEYS.kind, "metadata": meta, "spec": spec}
+            )
+            await until(lambda name=name: _is(world, name, ("False", "Registration")))  # type: ignore[misc]
+        await cluster.patch(KEYS, "ak-nobody", {"spec": {"uuid": machine["spec"]["id"]}}, PatchType.MERGE, NAMESPACE)
+        await until(lambda: _says(world, "ak-nobody", "the attestation key cannot be read"))
+
+
+async def _says(world: AttestingWorld, name: str, message: str) -> bool:
+    found = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved")
+    return found is not None and found["status"] == "False" and found["message"] == message
