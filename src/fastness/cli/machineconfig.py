@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastness.domain.machineconfig.problem import Problem
 
 REBOOTS = 2
-PLANNED = ("MachineConfig", "KubeletConfig", "ContainerRuntimeConfig")
+PLANNED = ("MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay")
 _PATH = click.Path(path_type=str)
 
 
@@ -140,23 +140,33 @@ def _cluster_options(function: Any) -> Any:
 
 
 @click.command()
+@click.option(
+    "--machine", default="", metavar="NAME", help="With the overlays of this machine: a Machine, a node or a uid."
+)
 @_cluster_options
 @output_option
-@click.argument("pool")
-@click.argument("path")
-def blame(pool: str, path: str, output: str, files: tuple[str, ...], kubeconfig: Path | None, context: str) -> None:
+@click.argument("what", nargs=-1, required=True, metavar="[POOL] PATH")
+def blame(
+    what: tuple[str, ...], machine: str, output: str, files: tuple[str, ...], kubeconfig: Path | None, context: str
+) -> None:
     """Say which MachineConfig a part of a pool's config came from, and what it overrode.
 
-    PATH is a file, a unit, unit/drop-in, a user, an SSH key, a kernel argument, an extension or a field as kernelType.
+    PATH is a file, a unit, unit/drop-in, a user, an SSH key, a kernel argument, an extension or a field as kernelType. With
+    --machine the pool is the machine's own, and NodeOverlays that match it are named as overlay:NAME.
     """
+    from fastness.cli import overlays
     from fastness.domain.machineconfig.blame import Blame
     from fastness.domain.machineconfig.render import sources_of
 
-    state = _state(files, kubeconfig, context, pools=(pool,))
+    if len(what) != (1 if machine else 2):
+        raise CliError("name a part of a pool, or of a machine", "Give POOL PATH, or --machine NAME PATH.", Exit.USAGE)
+    path, named = what[-1], () if machine else what[:1]
+    state = _state(files, kubeconfig, context, pools=named)
+    pool, more = overlays.sources_for(state, machine) if machine else (what[0], [])
     found = next((one for one in state.pools if one["metadata"]["name"] == pool), None)
     if found is None:
         raise CliError(f"there is no pool {pool!r}", _near(pool, [one["metadata"]["name"] for one in state.pools]))
-    whole = Blame(sources_of(found, state.configs))
+    whole = Blame([*sources_of(found, state.configs), *more])
     origins = whole.of(path)
     if not origins:
         raise CliError(f"nothing in pool {pool} is called {path!r}", _near(path, [one.name for one in whole.origins]))
@@ -178,7 +188,10 @@ def blame(pool: str, path: str, output: str, files: tuple[str, ...], kubeconfig:
     "-f", "--filename", "apply", multiple=True, type=_PATH, help="Configs and settings to apply; - for standard input."
 )
 @click.option(
-    "--delete", multiple=True, metavar="NAME", help="A MachineConfig, or kubeletconfig/NAME, ctrcfg/NAME, to delete."
+    "--delete",
+    multiple=True,
+    metavar="NAME",
+    help="A MachineConfig, or kubeletconfig/, ctrcfg/ or nodeoverlay/NAME, to delete.",
 )
 @click.option("--pool", default="", help="Look at this pool only.")
 @click.option("--diff/--no-diff", "diffs", default=True, help="Show what changes inside files.")
@@ -196,11 +209,12 @@ def plan(
 ) -> None:
     """Say what a change would do to every pool and node, before anything happens.
 
-    A change is MachineConfigs, KubeletConfigs and ContainerRuntimeConfigs, applied or deleted.
+    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted.
 
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
-    from fastness.cli import manifests, offline, planview
+    from fastness.cli import manifests, offline, overlays, planview
+    from fastness.domain.machineconfig.overlayplan import plan_overlays
     from fastness.domain.machineconfig.plan import plan as planned
     from fastness.domain.machineconfig.planjson import to_json
 
@@ -210,17 +224,22 @@ def plan(
     if apply and not any(new.of(kind) for kind in PLANNED):
         raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
     state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
-    proposal = offline.proposal(state, new, delete)
+    gone, others = overlays.deleted(state, delete)
+    proposal = offline.proposal(state, new, others)
     if pool and pool not in [one["metadata"]["name"] for one in state.pools]:
         raise CliError(f"there is no pool {pool!r}", _near(pool, [one["metadata"]["name"] for one in state.pools]))
     result = planned(state, proposal, pool)
+    laid = plan_overlays(state, new.of(overlays.KIND), gone)
     if output == "json":
-        show_json(to_json(result))
+        show_json({**to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {})})
     else:
-        click.echo(planview.shown(result, diffs=diffs))
+        if result or not laid.overlays:
+            click.echo(planview.shown(result, diffs=diffs))
+        if laid.overlays:
+            click.echo(overlays.shown(laid, diffs=diffs))
     if result.reboots:
         raise SystemExit(REBOOTS)
-    if result.fails:
+    if result.fails or laid.fails:
         raise SystemExit(Exit.NO)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
 
 _MACHINE: Final = "machineconfiguration.openshift.io"
+_TRUSTED: Final = "trusted-execution-clusters.io/"
 _WORDS: Final = {
     "kubeletconfig": KUBELET, "kubeletconfigs": KUBELET, "containerruntimeconfig": RUNTIME,
     "containerruntimeconfigs": RUNTIME, "ctrcfg": RUNTIME,
@@ -41,6 +42,8 @@ _ASKED: Final = {
     "streams": (_MACHINE, "v1", "osimagestreams"),
     "policies": ("fastness.dev", "v1alpha1", "rolloutpolicies"),
     "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
+    "machines": ("trusted-execution-clusters.io", "v1alpha1", "machines"),
+    "overlays": ("fastness.dev", "v1alpha1", "nodeoverlays"),
     "nodes": ("", "v1", "nodes"),
     "pods": ("", "v1", "pods"),
     "budgets": ("policy", "v1", "poddisruptionbudgets"),
@@ -85,6 +88,8 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         defaults=Defaults.of(controller, __version__),
         policies=read.of("RolloutPolicy"),
         streams=_first(read.of("OSImageStream")),
+        machines=[one for one in read.of("Machine") if str(one.get("apiVersion", "")).startswith(_TRUSTED)],
+        overlays=read.of("NodeOverlay"),
     )
 
 
@@ -119,6 +124,8 @@ async def state_of(cluster: Cluster) -> State:
         defaults=Defaults.of(controller, __version__),
         policies=found["policies"],
         streams=_first(found["streams"]),
+        machines=found["machines"],
+        overlays=found["overlays"],
     )
 
 

@@ -128,12 +128,20 @@ def examine(overlay: Object) -> Overlay:
     # The role label is that of a MachineConfig: an overlay has none, and needs none.
     posing = {"metadata": {"name": name, "labels": {names.ROLE_LABEL: ""}}, "spec": {"config": raw}}
     found = validate.examine(posing, TrustModel.CONFIDENTIAL_CLUSTER)
-    problems = (*found.problems, *(_own_rules(name, found.document) if found.document else ()))
+    own = _own_rules(name, found.document) if found.document else ()
+    problems = (*_match_rules(name, _member(overlay.get("spec"), "match")), *found.problems, *own)
     return Overlay(name, _digest(raw), None if fatal(problems) else found.document, problems)
 
 
 def _digest(raw: Any) -> str:
     return sha256(json.canonical(raw)).hex[:DIGEST_HEX]
+
+
+def _match_rules(name: str, match: Any) -> Iterator[Problem]:
+    machines, properties = _member(match, "machines"), _member(match, "properties")
+    if bool(machines) == bool(properties) or not isinstance(machines or [], list):
+        reason = "must name machines, or properties that they prove, and not both"
+        yield Problem(name, "spec.match", "match", reason, "give match.machines or match.properties")
 
 
 def _own_rules(name: str, document: Object) -> Iterator[Problem]:

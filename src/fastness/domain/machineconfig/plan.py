@@ -51,6 +51,8 @@ class State:
     defaults: Defaults = field(default_factory=Defaults)
     policies: Sequence[Object] = ()
     streams: Object | None = None
+    machines: Sequence[Object] = ()
+    overlays: Sequence[Object] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ class _Draft:
         decision = decide(compare(base, after.spec), policies)
         old_blame = self.before.blame if isinstance(self.before, Rendered) else after.blame
         steps = tuple(
-            Step(cause.change, _origin(cause.change, after.blame) or _origin(cause.change, old_blame), cause)
+            Step(cause.change, origin_of(cause.change, after.blame) or origin_of(cause.change, old_blame), cause)
             for cause in decision.causes
         )
         paused = bool(_spec(self.pool_object).get("paused"))
@@ -339,7 +341,7 @@ def _nodes(
 _ORIGIN_NAMES: Final = {Part.KERNEL_TYPE: "kernelType", Part.FIPS: "fips", Part.OS_IMAGE: "osImageURL"}
 
 
-def _origin(change: Change, blame: Blame) -> str:
+def origin_of(change: Change, blame: Blame) -> str:
     """The config that brought a change; for lists all who have something in them."""
     match change.part:
         case Part.KERNEL_ARGUMENTS | Part.EXTENSIONS:
