@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker
+                                             serve render rollout agent evidence policy broker features
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, attestation, broker, cases, curves, policy, rendering, rollouts, serving, solo
+from bench import agents, attestation, broker, cases, curves, features, policy, rendering, rollouts, serving, solo
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
@@ -28,7 +28,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("evidence", "policy", "broker")
+ATTESTATION = ("evidence", "policy", "broker", "features")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -112,6 +112,8 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += attestation.figures(say, results.rounds)
         if "policy" in wanted:
             results.singles += policy.figures(say, results.rounds)
+        if "features" in wanted:
+            results.singles += features.figures(say, results.rounds)
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
 
