@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -228,8 +229,8 @@ class TpmTools:
         if not public.exists():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._make(scratch, algorithm)
-            (scratch / PRIVATE).replace(private)
-            (scratch / PUBLIC).replace(public)
+            _keep(scratch / PRIVATE, private)
+            _keep(scratch / PUBLIC, public)
         handle = AkHandle(public.read_bytes(), directory)
         if not handle.area.is_attestation_key:
             raise TpmFailure(f"the key in {directory} is no attestation key", "Remove it; a new one is made then.")
@@ -364,6 +365,18 @@ class TpmAttester:
 
 def _bounded(command: Sequence[str]) -> str:
     return run(command, seconds=SECONDS)
+
+
+def _keep(source: Path, target: Path) -> None:
+    """Put a file where it stays, whole or not at all; the two places may be on different file systems, as in an initramfs."""
+    draft = target.with_name(f".{target.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(source.read_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(target)
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import subprocess
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,6 +63,15 @@ async def test_an_attestation_key_is_made_once_and_found_again(tools: TpmTools, 
     assert first == second
     assert first.area.is_attestation_key
     assert (tmp_path / "ak").stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_key_may_be_kept_on_another_file_system_than_scratch_files(tools: TpmTools) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        if Path(place).stat().st_dev == Path(tempfile.gettempdir()).stat().st_dev:
+            pytest.skip("temporary files lie in /dev/shm here")
+        ak = await tools.create_ak(Path(place) / "identity")
+        assert {path.name for path in ak.directory.iterdir()} == {PUBLIC, PRIVATE}
+        assert all(path.stat().st_mode & 0o777 == 0o600 for path in ak.directory.iterdir())
 
 
 async def test_half_an_attestation_key_is_a_failure_and_not_a_new_identity(tools: TpmTools, tmp_path: Path) -> None:
