@@ -121,6 +121,12 @@ class BrokerClient:
         except (KeyError, TypeError, ValueError, OverflowError):
             return None
 
+    @property
+    def machine(self) -> str:
+        """The uid of this machine in the cluster; empty without a token that says so."""
+        ours = self._claims().get("fastness")
+        return str(ours.get("machine") or "") if isinstance(ours, dict) else ""
+
     def _claims(self) -> JsonObject:
         """What the token says. It came from the broker itself, over TLS, so its signature is not looked at."""
         try:

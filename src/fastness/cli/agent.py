@@ -5,6 +5,7 @@ that stands for a machine: units become links, the operating system is a record,
 
 `agent boot` runs before Ignition, in the initial file system: it proves what was booted and hands Ignition the configuration.
 `agent attest` runs after it, as long as the machine does: it proves the same again at the interval that the cluster asks for.
+`agent join` runs before the kubelet starts: it proves the machine and gets the token that it joins with.
 """
 
 from __future__ import annotations
@@ -168,6 +169,59 @@ def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_l
     logs.configure(level="info")
     with _told(), suppress(KeyboardInterrupt):
         asyncio.run(_attest(broker, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
+
+
+@agent.command("join")
+@click.option("--broker", required=True, help="URL of the key broker, as enrolment told it.")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA.",
+)  # fmt: skip
+@_hardware
+@click.option(
+    "--key", "key_file", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki/kubelet-client.key.tmp"),
+    show_default=True, help="Key of the kubelet, made if there is none; the kubelet looks for it there.",
+)  # fmt: skip
+@click.option(
+    "--token", "token_file", type=click.Path(path_type=Path), default=Path("/run/fastness/bootstrap-token"),
+    show_default=True, help="Where to put the bootstrap token.",
+)  # fmt: skip
+@click.option(
+    "--wait", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds to wait for the doors."
+)
+def join(
+    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, key_file: Path, token_file: Path,
+    wait: float,
+) -> None:  # fmt: skip
+    """Prove this machine and get the token that its kubelet joins with."""
+    from fastness.agent.boot import BootRefused
+    from fastness.agent.imagetrust import ImageTrust
+
+    with _told():
+        trust = ImageTrust.load(trusted)
+        try:
+            machine = asyncio.run(
+                _join(broker, trust, Hardware(tee, tcti, state, event_log), (key_file, token_file), wait)
+            )
+        except BootRefused as refused:
+            raise CliError(
+                f"this machine may not join ({refused.reason}): {refused.message}", refused.hint, Exit.NO
+            ) from refused
+        except OSError as error:
+            raise CliError(f"{token_file}: {error.strerror}", "Run it as root.", Exit.MISSING) from error
+    tell(f"{token_file} holds the bootstrap token of machine {machine}, for the key in {key_file}")
+
+
+async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple[Path, Path], wait: float) -> str:
+    from fastness.agent.enrol import Patience
+    from fastness.agent.join import prepare_join, write_secret
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+
+    key_file, token_file = files
+    patience = Patience(SystemClock(), SystemEntropy(), wait)
+    prepared = await prepare_join(broker, await _attester(hardware), trust, key_file, patience)
+    write_secret(token_file, prepared.token)
+    return prepared.machine
 
 
 async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:

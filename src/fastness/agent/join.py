@@ -1,0 +1,103 @@
+"""Before `kubeadm join`: prove this machine, and come back with what lets it ask for a certificate.
+
+    prepared = await prepare_join(broker, attester, trust, key_file, patience)      # token; the key lies where the kubelet looks
+
+The kubelet asks for its first certificate with a bootstrap token, and with the key in `kubelet-client.key.tmp` if there is one.
+So the key is made here first, named to the broker inside of the attested session, and the token that comes back is good for this
+machine, this node name and this key alone. A token that leaks lets nobody in.
+
+* The key never leaves the machine, and is readable for its owner only; one that is there already is used.
+* 503 and a broker that is not there are waited for; a refusal is final and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastness.agent.attester import Attester
+from fastness.agent.boot import ATTEMPTS, BootRefused, hint_for
+from fastness.agent.enrol import Patience
+from fastness.agent.errors import AgentError
+from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.prove import BrokerClient, DoorRefused
+from fastness.crypto.digests import sha256
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
+
+KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
+TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
+LONGEST_PAUSE: Final = 60.0
+MAX_KEY: Final = 16 * 1024
+
+
+class JoinFileFailed(AgentError):
+    """A file that the kubelet needs cannot be written or read."""
+
+    code = "join-file"
+    hint = "Run it as root, before the kubelet starts."
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a kubelet joins with."""
+
+    token: SecretBytes
+    machine: str
+
+
+async def prepare_join(
+    url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: Patience
+) -> Prepared:  # fmt: skip
+    """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
+    key = kubelet_key(key_file, patience)
+    end, waited, unbelieved = patience.clock.monotonic() + patience.seconds, 0, 0
+    while True:
+        try:
+            async with BrokerClient(url, trust.tls, attester, patience.entropy) as broker:
+                await broker.attest()
+                machine = broker.machine
+                token = await broker.resource(
+                    f"machine/{machine}/bootstrap-token", f"key={sha256(key.public_der())}"
+                )  # fmt: skip
+                return Prepared(token, machine)
+        except DoorRefused as error:
+            unbelieved += error.status == 401  # a challenge that grew old on the way: a new one helps
+            if not error.passing and not (error.status == 401 and unbelieved < ATTEMPTS):
+                raise BootRefused(error.reason, error.message, hint_for(error.reason, "")) from error
+            pause = min(max(error.retry_after, patience.pause * 2**waited), LONGEST_PAUSE)
+            pause, waited = pause * (1 + patience.entropy.fraction()), min(waited + 1, 10)
+            if patience.clock.monotonic() + pause >= end:
+                raise
+        await patience.clock.sleep(pause)
+
+
+def kubelet_key(path: Path, patience: Patience) -> PrivateKey:
+    """The key in a file, made if there is none; raises JoinFileFailed."""
+    try:
+        if path.exists():
+            with path.open("rb") as file:
+                return PrivateKey.from_pem(SecretBytes(file.read(MAX_KEY)))
+        key = PrivateKey.generate(patience.entropy)
+        write_secret(path, key.to_pem())
+    except CryptoError as error:
+        raise JoinFileFailed(f"{path}: {error.message}") from error
+    except OSError as error:
+        raise JoinFileFailed(f"{path}: {error.strerror}") from error
+    return key
+
+
+def write_secret(path: Path, content: SecretBytes) -> None:
+    """Write a file for its owner alone, whole or not at all; raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content.reveal())
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,146 @@
+"""`fastness agent join`: the key first, then the token for it, and nothing for a machine that is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fastness.agent.boot import BootRefused
+from fastness.agent.enrol import Patience
+from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.join import JoinFileFailed, prepare_join
+from fastness.agent.prove import DoorRefused
+from fastness.cluster.clock import SystemClock
+from fastness.crypto.digests import sha256
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.drivers.tpm import TpmAttester, TpmTools
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.sim.tee.images import changed, default_image
+from fastness.trust import bootstrap
+from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.bootstrap import join_token
+from fastness.trust.configkey import ConfigSigner
+from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
+from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
+from tests.embedded.fixtures import Embedded
+from tests.swtpm import Maker, Swtpm
+
+QUOTED = (4, 7, 11, 12, 14)
+
+
+@pytest.fixture
+async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
+    async with attesting_world(embedded_server.cluster) as world:
+        await world.approve("tpm")
+        yield world
+
+
+async def image_trust(world: AttestingWorld, path: Path) -> Path:
+    """The file that an image of this cluster carries."""
+    signer = await ConfigSigner.open(world.cluster, world.informers.of(SECRETS, HERE), world.clock, ENTROPY)
+    path.write_text(json.dumps({"ca": world.doors.broker.doors.bundle, "configKeys": signer.jwks()}))  # noqa: ASYNC240
+    return path
+
+
+def broker_of(world: AttestingWorld) -> str:
+    return f"https://127.0.0.1:{world.doors.broker.port}"
+
+
+def patience(seconds: float = 5.0) -> Patience:
+    return Patience(SystemClock(), ENTROPY, seconds, pause=0.05)
+
+
+async def test_the_token_is_for_the_key_that_lies_where_the_kubelet_looks(here: AttestingWorld, tmp_path: Path) -> None:
+    machine, path = await here.enrolled("tpm"), tmp_path / "pki" / "kubelet-client.key.tmp"
+    trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
+    prepared = await prepare_join(broker_of(here), machine, trust, path, patience())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    key = PrivateKey.from_pem(SecretBytes(path.read_bytes()))
+    assert prepared.machine == (await here.machine_object(machine))["metadata"]["uid"]
+    identity = prepared.token.reveal().decode().partition(".")[0]
+    found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
+    assert found is not None
+    assert (found.machine, found.key) == (prepared.machine, str(sha256(key.public_der())))
+    again = await prepare_join(broker_of(here), machine, trust, path, patience())
+    assert again.token.reveal() == prepared.token.reveal()
+
+
+async def test_a_refusal_is_final_and_leaves_no_token(here: AttestingWorld, tmp_path: Path) -> None:
+    machine = await here.enrolled("tpm", changed(default_image(), command_line="quiet init=/bin/sh"))
+    trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
+    with pytest.raises(BootRefused):
+        await prepare_join(broker_of(here), machine, trust, tmp_path / "key", patience())
+    secrets = (await here.cluster.list(SECRETS)).items
+    assert not [one for one in secrets if one["metadata"]["name"].startswith(bootstrap.PREFIX)]
+
+
+async def test_a_broker_that_is_not_there_is_waited_for(here: AttestingWorld, tmp_path: Path) -> None:
+    machine = await here.enrolled("tpm")
+    trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
+    with pytest.raises(DoorRefused) as missing:
+        await prepare_join("https://127.0.0.1:1", machine, trust, tmp_path / "key", patience(0.2))
+    assert missing.value.passing
+
+
+async def test_a_key_that_cannot_be_used_is_said(here: AttestingWorld, tmp_path: Path) -> None:
+    machine, path = await here.enrolled("tpm"), tmp_path / "key"
+    path.write_text("no key")
+    trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
+    with pytest.raises(JoinFileFailed):
+        await prepare_join(broker_of(here), machine, trust, path, patience())
+
+
+async def test_the_command_joins_a_machine_with_a_real_tpm(
+    embedded_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path
+) -> None:
+    root = {"sha256": tpm_maker.root, "for": "tpm", "reason": "the TPM of this test"}
+    spec = {"mode": "Enforce", "simulated": True, "attestation": {"extraRoots": [root]}}
+    async with attesting_world(embedded_server.cluster, spec) as world:
+        await trusted(world, tpm_maker)
+        attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "identity")
+        await world.enrol(attester, await world.ticket())
+        trust = await image_trust(world, tmp_path / "trust.json")
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fastness.cli.main", "agent", "join", "--broker", broker_of(world), "--trust", str(trust),
+            "--tee", "tpm", "--tpm", swtpm.tcti, "--state", str(tmp_path / "identity"), "--event-log", str(tmp_path / "none"),
+            "--key", str(tmp_path / "key"), "--token", str(tmp_path / "run" / "token"), "--wait", "20",
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        async with asyncio.timeout(60):
+            said, _ = await child.communicate()
+        assert child.returncode == 0, said.decode()
+        token = (tmp_path / "run" / "token").read_text()
+        assert stat.S_IMODE((tmp_path / "run" / "token").stat().st_mode) == 0o600
+        assert token.partition(".")[2]
+        assert token not in said.decode()
+
+
+async def trusted(world: AttestingWorld, maker: Maker) -> None:
+    """What an operator publishes about this TPM: its maker, and the registers of a machine that measured nothing."""
+    pem = b"".join(entry.pem for entry in maker.certificates).decode()
+    body = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"swtpm": pem}
+    }  # fmt: skip
+    await world.cluster.create(CONFIG_MAPS, body)
+    zero = "00" * 32
+    values = [
+        {"name": f"tpm_pcr{one}", "value": zero, "register": f"pcr{one}", "algorithm": "sha256"} for one in QUOTED
+    ]
+    spec = {"source": "manual", "values": values}
+    meta = {"name": "as-it-left-the-factory"}
+    made = {"apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind, "metadata": meta}
+    await world.cluster.create(REFERENCE_VALUE_SET.resource, {**made, "spec": spec})
+    sets = world.informers.of(REFERENCE_VALUE_SET.resource)
+    await until(lambda: _true(sets.get("", "as-it-left-the-factory") is not None))
+
+
+async def _true(value: bool) -> bool:
+    return value
