@@ -1,0 +1,86 @@
+// Keeps an open page fresh. Everything works without it: a reload shows the same.
+// The server tells topics; the page then asks for itself again and takes over what is inside <main>.
+"use strict";
+(() => {
+  const main = document.getElementById("main");
+  const live = document.getElementById("live");
+  const topics = new Set((main.dataset.topics || "").split(" ").filter(Boolean));
+  if (!document.querySelector("header nav a")) return;
+  let stale = false, asking = false, lost = false;
+
+  const say = (text) => { if (live.textContent !== text) live.textContent = text; };
+
+  const busy = () => {
+    const active = document.activeElement;
+    return active && main.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName);
+  };
+
+  const keep = (fresh) => {
+    const open = new Set([...main.querySelectorAll("details[open] > summary")].map((one) => one.textContent));
+    for (const summary of fresh.querySelectorAll("details > summary")) {
+      if (open.has(summary.textContent)) summary.parentElement.open = true;
+    }
+  };
+
+  const place = () => {
+    const active = document.activeElement;
+    if (!active || !main.contains(active) || active === main) return null;
+    return { href: active.getAttribute("href"), id: active.id, text: active.textContent };
+  };
+
+  const back = (where) => {
+    if (!where) return;
+    const same = [...main.querySelectorAll("a, button, summary, input, select")].find((one) =>
+      (where.id && one.id === where.id) || (where.href && one.getAttribute("href") === where.href) ||
+      (!where.id && !where.href && one.textContent === where.text));
+    if (same) same.focus({ preventScroll: true });
+  };
+
+  const take = (html) => {
+    const fresh = new DOMParser().parseFromString(html, "text/html");
+    const content = fresh.getElementById("main"), banners = fresh.getElementById("banners");
+    if (!content || !banners) return;
+    document.getElementById("banners").replaceChildren(...banners.childNodes);
+    keep(content);
+    if (content.innerHTML === main.innerHTML) return;
+    const where = place();
+    main.replaceChildren(...content.childNodes);
+    back(where);
+  };
+
+  const refresh = async () => {
+    if (asking || busy() || document.hidden) { stale = true; return; }
+    asking = true; stale = false;
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+      if (answer.type === "opaqueredirect") { say("Your login has ended. Reload the page to log in again."); return; }
+      take(await answer.text());
+    } catch { stale = true; } finally { asking = false; }
+  };
+
+  const listen = () => {
+    const source = new EventSource("/events");
+    source.addEventListener("hello", () => {
+      if (lost) { say("Connected again."); setTimeout(() => { if (!lost) say(""); }, 4000); lost = false; refresh(); }
+    });
+    source.addEventListener("change", (event) => {
+      if (event.data.split(" ").some((topic) => topics.has(topic))) refresh();
+    });
+    source.addEventListener("bye", () => { source.close(); say("Your login has ended. Reload the page to log in again."); });
+    source.addEventListener("error", () => {
+      lost = true;
+      say("The connection to the control plane is lost; trying again.");
+      if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+    });
+  };
+
+  const late = () => { if (stale) refresh(); };
+  document.addEventListener("visibilitychange", late);
+  main.addEventListener("focusout", () => setTimeout(late, 100));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || busy() || event.ctrlKey || event.metaKey || event.altKey) return;
+    const find = document.getElementById("q");
+    if (find) { event.preventDefault(); find.focus(); }
+  });
+  listen();
+})();

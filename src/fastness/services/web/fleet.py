@@ -1,0 +1,169 @@
+"""Machines as a fleet: one row each, filters, and who needs a decision.
+
+A row is read off the Machine and its Node and kept while neither changes, so that a page of five thousand machines costs a
+lookup each. `standing` puts a machine into one of seven states:
+
+    attested     proved what it booted, and has what it should have
+    working      attested, and on its way to another configuration
+    waiting      enrolled, has not proved anything yet or has not joined yet
+    pending      waits for somebody to approve it             needs a decision
+    refused      its last proof was refused                   needs a decision
+    degraded     its agent says that something is wrong       needs a decision
+    barred       quarantined or revoked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.machineconfig.nodes import facts
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, view
+from fastness.model.trusted_execution.machine import Machine
+
+PAGE_ROWS: Final = 50
+STATES: Final = ("pending", "refused", "degraded", "waiting", "working", "barred", "attested")
+NEEDS: Final = frozenset({"pending", "refused", "degraded"})
+_ORDER: Final = {state: number for number, state in enumerate(STATES)}
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One machine."""
+
+    name: str
+    node: str
+    pool: str
+    tee: str
+    state: str
+    verdict: str
+    image: str
+    last_proof: str
+    waits: str
+    simulated: bool
+
+    @property
+    def needs_decision(self) -> bool:
+        """Whether a person should look at it."""
+        return self.state in NEEDS
+
+    def says(self, wanted: str) -> bool:
+        """Whether a text is in what identifies the machine."""
+        return any(wanted in part.lower() for part in (self.name, self.node, self.image, self.waits, self.tee))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What somebody asked to see."""
+
+    state: str = ""
+    pool: str = ""
+    words: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Filter:
+        """The filter of an address; what is not understood is left out."""
+        state, page = query.get("state", ""), query.get("page", "")
+        number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
+        known = state if state in _ORDER or state == "inbox" else ""
+        return cls(known, query.get("pool", "")[:253], query.get("q", "").strip().lower()[:100], max(1, number))
+
+    def fits(self, row: Row) -> bool:
+        """Whether a machine is asked for."""
+        if self.state and row.state != self.state and not (self.state == "inbox" and row.needs_decision):
+            return False
+        return (not self.pool or row.pool == self.pool) and (not self.words or row.says(self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What one page shows of all machines."""
+
+    rows: Sequence[Row]
+    found: int
+    total: int
+    page: int
+    pages: int
+    counts: Mapping[str, int]
+    pools: Sequence[str]
+    inbox: Sequence[Row]
+    needing: int
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of machines, made again only when the machine or its node changed."""
+
+    _kept: dict[str, tuple[str, str, Row]] = field(default_factory=dict)
+
+    def of(self, machines: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[Row]:
+        """A row for each machine, those that need somebody first."""
+        by_name = {node["metadata"]["name"]: node for node in nodes}
+        fresh: dict[str, tuple[str, str, Row]] = {}
+        for machine in machines:
+            node = by_name.get((machine.get("status") or {}).get("nodeName") or "")
+            uid, mine, its = machine["metadata"]["uid"], _version(machine), _version(node)
+            kept = self._kept.get(uid)
+            fresh[uid] = kept if kept and kept[:2] == (mine, its) else (mine, its, row_of(machine, node))
+        self._kept = fresh
+        return sorted((row for _, _, row in fresh.values()), key=lambda row: (_ORDER[row.state], row.node or row.name))
+
+
+def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
+    """The part of the fleet that a filter asks for, and what stands beside it."""
+    found = [row for row in rows if wanted.fits(row)]
+    pages = max(1, -(-len(found) // PAGE_ROWS))
+    page = min(wanted.page, pages)
+    counts = dict.fromkeys(STATES, 0)
+    for row in rows:
+        counts[row.state] += 1
+    needing = [row for row in rows if row.needs_decision]
+    return Fleet(
+        found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(found), len(rows), page, pages, counts,
+        sorted({row.pool for row in rows if row.pool}), needing[:inbox_rows], len(needing),
+    )  # fmt: skip
+
+
+def row_of(machine: Object, node: Object | None) -> Row:
+    """One machine, with its node where it has one."""
+    seen = view(machine, Machine)
+    state, waits = standing(machine, seen, node)
+    attested = condition(machine, "Attested") or {}
+    return Row(
+        name=seen.metadata.name, node=seen.status.node_name, pool=seen.status.pool, tee=seen.status.tee, state=state,
+        verdict=str(attested.get("reason") or "none"), image=seen.status.properties.get("image", ""),
+        last_proof=seen.status.last_attested or "", waits=waits, simulated=seen.status.simulated,
+    )  # fmt: skip
+
+
+def standing(machine: Object, seen: Machine, node: Object | None) -> tuple[str, str]:
+    """The state of a machine, and what it waits for in a sentence."""
+    membership = membership_of(seen)
+    if membership is Membership.PENDING:
+        decided = seen.spec.approval == Membership.APPROVED
+        return ("waiting", "its approval is being recorded") if decided else ("pending", "somebody to approve it")
+    if membership is not Membership.APPROVED:
+        return "barred", seen.spec.approval_reason or f"is {membership.value.lower()}"
+    attested = condition(machine, "Attested") or {}
+    if attested.get("status") != "True":
+        message = str(attested.get("message") or "")
+        if attested.get("reason") in (None, "NeverAttested"):
+            return "waiting", "its first proof"
+        return "refused", message
+    if node is None:
+        return "waiting", "joining the cluster"
+    known = facts(node)
+    if known.degraded:
+        return "degraded", known.reason or "its agent reports a problem"
+    if known.managed and not known.done:
+        return "working", f"reaching {known.desired}"
+    return ("attested", "") if known.ready else ("working", "its node to be ready")
+
+
+def _version(obj: Object | None) -> str:
+    return str(obj["metadata"]["resourceVersion"]) if obj is not None else ""

@@ -1,0 +1,113 @@
+"""The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block.
+
+async with web_server(cluster, informers, guard, clock, entropy, options) as page:
+    page.port, page.link()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.domain.access import User
+from fastness.services.http import Request
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import LoopListener
+from fastness.services.web.app import Behind, Deed, PageApp
+from fastness.services.web.decisions import Writers
+from fastness.services.web.news import News
+from fastness.services.web.sessions import Credential, Sessions
+from fastness.services.web.sight import Guard, Stock
+from fastness.services.web.views import Reader
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.tiles import TileStore
+
+PORT: Final = 8443
+FACE: Final = "page"
+
+
+def _unwritten(_request: Request, _user: User, _machine: str, _code: int) -> None:
+    """Where nobody keeps lines about writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """Where to listen, who writes for a user, where the record lies, and who the one-time link logs in.
+
+    `writers` gives the cluster as a user writes to it; `administrator` the certificate (DER) that a link stands for.
+    """
+
+    writers: Writers
+    administrator: Callable[[], bytes]
+    host: str = "127.0.0.1"
+    port: int = 0
+    tiles: TileStore | None = None
+    deed: Deed = _unwritten
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A running page."""
+
+    port: int
+    sessions: Sessions
+    news: News
+    _host: str
+    _doors: LiveAuthority
+    _administrator: Callable[[], bytes]
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"https://{host}:{self.port}"
+
+    @property
+    def bundle(self) -> str:
+        """The authorities that its certificate can be checked with, PEM."""
+        return DoorsAuthority(self._doors.current).bundle
+
+    def link(self) -> str:
+        """An address that logs an administrator in: once, within five minutes."""
+        return f"{self.url}/login?key={self.sessions.link(Credential(certificate=self._administrator()))}"
+
+
+@asynccontextmanager
+async def web_server(
+    cluster: Cluster, informers: Informers, guard: Guard, clock: Clock, entropy: Entropy, options: PageOptions
+) -> AsyncIterator[Page]:
+    """A page that listens for the time of the block; raises DamagedAuthority, ApiError, OSError."""
+    stock, secrets = Stock(informers), informers.of(SECRETS, HERE)
+    await secrets.synced()
+    await stock.synced()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    sessions, news = Sessions(clock, entropy), News(clock)
+    app = PageApp(Behind(
+        guard, stock, sessions, news, Reader(options.tiles), options.writers, options.deed, clock, entropy
+    ))  # fmt: skip
+    listener = LoopListener(app, host=options.host, port=options.port)
+    hosts = list(dict.fromkeys([options.host, "127.0.0.1", "localhost"]))
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
+    rotation = Rotation(cluster, [face], clock)
+    try:
+        await rotation.begin()
+        with news.follow(stock):
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(rotation.run(), name="page:rotation"),
+                    group.create_task(news.pulse(cluster), name="page:pulse"),
+                ]
+                try:
+                    yield Page(listener.port, sessions, news, options.host, doors, options.administrator)
+                finally:
+                    for task in tasks:
+                        task.cancel()
+    finally:
+        await listener.stop()

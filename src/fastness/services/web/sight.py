@@ -1,0 +1,137 @@
+"""What a user may see.
+
+Pages read caches that hold everything, so every read goes through a `Sight`, which asks the API's authorizer first, with the same
+attributes as a request of kubectl would have. There is no other way from a page to an object, and no rule of who may see what
+besides the API's. Kinds that are not in `SEEN` (secrets first of all) cannot be read through it at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from fastness.cluster.errors import ApiError, Forbidden
+from fastness.cluster.informers import Informer, Informers
+from fastness.domain.access import Attributes, Decision, User, refusal
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.registry import find
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.http import Request
+
+MACHINES: Final = MACHINE.resource
+VERDICTS: Final = VERDICT.resource
+NODES: Final = find("", "v1", "nodes").resource
+POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
+CONFIGS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
+CONFIGURATIONS: Final = find("operator.openshift.io", "v1", "machineconfigurations").resource
+CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
+IMAGES: Final = APPROVED_IMAGE.resource
+VALUE_SETS: Final = REFERENCE_VALUE_SET.resource
+POLICIES: Final = APPRAISAL_POLICY.resource
+DISTRUSTS: Final = DISTRUST.resource
+CHECKPOINTS: Final = AUDIT_CHECKPOINT.resource
+
+# What is seen, and the topic under which open pages hear of a change.
+SEEN: Final[Mapping[Resource, str]] = {
+    MACHINES: "machines", VERDICTS: "machines", NODES: "machines", POOLS: "pools", CONFIGS: "pools",
+    CONFIGURATIONS: "pools", CLUSTERS: "trust", IMAGES: "trust", VALUE_SETS: "trust", POLICIES: "trust",
+    DISTRUSTS: "trust", CHECKPOINTS: "trust",
+}  # fmt: skip
+BY_SUBJECT: Final = "page-subject"
+
+
+class Guard(Protocol):
+    """The API's own gatekeeper."""
+
+    def identify(self, request: Request) -> User:
+        """Who a request comes from; raises Unauthorized."""
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        """Whether something is allowed."""
+
+
+class Stock:
+    """The caches behind all pages."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.informers: dict[Resource, Informer] = {resource: informers.of(resource) for resource in SEEN}
+        self.informers[VERDICTS].add_index(BY_SUBJECT, _subject)
+
+    async def synced(self) -> None:
+        """Wait until everything was seen once."""
+        for informer in self.informers.values():
+            await informer.synced()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this cluster believes simulated evidence; everybody who sees a page is told."""
+        return any((one.get("spec") or {}).get("simulated") for one in self.informers[CLUSTERS].list())
+
+
+class Sight:
+    """The cluster as one user may see it."""
+
+    def __init__(self, user: User, guard: Guard, stock: Stock) -> None:
+        self.user = user
+        self._guard = guard
+        self._stock = stock
+
+    def may(self, verb: str, resource: Resource, name: str = "") -> bool:
+        """Whether the API would allow it."""
+        return self._guard.authorize(self._attributes(verb, resource, name)).allowed
+
+    def require(self, verb: str, resource: Resource, name: str = "") -> None:
+        """Raise Forbidden, in the API's words, when the API would not allow it."""
+        attributes = self._attributes(verb, resource, name)
+        decision = self._guard.authorize(attributes)
+        if not decision.allowed:
+            raise Forbidden(refusal(attributes, decision.reason), group=resource.group, kind=resource.plural, name=name)
+
+    def all(self, resource: Resource) -> list[JsonObject]:
+        """Every object of a kind; raises Forbidden."""
+        self.require("list", resource)
+        return self._stock.informers[resource].list(NAMESPACE if resource.namespaced else "")
+
+    def those(self, resource: Resource) -> list[JsonObject]:
+        """Every object of a kind, none where the user may not list it; for what only adds to a page."""
+        return self.all(resource) if self.may("list", resource) else []
+
+    def one(self, resource: Resource, name: str) -> JsonObject | None:
+        """One object, or None; raises Forbidden."""
+        self.require("get", resource, name)
+        return self._stock.informers[resource].get(NAMESPACE if resource.namespaced else "", name)
+
+    def glimpse(self, resource: Resource, name: str) -> JsonObject | None:
+        """One object where there is one and the user may get it."""
+        return self.one(resource, name) if name and self.may("get", resource, name) else None
+
+    def verdicts_of(self, uid: str) -> list[JsonObject]:
+        """The verdicts about a machine, newest first; none where the user may not list them."""
+        if not self.may("list", VERDICTS):
+            return []
+        found = self._stock.informers[VERDICTS].by_index(BY_SUBJECT, uid)
+        return sorted(found, key=lambda one: str(one["metadata"].get("creationTimestamp")), reverse=True)
+
+    def _attributes(self, verb: str, resource: Resource, name: str) -> Attributes:
+        namespace = NAMESPACE if resource.namespaced else ""
+        return Attributes(
+            self.user, verb, resource.group, resource.version, resource.plural, namespace=namespace, name=name
+        )
+
+
+def refused_by(error: ApiError) -> str:
+    """A refusal of the API as a sentence for a page."""
+    return f"{error.message} ({error.reason})"
+
+
+def _subject(verdict: JsonObject) -> list[str]:
+    subject = (verdict.get("spec") or {}).get("subject") or {}
+    return [str(subject["machine"])] if subject.get("machine") else []
