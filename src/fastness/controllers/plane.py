@@ -60,6 +60,7 @@ def product_loops(
 
     record = fenced(Sequencer.name, Sequencer.writes)
     members = fenced(Machines.name, Machines.writes)
+    standing = fenced(Confidential.name, Confidential.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
@@ -70,7 +71,9 @@ def product_loops(
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
-        Confidential(fenced(Confidential.name, Confidential.writes), informers, around.clock),
+        Confidential(
+            standing, informers, around.clock, ClusterRecord(standing, around.clock, around.entropy, Confidential.name)
+        ),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),

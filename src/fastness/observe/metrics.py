@@ -100,6 +100,10 @@ RECORD_SIZE = Gauge("fastness_record_size", "Entries that the record holds, in t
 RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
+ATTESTATIONS = Labelled("fastness_attestations_total", "Appraisals of evidence, by outcome", "result")
+LAST_ATTESTED = Gauge(
+    "fastness_last_attestation_seconds", "Unix time at which a machine last passed an appraisal", registry=REGISTRY
+)
 ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
 CONFIG_COPY_AGE = Gauge(
     "fastness_broker_config_age_seconds",

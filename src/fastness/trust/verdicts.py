@@ -29,6 +29,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339, with_condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.errors import ReplayedChallenge
+from fastness.trust.ports import Attempt
 
 REWRITTEN_AFTER: Final = timedelta(hours=24)
 MOST_CHECKS: Final = 512
@@ -62,15 +63,15 @@ class Verdicts:
             raise ReplayedChallenge("this challenge was answered before", "Ask for a new challenge.") from error
 
     async def keep(
-        self, machine: JsonObject, subject: Subject, tee: str, evidence: bytes, found: Found, now: datetime
+        self, machine: JsonObject, subject: Subject, attempt: Attempt, found: Found, now: datetime
     ) -> JsonObject:
         """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence."""
-        conclusion = found.conclusion
+        conclusion, tee = found.conclusion, attempt.tee
         content = _content(tee, found)
         last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
         if last is not None and _still(last, content, now):
             return last
-        digest = await self._blob(tee, evidence)
+        digest = await self._blob(tee, json.canonical(attempt.evidence))
         spec: JsonObject = {
             "subject": {"machine": subject.machine, "keyThumbprint": subject.thumbprint},
             "evidence": {"type": tee, "digest": digest},
@@ -98,7 +99,10 @@ class Verdicts:
         name = str(machine["metadata"]["name"])
         for _ in range(_TRIES):
             version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
-            patch = {"metadata": version, "status": _standing(machine, verdict, found, now)}
+            standing = _standing(machine, verdict, found, now)
+            if not standing:
+                return
+            patch = {"metadata": version, "status": standing}
             try:
                 await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
                 return
@@ -162,20 +166,31 @@ def _content(tee: str, found: Found) -> str:
 
 
 def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
-    conclusion = found.conclusion
+    conclusion, known = found.conclusion, machine.get("status") or {}
     conditions = with_condition(
-        (machine.get("status") or {}).get("conditions") or [],
+        known.get("conditions") or [],
         kind="Attested",
         status="True" if conclusion.accepted else "False",
-        reason="Affirmed" if conclusion.accepted else _camel(conclusion.reason),
-        message="every mandatory claim is affirmed" if conclusion.accepted else conclusion.detail,
+        reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
+        message=_message(conclusion),
         now=now,
     )
+    same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
+    if same and (known.get("lastVerdict"), known.get("simulated")) == (verdict["metadata"]["name"], found.simulated):
+        return {"lastAttested": rfc3339(now)} if conclusion.accepted else {}
     status: JsonObject = {
         "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
-        "properties": _replacing((machine.get("status") or {}).get("properties") or {}, found.properties),
+        "properties": _replacing(known.get("properties") or {}, found.properties),
     }  # fmt: skip
     return {**status, "lastAttested": rfc3339(now)} if conclusion.accepted else status
+
+
+def _message(conclusion: Conclusion) -> str:
+    if not conclusion.accepted:
+        return conclusion.detail
+    if conclusion.reason:
+        return f"accepted by an override: {conclusion.checks[-1].seen}"
+    return "every mandatory claim is affirmed"
 
 
 def _replacing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:

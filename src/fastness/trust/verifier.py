@@ -21,7 +21,9 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import BadKey
 from fastness.crypto.verify import AttestationKey, attestation_key
+from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
+from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.conclude import Conclusion, Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
@@ -29,13 +31,13 @@ from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
 from fastness.domain.attestation.membership import Membership, membership_of, subject_of
 from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import Subject
-from fastness.formats import json
 from fastness.formats.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.observe import metrics
 from fastness.trust.books import Books
 from fastness.trust.distrusts import Distrusts
 from fastness.trust.judges import CollateralSource, Demands, Judged, NoCollateral, judge
@@ -133,6 +135,8 @@ class ClusterVerifier:
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
         properties = properties_of(attempt.tee, judged.appraisal.claims, books.values(now))
+        override = live_override(books.cluster, now)
+        conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
         conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
@@ -157,17 +161,21 @@ class ClusterVerifier:
             conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated,
             properties=properties,
         )  # fmt: skip
-        verdict = await self._verdicts.keep(raw, subject, attempt.tee, json.canonical(attempt.evidence), found, now)
+        verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
         await self._verdicts.mark(raw, verdict, found, now)
         name = object_name(verdict).name
+        override = live_override(self.books.cluster, now) if conclusion.reason == breakglass.CODE else None
+        detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
+        detail |= {"override": override.line} if override is not None else {}
         entry = Entry(
             "attested" if conclusion.accepted else "refusal", subject.thumbprint, verdict=name,
-            evidence=verdict["spec"]["evidence"]["digest"], detail={"code": conclusion.reason or "ok", "tee": attempt.tee},
+            evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
         )  # fmt: skip
         await self._record.append(entry)
+        metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
-            conclusion.claims, retry=conclusion.retry, properties=properties,
+            conclusion.claims, override.expires if override else None, conclusion.retry, properties,
         )  # fmt: skip
 
     @property
@@ -189,6 +197,7 @@ class ClusterVerifier:
 
     async def _refuse(self, code: str, detail: str, who: str = "", *, retry: bool = False) -> Judgement:
         await self._record.append(Entry("refusal", who, detail={"code": code}))
+        metrics.ATTESTATIONS.inc("refused")
         return Judgement(False, code, detail, retry=retry)
 
 

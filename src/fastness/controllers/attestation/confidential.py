@@ -10,19 +10,23 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.domain.attestation.alarms import newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
 from fastness.domain.attestation.clusterstatus import conditions_of, counted
 from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.values import ValueBook
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, view, with_condition
+from fastness.model.objects import ObjectName, condition, view, with_condition
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.observe.metrics import LAST_ATTESTED
 from fastness.trust import collateralnews
+from fastness.trust.ports import Entry, Record
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 KEY: Final = ObjectName("", NAME)
@@ -52,9 +56,9 @@ class Confidential:
         Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
         Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
     )
-    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource,)
+    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource)
 
-    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, record: Record | None = None) -> None:
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._machines = informers.of(MACHINE.resource)
@@ -62,6 +66,7 @@ class Confidential:
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._maps = informers.of(CONFIG_MAPS)
         self._clock = clock
+        self._record = record
 
     async def reconcile(self, _: ObjectName) -> Done:
         """Write what changed; look again in a while, because proofs grow old by themselves."""
@@ -70,10 +75,19 @@ class Confidential:
             return GONE
         status = self._status(found)
         old = found.get("status") or {}
+        await self._note_override(found, {**found, "status": status})
         if any(old.get(name) != value for name, value in status.items()):
             patch = {"status": status}
             await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _STATUS)
         return Done(again_after=LOOK_SECONDS)
+
+    async def _note_override(self, old: JsonObject, new: JsonObject) -> None:
+        """Beginning and end of an override go on the record before anything says so."""
+        was, now = condition(old, "Overridden") or {}, condition(new, "Overridden") or {}
+        if self._record is None or was.get("status", "False") == now.get("status"):
+            return
+        what = "break-glass-begins" if now.get("status") == "True" else "break-glass-ends"
+        await self._record.append(Entry(what, NAME, "cluster", detail={"override": str(now.get("message", ""))[:512]}))
 
     def _status(self, found: JsonObject) -> JsonObject:
         now = self._clock.now()
@@ -83,7 +97,11 @@ class Confidential:
         generation = found["metadata"].get("generation")
         told = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
         collateral = freshness(told.values(), now)
-        for said in conditions_of(found, accepted_evidence(found), book, counts, collateral):
+        machines, interval = self._machines.list(), interval_of(found)
+        last = newest_success(machines)
+        LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
+        alarms = (verifying(found, machines, now, interval), override_said(found, now))
+        for said in (*conditions_of(found, accepted_evidence(found), book, counts, collateral), *alarms):
             status = "Unknown" if said.status is None else str(said.status)
             conditions = with_condition(
                 conditions, kind=said.kind, status=status, reason=said.reason, message=said.message, now=now,

@@ -5,7 +5,8 @@ with the uid of the very object. `weakenings` lists what a change lowers; it is 
 before anybody confirms.
 
 * Lower are: a lower mode, a weaker trust model of a pool (a pool that is not listed is confidential), another extra root, a type
-  of evidence less, a lower minimum TCB, trust on first use, and deletion.
+  of evidence less, a lower minimum TCB, trust on first use, another approver of overrides, and deletion.
+* An override of attestation needs the signatures of two approvers (`domain.attestation.breakglass`).
 * `simulated` belongs to the store, not to the object: neither an update nor deleting and creating again changes it.
 * There is one ConfidentialCluster, `cluster`.
 """
@@ -26,6 +27,7 @@ from fastness.domain.admission.request import (
     forbidden,
     invalid,
 )
+from fastness.domain.attestation import breakglass
 from fastness.domain.trustmodel import Mode, listed_pools, mode_of, trust_model
 from fastness.model.objects import annotations_of, metadata
 
@@ -72,6 +74,19 @@ def lowering_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) 
     return forbidden(request, f"{'; '.join(lowered)}: confirm with the annotation {CONFIRM}={uid}", cause)
 
 
+def override_is_agreed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
+    """Refuse an override that two approvers have not signed; verifiers look again, and at the time."""
+    given = annotations_of(request.new).get(breakglass.ANNOTATION)
+    if given is None or given == annotations_of(request.old or {}).get(breakglass.ANNOTATION):
+        return None
+    try:
+        found = breakglass.agreed_override(request.new)
+    except breakglass.BadOverride as error:
+        cause = DeniedCause(f"metadata.annotations[{breakglass.ANNOTATION}]", "FieldValueInvalid", str(error))
+        return forbidden(request, f"{error} ({error.code})", cause)
+    return Allowed((f"attestation is overridden: {found.line}",)) if found is not None else None
+
+
 def broker_is_not_permissive(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a permissive broker in a cluster that enforces attestation."""
     if _at(request.new, "spec", "profileType") != "Permissive":
@@ -95,6 +110,8 @@ def weakenings(old: Object, new: Object) -> Iterator[str]:
     for evidence in sorted(_evidence(old) - _evidence(new)):
         yield f"evidence {evidence} is asked for no more"
     yield from _lower_tcb(_at(old, "spec", "attestation", "minimumTcb"), _at(new, "spec", "attestation", "minimumTcb"))
+    for name in sorted(_approvers(new) - _approvers(old)):
+        yield f"{name[0]} may agree to overrides"
     if _at(new, "spec", "join", "trustOnFirstUse") and not _at(old, "spec", "join", "trustOnFirstUse"):
         yield "machines are trusted on first use"
 
@@ -121,6 +138,12 @@ def _at_least(new: Any, old: Any) -> bool:
         if _DATE.match(new) and _DATE.match(old):
             return new >= old
     return False
+
+
+def _approvers(cluster: Object) -> set[tuple[str, str]]:
+    listed = _at(cluster, "spec", "breakGlass", "approvers")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {(str(entry.get("name") or ""), str(entry.get("key") or "")) for entry in entries}
 
 
 def _roots(cluster: Object) -> set[tuple[str, str]]:

@@ -69,6 +69,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.simulated_fits_the_store, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
         "confidentialclusters"),
+    Row(confidential.override_is_agreed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),

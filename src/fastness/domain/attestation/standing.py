@@ -24,6 +24,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
 
+from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
+from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.clusterstatus import ROUNDS
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.properties import label_value
@@ -88,8 +90,8 @@ class Demand:
     next_at: datetime | None = None
 
 
-def proof_of(machine: Machine, now: datetime, interval: timedelta) -> Proof:
-    """How the proof of a machine stands."""
+def proof_of(machine: Machine, now: datetime, interval: timedelta, override: Override | None = None) -> Proof:
+    """How the proof of a machine stands; `override` is the one that counts now, if any."""
     membership, conditions = membership_of(machine), machine.status.conditions
     if membership is Membership.REVOKED:
         return Proof(False, "Revoked", "the machine is revoked", _since(conditions, "Revoked"), final=True)
@@ -105,9 +107,15 @@ def proof_of(machine: Machine, now: datetime, interval: timedelta) -> Proof:
         found = _condition(conditions, "Attested")
         reason = found.reason if found else "Refused"
         return Proof(False, reason, found.message if found else "", _since(conditions, "Attested"))
+    found = _condition(conditions, "Attested")
+    if found is not None and found.reason == BREAK_GLASS:
+        if override is None or override.pool != machine.status.pool:
+            ended = "the override that the machine was accepted by has ended"
+            return Proof(False, "OverrideEnded", ended, datetime.fromisoformat(last))
+        until = min(until, override.expires)
     if now >= until:
         return Proof(False, PROOF_EXPIRED, f"the last proof is from {last}: the machine missed {ROUNDS} rounds", until)
-    return Proof(True, "Affirmed", until=until)
+    return Proof(True, BREAK_GLASS if found is not None and found.reason == BREAK_GLASS else "Affirmed", until=until)
 
 
 def demanded(proof: Proof, now: datetime, rules: Rules, labels: Mapping[str, str]) -> Demand:

@@ -1,0 +1,60 @@
+"""What a cluster must say of its own verifier: that it still verifies, and that nobody holds an override over it.
+
+A verifier that no longer verifies looks like peace: no refusals, no errors, machines that grow old one by one. So the absence of
+good proofs is an alarm of its own. It compares the newest success of all machines with the interval at which they should come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
+from fastness.domain.attestation.breakglass import BadOverride, agreed_override
+from fastness.domain.attestation.clusterstatus import Said
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.trustmodel import Mode, mode_of
+from fastness.model.objects import condition, view
+from fastness.model.trusted_execution.machine import Machine
+
+Object = Mapping[str, Any]
+SILENT_ROUNDS: Final = 3
+
+
+def newest_success(machines: Iterable[Object]) -> datetime | None:
+    """When any machine last passed an appraisal, not counting those that an override let pass."""
+    proved = [one for one in machines if (condition(one, "Attested") or {}).get("reason") != BREAK_GLASS]
+    last = [(machine.get("status") or {}).get("lastAttested") for machine in proved]
+    return max((datetime.fromisoformat(text) for text in last if text), default=None)
+
+
+def verifying(cluster: Object, machines: Iterable[Object], now: datetime, interval: timedelta) -> Said:
+    """Whether proofs still come in, while there is somebody who should bring them."""
+    known = list(machines)
+    waiting = [view(one, Machine) for one in known if membership_of(view(one, Machine)) is Membership.APPROVED]
+    if mode_of(cluster) is Mode.DISABLED or not waiting:
+        return Said("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
+    last = newest_success(known)
+    # A cluster that never verified anybody is given as long as one that stopped.
+    since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)
+    if now - since < interval * SILENT_ROUNDS:
+        return Said("Verifying", True, "ProofsComeIn", "machines attest")
+    what = f"since {last:%Y-%m-%dT%H:%M:%SZ}" if last else "ever"
+    return Said(
+        "Verifying", False, "NothingVerified",
+        f"none of {len(waiting)} machines has passed an appraisal {what}: look at the broker, the policies and the values",
+    )  # fmt: skip
+
+
+def override_said(cluster: Object, now: datetime) -> Said:
+    """Whether attestation is overridden, and by whom."""
+    try:
+        found = agreed_override(cluster)
+    except BadOverride as error:
+        return Said("Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})")
+    if found is None:
+        return Said("Overridden", False, "NoOverride", "attestation decides")
+    if not found.live(now):
+        return Said("Overridden", False, "Expired", f"the override has ended: {found.line}")
+    return Said("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
