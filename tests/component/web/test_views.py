@@ -1,0 +1,286 @@
+"""The views: what they say, whom they say it to, and that nobody's text becomes more than text."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+
+from fastness.cluster.port import PatchType, WriteOptions
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.registry import find
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.web.markup import ELEMENTS
+from tests.attesting import until
+from tests.component.web.world import NODES, Browser, WebWorld, condition
+
+POOLS = find("machineconfiguration.openshift.io", "v1", "machineconfigpools")
+CONFIGS = find("machineconfiguration.openshift.io", "v1", "machineconfigs")
+ROLE = "machineconfiguration.openshift.io/role"
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt;"
+CHECK = {
+    "name": "PCR 4", "result": "Fail", "code": "value-differs", "seen": "aaaa", "expected": "bbbb",
+    "source": "the set values-tpm", "hint": "the boot loader is not the one of the approved image",
+}  # fmt: skip
+
+
+class Scan(HTMLParser):
+    """Everything in a page that could run or load something."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.scripts: list[dict[str, str | None]] = []
+        self.handlers: list[str] = []
+        self.foreign: list[str] = []
+        self.unknown: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ELEMENTS:
+            self.unknown.append(tag)
+        if tag == "script":
+            self.scripts.append(dict(attrs))
+        for name, value in attrs:
+            if name.startswith("on") or name == "style":
+                self.handlers.append(name)
+            if name in ("href", "src", "action") and not re.match(r"[/?#](?!/)", f"{value} "):
+                self.foreign.append(str(value))
+
+
+def harmless(html: str) -> None:
+    """Nothing in the page runs but our script, and nothing is loaded from elsewhere."""
+    found = Scan(html)
+    assert (found.handlers, found.foreign, found.unknown) == ([], [], [])
+    assert len(found.scripts) == 1
+    assert str(found.scripts[0]["src"]).startswith("/assets/page.")
+    assert "alert(1)</script>" not in html
+
+
+async def shows(browser: Browser, path: str, text: str) -> str:
+    """The page, once it says that."""
+    html = ""
+
+    async def said() -> bool:
+        nonlocal html
+        answer = await browser.get(path)
+        html = answer.text
+        return answer.status_code == 200 and text in html
+
+    await until(said)
+    harmless(html)
+    return html
+
+
+async def pool(web: WebWorld, name: str, **spec: Any) -> JsonObject:
+    body = {
+        "apiVersion": POOLS.api_version, "kind": POOLS.kind, "metadata": {"name": name},
+        "spec": {"nodeSelector": {"matchLabels": {"pool": name}}, **spec},
+    }  # fmt: skip
+    return await web.cluster.create(POOLS.resource, body)
+
+
+async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: WebWorld) -> None:
+    await web.machine("machine-new")
+    refused = [condition("Approved", "True"), condition("Attested", "False", "value-differs", "PCR 4 differs")]
+    await web.machine("machine-bad", "Approved", conditions=refused)
+    admin = await web.administrator()
+    html = await shows(admin, "/", "PCR 4 differs")
+    assert "Needs a decision (2)" in html
+    assert "somebody to approve it" in html
+    assert "2 of 2 machines" in html
+    only = await shows(admin, "/?state=refused", "1 of 2 machines")
+    assert "node-machine-bad" in only
+    assert "0 of 2" not in await shows(admin, "/?q=BAD", "1 of 2 machines")
+
+
+async def test_a_machine_says_what_differs_and_what_fixes_it(web: WebWorld) -> None:
+    conditions = [condition("Approved", "True"), condition("Attested", "False", "value-differs", "PCR 4 differs")]
+    found = await web.machine("machine-bad", "Approved", conditions=conditions, lastVerdict="verdict-one")
+    await web.verdict("verdict-one", found, [{**CHECK, "name": "signature", "result": "Pass", "code": "ok"}, CHECK])
+    html = await shows(await web.administrator(), "/machines/machine-bad", "The first difference")
+    assert "the boot loader is not the one of the approved image" in html
+    assert "is refused: value-differs" in html
+    assert "fastness image approve" in html
+    first = html[html.index("The first difference") :]
+    assert first.index("aaaa") < first.index("bbbb") < first.index("the set values-tpm")
+    assert "verdict Refused" in html
+
+
+async def test_what_does_not_exist_is_not_found(web: WebWorld) -> None:
+    admin = await web.administrator()
+    for path in ("/machines/nothing", "/nothing", "/assets/page.js", f"/machines/{'a' * 254}"):
+        answer = await admin.get(path)
+        assert answer.status_code == 404
+        harmless(answer.text)
+
+
+async def test_every_field_of_a_machine_is_text(web: WebWorld) -> None:
+    conditions = [condition("Approved", "True"), condition("Attested", "False", "Refused", EVIL)]
+    status = {"tee": EVIL[:32], "properties": {"image": EVIL, EVIL[:60]: EVIL}, "conditions": conditions}
+    found = await web.machine("machine-evil", "Approved", lastVerdict="verdict-evil", **status)
+    await web.cluster.patch(
+        MACHINE.resource, "machine-evil", {"spec": {"approvalReason": EVIL}}, PatchType.MERGE, "fastness-system"
+    )
+    check = {**dict.fromkeys(("name", "seen", "expected", "source", "hint", "code"), EVIL), "result": "Fail"}
+    await web.verdict("verdict-evil", found, [check])
+    admin = await web.administrator()
+    assert SHOWN in await shows(admin, "/machines/machine-evil", "The first difference")
+    assert SHOWN in await shows(admin, "/", "node-machine-evil")
+
+
+async def test_what_an_agent_says_about_its_node_is_text(web: WebWorld) -> None:
+    good = [condition("Approved", "True"), condition("Attested", "True", "Affirmed")]
+    await web.machine("machine-evil", "Approved", conditions=good)
+    notes = {
+        names.CURRENT_CONFIG: EVIL, names.DESIRED_CONFIG: EVIL, names.STATE: "Degraded", names.REASON: EVIL,
+    }  # fmt: skip
+    await web.cluster.create(NODES, {"metadata": {"name": "node-machine-evil", "annotations": notes}})
+    admin = await web.administrator()
+    assert SHOWN in await shows(admin, "/machines/machine-evil", "Drift")
+    assert SHOWN in await shows(admin, "/", "degraded")
+
+
+async def test_pools_and_files_of_configs_are_text(web: WebWorld) -> None:
+    await web.machine("machine-one", "Approved")
+    await pool(web, "worker", machineConfigSelector={"matchLabels": {ROLE: "worker"}})
+    for name, labels, text in (("before", {}, "a"), ("after", {}, EVIL), ("50-mine", {ROLE: "worker"}, EVIL)):
+        file = {"path": f"/etc/{EVIL}", "contents": {"source": f"data:,{text}"}}
+        spec = {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}
+        body = {"apiVersion": CONFIGS.api_version, "kind": CONFIGS.kind}
+        await web.cluster.create(CONFIGS.resource, {**body, "metadata": {"name": name, "labels": labels}, "spec": spec})
+    patch: JsonObject = {"spec": {"configuration": {"name": "after"}}}
+    await web.cluster.patch(POOLS.resource, "worker", patch, PatchType.MERGE)
+    said = {
+        "configuration": {"name": "before"}, "machineCount": 3, "updatedMachineCount": 1,
+        "conditions": [condition("Degraded", "True", "Broken", EVIL)],
+    }  # fmt: skip
+    await web.cluster.patch(
+        POOLS.resource, "worker", {"status": said}, PatchType.MERGE, "", WriteOptions(subresource="status")
+    )
+    admin = await web.administrator()
+    html = await shows(admin, "/pools", "The change under way")
+    assert SHOWN in html
+    assert '<progress max="3" value="1"' in html
+    assert "1 of 3 machines have after" in html
+
+
+async def test_policies_values_and_distrusts_are_text(web: WebWorld) -> None:
+    policy = {
+        "for": "tpm",
+        "rego": f"package policy\n# {EVIL}",
+        "cases": [{"name": EVIL, "input": {}, "expect": "Refused"}],
+    }
+    values = [{"name": EVIL[:100], "value": EVIL, "note": EVIL}]
+    for kind, name, spec in (
+        (APPRAISAL_POLICY, "mine", policy),
+        (REFERENCE_VALUE_SET, "set", {"source": "manual", "values": values}),
+        (DISTRUST, "away", {"chipGeneration": "Milan", "reason": EVIL}),
+    ):
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+        await web.cluster.create(kind.resource, body)
+    html = await shows(await web.administrator(), "/trust", "What is no longer trusted")
+    assert html.count(SHOWN) >= 5
+
+
+@pytest.mark.parametrize(
+    "path", [f"/{EVIL}", f"/machines/{EVIL}", f"/?q={EVIL}&pool={EVIL}", f"/login?then={EVIL}&key={EVIL}"]
+)
+async def test_an_address_is_text(web: WebWorld, path: str) -> None:
+    admin = await web.administrator()
+    harmless((await admin.get(path)).text)
+
+
+async def test_every_answer_lets_a_browser_run_nothing_else(web: WebWorld) -> None:
+    admin, stranger = await web.administrator(), web.browser()
+    script = re.search(r'src="(/assets/page[^"]*)"', (await stranger.get("/login")).text)
+    assert script is not None
+    for browser, path in ((admin, "/"), (stranger, "/"), (stranger, "/login"), (stranger, script[1]), (admin, "/x")):
+        headers = (await browser.get(path)).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+    assert "immutable" in (await stranger.get(script[1])).headers["cache-control"]
+    assert (await admin.get("/")).headers["cache-control"] == "no-store"
+
+
+async def test_a_simulated_cluster_says_so_on_every_page(web: WebWorld) -> None:
+    await web.machine()
+    admin = await web.administrator()
+    await shows(admin, "/", "node-machine-one")
+    for path in ("/", "/machines/machine-one", "/pools", "/trust", "/login", "/nothing"):
+        assert "Simulated. " in (await admin.get(path)).text
+
+
+async def test_pages_are_whole_without_a_script(web: WebWorld) -> None:
+    await web.machine()
+    html = await shows(await web.administrator(), "/machines/machine-one", "Decide")
+    assert 'method="post" action="/machines/machine-one/decision"' in html
+    assert "<noscript" not in html
+
+
+async def test_a_viewer_sees_machines_and_no_way_to_decide(web: WebWorld) -> None:
+    await web.machine()
+    viewer = await web.viewer()
+    html = await shows(viewer, "/machines/machine-one", "waits for approval")
+    assert "/decision" not in html
+    refused = await viewer.get("/pools")
+    assert refused.status_code == 403
+    assert "cannot list resource" in refused.text
+    assert "system:serviceaccount:default:viewer" in refused.text
+    trust = await viewer.get("/trust")
+    assert "You may not list:" in trust.text
+    harmless(trust.text)
+
+
+async def test_somebody_without_rights_sees_nothing(web: WebWorld) -> None:
+    await web.machine()
+    browser = web.browser()
+    await browser.log_in(await web.account("nobody"))
+    for path in ("/", "/machines/machine-one", "/pools"):
+        answer = await browser.get(path)
+        assert answer.status_code == 403
+        assert "waits for approval" not in answer.text
+
+
+async def test_five_thousand_machines_in_half_a_second_and_150_kilobytes(web: WebWorld) -> None:
+    for number in range(5000):
+        web.informers.of(MACHINE.resource)._cache.put(_made(number))
+    admin = await web.administrator()
+    started = time.process_time()
+    answer = await admin.get("/")
+    spent = time.process_time() - started
+    assert "5000 of 5000 machines" in answer.text
+    assert spent < 1.0  # of CPU, client and TLS included, on a machine that others use
+    started = time.process_time()
+    await admin.get("/?page=60")
+    assert time.process_time() - started < 0.5
+    weight = len(answer.content) + sum(len(asset.content) for asset in await _assets(admin, answer.text))
+    assert weight < 150_000
+
+
+async def _assets(browser: Browser, html: str) -> list[httpx.Response]:
+    return [await browser.get(path) for path in re.findall(r'(?:src|href)="(/assets/[^"]+)"', html)]
+
+
+def _made(number: int) -> JsonObject:
+    name = f"machine-{number:020x}"
+    return {
+        "metadata": {"name": name, "namespace": "fastness-system", "uid": name, "resourceVersion": "1"},
+        "spec": {"id": name, "approval": "Approved"},
+        "status": {
+            "conditions": [condition("Approved", "True"), condition("Attested", "True", "Affirmed", "all is well")],
+            "pool": "worker", "nodeName": f"worker-{number:020x}", "keyThumbprint": f"sha256:{number:064x}", "tee": "tdx",
+            "properties": {"image": f"registry.example/os@sha256:{number:064x}"}, "lastAttested": "2026-01-01T00:00:00Z",
+        },
+    }  # fmt: skip
