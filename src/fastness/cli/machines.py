@@ -49,11 +49,12 @@ NAMESPACE: Final = "fastness-system"
 @dataclass(frozen=True, slots=True)
 class Believed:
     """What the image of a virtual machine carries: the doors' authority and the keys that sign configurations, as of now; and
-    where the broker is that it proves itself to, again and again."""
+    where the broker is that it proves itself to, again and again. `doors` are those that fresh user-data leads to."""
 
     ca: Callable[[], str]
     keys: Callable[[], list[JsonObject]]
     broker: Callable[[], str] | None = None
+    doors: tuple[str, ...] = ()
 
     def trust(self) -> ImageTrust:
         """The content of the image's trust.json, read."""
@@ -73,13 +74,13 @@ async def virtual_machines(
         return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
     if profile == CONTAINERS:
-        async with machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=None), count):
+        async with machines(Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors), count):
             yield
         return
     vendor = kept_vendor(state / SEED_FILE, entropy)
     await confidential(cluster, vendor, clock.now())
     proofs = Proofs(lambda number: attester(vendor, number), believed.trust, broker=believed.broker)
-    fleet = machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs), count)
+    fleet = machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors), count)
     async with fleet, asyncio.TaskGroup() as group:
         announcing = group.create_task(keep_announced(cluster, vendor, clock), name="simulator:announce")
         try:

@@ -20,6 +20,7 @@ from typing import Any
 
 from fastness.cli.documents import Documents
 from fastness.cli.documents import opened as documents_opened
+from fastness.cli.page import embedded_page
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
@@ -77,6 +78,7 @@ class Endpoints:
     enrolment: str
     broker: str
     gate: str
+    page: str
 
     def to_json(self) -> dict[str, str]:
         """The content of the file."""
@@ -86,6 +88,7 @@ class Endpoints:
             "enrolment": self.enrolment,
             "broker": self.broker,
             "gate": self.gate,
+            "page": self.page,
         }
 
 
@@ -93,13 +96,14 @@ class ControlPlane:
     """A running embedded control plane."""
 
     def __init__(
-        self, server: EmbeddedServer, runner: Runner, state: Path, endpoints: Endpoints, machines: int = 0
+        self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, machines: int = 0
     ) -> None:
         self.server = server
         self.runner = runner
         self.state = state
         self.machines = machines
-        self.endpoints = endpoints
+        self.endpoints = opened.now
+        self.link = opened.link
 
     async def wait_ready(self, seconds: float) -> None:
         """Return when `/readyz` would say ok; raises NotReady after so many seconds."""
@@ -132,7 +136,7 @@ async def running(
         ):
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
-            plane = ControlPlane(server, runner, options.state, endpoints.now, options.machines)
+            plane = ControlPlane(server, runner, options.state, endpoints, options.machines)
             fleet = _machines(server, options, endpoints, clock, entropy)
             async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                 _publish(plane)
@@ -144,11 +148,12 @@ async def running(
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The open doors: where they are, and what machines believe of them."""
+    """The open doors: where they are, what machines believe of them, and how a person gets to the page."""
 
     now: Endpoints
     ca: Callable[[], str]
     keys: Callable[[], list[JsonObject]]
+    link: Callable[[], str]
 
     def pointers(self) -> Doors:
         """Where user-data leads machines to."""
@@ -159,7 +164,7 @@ class Opened:
 async def _doors(
     server: EmbeddedServer, informers: Informers, options: PlaneOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[Opened]:
-    """The doors that machines come to, for the time of the block: config server, enrolment, broker, gate."""
+    """The doors for the time of the block: config server, enrolment, broker and gate for machines, the page for people."""
     cluster, listen = server.cluster, ListenOptions(options.host)
     told: list[Endpoints] = []
     documents = Documents.below(options.state, services=options.vendor_services)
@@ -177,10 +182,11 @@ async def _doors(
         async with (
             attesting.attesting(cluster, informers, needs, chosen) as proofs,
             gate(cluster, informers, source, record, clock, entropy, listen) as keeper,
+            embedded_page(server, informers, options.state, options.host, clock, entropy) as page,
         ):
-            ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port)
+            ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port, page.port)
             told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))
-            yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks)
+            yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks, page.link)
 
 
 def _runner(
@@ -206,7 +212,9 @@ def _machines(
         return nullcontext()
     from fastness.cli.machines import Believed, virtual_machines
 
-    believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker)
+    believed = Believed(
+        opened.ca, opened.keys, lambda: opened.now.broker, (opened.now.enrolment, opened.now.config_server)
+    )
     return virtual_machines(server.api, options.state, options.machines, options.profile, believed, clock, entropy)
 
 

@@ -78,7 +78,7 @@ class Proofs:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What machines share: the control plane's view of the cluster, and each node's own."""
+    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to."""
 
     cluster: Cluster
     as_node: Callable[[str], Cluster]
@@ -89,6 +89,7 @@ class Fleet:
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
     proofs: Proofs | None = None
+    doors: tuple[str, ...] = ()
 
 
 class VirtualMachine:
@@ -199,13 +200,18 @@ class VirtualMachine:
         return self._node_file.read_text() if self._node_file.exists() else self.name
 
     async def _user_data(self) -> bytes:
-        """What the platform starts the machine with; waits until the pool has it."""
+        """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today.
+
+        Doors of an embedded control plane are elsewhere after each start, and a machine follows what it booted with for long.
+        """
         fleet, attempt = self._fleet, 0
         name = f"{fleet.pool}{names.USER_DATA_SUFFIX}"
         while True:
             try:
                 secret = await fleet.cluster.get(SECRETS, name, names.USER_DATA_NAMESPACE)
-                return base64.b64decode(secret["data"]["userData"])
+                found = base64.b64decode(secret["data"]["userData"])
+                if not fleet.doors or any(door.encode() in found for door in fleet.doors):
+                    return found
             except NotFound:
                 _log.debug("machine.waiting", machine=self.name, pool=fleet.pool)
             await self._pause(attempt)
