@@ -48,12 +48,13 @@ poweroff -f
 def initrd(extra: Mapping[str, bytes] | None = None) -> bytes:
     """The compressed archive; `extra` adds files by absolute path."""
     files = {"init": INIT.encode(), "bin/busybox": BUSYBOX.read_bytes(), "bin/tpm2": TPM2.read_bytes()}
-    files |= {path.lstrip("/"): Path(path).read_bytes() for path in _libraries()}
+    files |= {path.lstrip("/"): Path(path).read_bytes() for path in libraries()}
     files |= {path.lstrip("/"): data for path, data in (extra or {}).items()}
     return gzip.compress(archive(files, {"bin/sh": "busybox"}), 6, mtime=0)
 
 
-def _libraries() -> list[str]:
+def libraries() -> list[str]:
+    """Shared libraries of tpm2-tools, with the one that reaches the kernel's TPM."""
     table = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     tcti = re.search(rf"^\s*{re.escape(TCTI)} \(.*x86-64.*\) => (\S+)$", table, re.MULTILINE)
     assert tcti is not None, f"{TCTI} is not installed: it comes with tpm2-tools"

@@ -27,20 +27,21 @@ def cache() -> Path:
 
 def kernel() -> bytes:
     """The kernel image; skips the test by name where it cannot be had, or fails where CI=true."""
-    offered = _offered()
-    if offered is None:
+    found = offered()
+    if found is None:
         kept = sorted(cache().glob("*/vmlinuz"), key=lambda path: path.stat().st_mtime)
         if not kept:
-            _unavailable(f"apt knows no {META}: run apt-get update")
+            unavailable(f"apt knows no {META}: run apt-get update")
         return kept[-1].read_bytes()
-    package, digest = offered
+    package, digest = found
     path = cache() / digest / "vmlinuz"
     if not path.exists():
         _fetch(package, digest, path)
     return path.read_bytes()
 
 
-def _offered() -> tuple[str, str] | None:
+def offered() -> tuple[str, str] | None:
+    """The package that the archive offers now, and its SHA-256; None where nobody can say."""
     if shutil.which("apt-cache") is None:
         return None
     depends = re.search(r"Depends: (linux-image-\S+)", _said("apt-cache", "depends", META))
@@ -65,7 +66,7 @@ def _fetch(package: str, digest: str, path: Path) -> None:
         )
         deb = next(place.glob("*.deb"), None)
         if deb is None:
-            _unavailable(f"apt-get download {package}: {run.stderr.strip()[-300:]}")
+            unavailable(f"apt-get download {package}: {run.stderr.strip()[-300:]}")
         if hashlib.sha256(deb.read_bytes()).hexdigest() != digest:
             pytest.fail(f"{deb.name} is not what the archive's index says", pytrace=False)
         subprocess.run(["dpkg-deb", "-x", deb.name, "tree"], cwd=place, check=True)
@@ -76,7 +77,8 @@ def _fetch(package: str, digest: str, path: Path) -> None:
             (place / "kept").rename(path.parent)
 
 
-def _unavailable(text: str) -> NoReturn:
+def unavailable(text: str) -> NoReturn:
+    """Skip the test by name, or fail where CI=true."""
     text = f"no kernel to boot: {text}"
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(text, pytrace=False)

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,16 +74,17 @@ def boot(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Booted:
         place = Path(scratch)
         code, variables = SECURE if secure_boot else PLAIN
         shutil.copy(FIRMWARE / variables, place / "vars.fd")
-        _disk(place, uki)
-        with _running(_tpm(place), place / "swtpm.log"):
-            _wait_for(place / "tpm.sock")
+        write_disk(place, uki)
+        with running(_tpm(place), place / "swtpm.log"):
+            wait_for(place / "tpm.sock")
             started = time.monotonic()
-            with _running(_qemu(place, FIRMWARE / code, secure_boot=secure_boot), place / "qemu.log") as machine:
-                serial = _conversation(machine, nonce, started + DEADLINE)
+            with running(qemu(place, FIRMWARE / code, secure_boot=secure_boot), place / "qemu.log") as machine:
+                serial = conversation(machine, {b"@@NONCE": nonce.hex().encode()}, started + DEADLINE)
             return _collected(serial, time.monotonic() - started)
 
 
-def _disk(place: Path, uki: bytes) -> None:
+def write_disk(place: Path, uki: bytes) -> None:
+    """A disk with an EFI system partition that boots an image."""
     image = str(place / "esp.img")
     megabytes = len(uki) // 1024**2 + 8
     (place / "uki.efi").write_bytes(uki)
@@ -103,7 +104,8 @@ def _tpm(place: Path) -> list[str]:
             "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate"]  # fmt: skip
 
 
-def _qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
+def qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
+    """The command of a machine whose parts lie in a directory."""
     machine = ["-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]
     return [
         str(QEMU), "-accel", "tcg", *(machine if secure_boot else ["-machine", "q35"]), "-cpu", "qemu64", "-m", "512",
@@ -119,7 +121,8 @@ def _qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
 
 
 @contextmanager
-def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process for the time of the block."""
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
     try:
@@ -130,17 +133,19 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
         process.communicate()
 
 
-def _wait_for(path: Path) -> None:
+def wait_for(path: Path) -> None:
+    """Until a socket is there."""
     deadline = time.monotonic() + 10
     while not path.exists():
         assert time.monotonic() < deadline, "swtpm did not open its socket"
         time.sleep(0.01)
 
 
-def _conversation(machine: subprocess.Popen[bytes], nonce: bytes, deadline: float) -> bytes:
+def conversation(machine: subprocess.Popen[bytes], answers: Mapping[bytes, bytes], deadline: float) -> bytes:
+    """What a machine says until its last mark; each of its questions is answered with one line."""
     assert machine.stdout is not None
     assert machine.stdin is not None
-    said, answered = b"", False
+    said, open_questions = b"", dict(answers)
     with selectors.DefaultSelector() as ready:
         ready.register(machine.stdout, selectors.EVENT_READ)
         while b"@@DONE" not in said:
@@ -151,15 +156,14 @@ def _conversation(machine: subprocess.Popen[bytes], nonce: bytes, deadline: floa
             said += piece
             assert piece, f"the machine stopped: {said[-2000:]!r}"
             assert not any(mark in said for mark in FATAL), f"the machine does not boot: {said[-2000:]!r}"
-            if b"@@NONCE" in said and not answered:
-                answered = True
-                machine.stdin.write(nonce.hex().encode() + b"\n")
+            for question in [mark for mark in open_questions if mark in said]:
+                machine.stdin.write(open_questions.pop(question) + b"\n")
                 machine.stdin.flush()
     return said
 
 
 def _collected(serial: bytes, seconds: float) -> Booted:
-    parts = {name: _part(serial, name) for name in PARTS}
+    parts = {name: part(serial, name) for name in PARTS}
     rows = [line.split() for line in parts["registers"].decode().splitlines()]
     registers = {int(index): bytes.fromhex(value) for index, value in rows}
     return Booted(
@@ -173,11 +177,12 @@ def _collected(serial: bytes, seconds: float) -> Booted:
     )
 
 
-def _part(serial: bytes, name: str) -> bytes:
+def part(serial: bytes, name: str) -> bytes:
+    """What a machine gave under a name, complete."""
     head, _, rest = serial.partition(b"@@BEGIN " + name.encode() + b" ")
     size, _, body = rest.partition(b"\n")
-    data = base64.b64decode(body.partition(b"@@END")[0])
     assert size.strip().isdigit(), f"the machine gave no {name}: {head[-2000:]!r}"
+    data = base64.b64decode(body.partition(b"@@END")[0])
     assert len(data) == int(size), f"bytes of {name} were lost on the serial port"
     return data
 

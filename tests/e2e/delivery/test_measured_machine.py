@@ -1,0 +1,70 @@
+"""The whole way in a real machine: QEMU with OVMF and a TPM boots an image that carries the agent and the real Ignition.
+
+What the image will measure was published from the file, before any machine booted it. The machine enrols, attests with its own
+event log and quote, and lays down what the cluster signed for it. The same image with one word more on its command line gets
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from fastness.domain.attestation.imagevalues import values_of_measurement
+from fastness.formats import json
+from fastness.trust.enrolment import DoorUrls
+from tests.delivering import DeliveringWorld
+from tests.e2e.delivery.world import cluster, explained
+from tests.embedded.fixtures import Embedded
+from tests.measuredboot import joining
+from tests.swtpm import Maker
+
+ENROLMENT, BROKER, GATE = 8000, 8080, 22623
+
+
+async def joined(world: DeliveringWorld, uki: bytes, tpm: Path) -> joining.Joined:
+    """Boot an image on a new machine and see how far it gets."""
+    headers = [
+        {"name": "Authorization", "value": f"Bearer {(await world.ticket()).reveal()}"},
+        {"name": "X-Fastness-Server", "value": f"https://{joining.DOORS}:{ENROLMENT}"},
+    ]
+    source = {"source": "http://127.0.0.1:22625/config/worker", "httpHeaders": headers}
+    user_data = json.encode({"ignition": {"version": "3.2.0", "config": {"merge": [source]}}})
+    ports = {ENROLMENT: world.doors.enrolment.port, BROKER: world.doors.broker.port, GATE: world.gate.port}
+    return await asyncio.to_thread(joining.join, uki, tpm, ports, user_data)
+
+
+@pytest.mark.parametrize("via", ["Gate", "Broker"])
+async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_and_for_no_other(
+    real_server: Embedded, tpm_maker: Maker, via: str
+) -> None:
+    joining.require_joining()
+    one, other = tpm_maker.provision("one"), tpm_maker.provision("other")
+    async with cluster(real_server, tpm_maker, via, (joining.DOORS,)) as world:
+        doors = f"https://{joining.DOORS}"
+        world.urls[0] = DoorUrls(f"{doors}:{BROKER}", f"{doors}:{GATE}")
+        uki = await asyncio.to_thread(joining.image, world.trust_json)
+        await world.publish(values_of_measurement(joining.predicted(uki)))
+
+        good = await joined(world, uki, one)
+        assert (good.ignition, good.agent) == (0, 0), f"{good.console}\n{good.log}"
+        assert good.files["etc/fastness/secret"] == hashlib.sha256(b"for this machine").hexdigest()
+        assert "etc/systemd/system/hello.service" in good.files
+        assert "Ignition has the configuration of worker-" in good.console
+
+        if via == "Broker":
+            return  # what a refusal is does not depend on the way; one boot of twenty seconds less
+        changed = await asyncio.to_thread(joining.image, world.trust_json, joining.COMMAND_LINE + b" debug")
+        asked = len(world.shelf.asked)
+        bad = await joined(world, changed, other)
+        assert bad.ignition != 0, bad.log
+        assert bad.agent == 1, bad.console
+        assert bad.files == {}
+        assert len(world.shelf.asked) == asked
+        assert "this machine gets no configuration (value-differs)" in bad.console
+        told = await explained(real_server, world)
+        assert "FAIL  PCR 11" in told, told
+        assert "EV_IPL" in told, told

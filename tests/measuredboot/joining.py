@@ -1,0 +1,181 @@
+"""A machine that joins: its image carries the agent, the real Ignition and whom to believe; QEMU gives it a TPM and a network.
+
+The doors are reached at 10.0.2.100, whatever ports they have on the host, so the image is the same for every run of one cluster.
+User-data holds a ticket and belongs to the machine, not to the image: it comes over the serial port, when it is asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from fastness.domain.osimage.firmware import FirmwareVars
+from fastness.domain.osimage.measure import measure_uki
+from fastness.domain.osimage.measurement import Measurement
+from fastness.domain.osimage.uki import write_uki
+from tests.components import require_program
+from tests.measuredboot import machine
+from tests.measuredboot.initrd import BUSYBOX, TPM2, archive, libraries
+from tests.measuredboot.kernel import kernel
+from tests.measuredboot.modules import NETWORK, modules
+from tools import agent_image
+
+DOORS = "10.0.2.100"
+IGNITION = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
+COMMAND_LINE = b"console=ttyS0 quiet panic=1"
+TOOLS = (
+    "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "policysecret", "quote",
+    "readpublic", "startauthsession",
+)  # fmt: skip
+DEADLINE = 240.0
+AGENT = "usr/lib/fastness/agent"
+
+INIT = f"""#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t securityfs sec /sys/kernel/security
+mkdir -p /run
+mount -t tmpfs run /run
+mount -t tmpfs tmp /tmp
+echo 1 > /proc/sys/kernel/printk
+exec </dev/ttyS0 >/dev/ttyS0 2>&1
+stty -echo
+for name in {" ".join(NETWORK)}; do insmod /modules/$name.ko; done
+ip link set lo up
+ip link set eth0 up
+ip address add 10.0.2.15/24 dev eth0
+mkdir -p /sysroot/etc/selinux
+echo SELINUXTYPE=targeted > /sysroot/etc/selinux/config
+echo "@@USERDATA"
+read text
+echo "$text" | base64 -d > /run/user-data
+/{AGENT}/bin/fastness-agent boot > /run/console 2>&1 &
+agent=$!
+export IGNITION_CONFIG_FILE=/run/user-data
+common="-platform file -root /sysroot -log-to-stdout -config-cache /run/cache -state-file /run/state -neednet /run/neednet"
+ignition $common -stage fetch > /run/ignition 2>&1 && ignition $common -stage files >> /run/ignition 2>&1
+echo "@@IGNITION $?"
+wait $agent
+echo "@@AGENT $?"
+give() {{ echo "@@BEGIN $1 $(wc -c < $2)"; base64 < $2; echo "@@END $1"; }}
+give console /run/console
+tail -n 30 /run/ignition > /run/ignition.end
+give ignition /run/ignition.end
+cd /sysroot
+find . ! -type d ! -path ./etc/selinux/config -exec sha256sum {{}} \\; > /run/files
+give files /run/files
+echo "@@DONE"
+poweroff -f
+"""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How a boot ended."""
+
+    agent: int
+    ignition: int
+    console: str
+    log: str
+    files: Mapping[str, str]
+    seconds: float
+
+
+def require_joining() -> None:
+    """Skip by name, or fail in CI, unless everything that such a boot needs is there."""
+    machine.require_machine()
+    require_program(IGNITION, "ignition")
+
+
+def image(trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
+    """An image for one cluster."""
+    files = dict(_carried())
+    files["usr/lib/fastness/trust.json"] = trust
+    links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
+    parts = {
+        ".osrel": b"ID=fastness-test\n", ".cmdline": command_line,
+        ".initrd": gzip.compress(archive(files, links), 6, mtime=0), ".linux": kernel(),
+    }  # fmt: skip
+    return write_uki(machine.STUB.read_bytes(), parts)
+
+
+def predicted(uki: bytes) -> Measurement:
+    """What a machine with our firmware measures when it boots an image, from the file alone."""
+    variables = (machine.FIRMWARE / machine.PLAIN[1]).read_bytes()
+    return measure_uki(uki, FirmwareVars.of_store(variables), secure_boot=False)
+
+
+@cache
+def _carried() -> Mapping[str, bytes]:
+    """Everything of the image that is the same for every cluster."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch) / "agent"
+        agent_image.build(place)
+        files = {f"{AGENT}/{path.relative_to(place)}": path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    programs = {"bin/busybox": BUSYBOX, "bin/tpm2": TPM2, "bin/ignition": IGNITION}
+    files |= {name: path.read_bytes() for name, path in programs.items()}
+    files |= {f"modules/{name}.ko": data for name, data in modules().items()}
+    files |= {path.lstrip("/"): Path(path).read_bytes() for path in _shared()}
+    return files | {"init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n"}
+
+
+def _shared() -> set[str]:
+    """Shared libraries of the programs, and those of the C library that the agent's Python finds in every image."""
+    found = set(libraries())
+    listed = subprocess.run(["ldd", str(IGNITION)], capture_output=True, text=True, check=True).stdout
+    found |= set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", listed, re.MULTILINE))
+    (libc,) = (path for path in found if path.endswith("/libc.so.6"))
+    names = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
+    return found | {str(Path(libc).with_name(name)) for name in names}
+
+
+def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes) -> Joined:
+    """Boot an image on a machine whose TPM has this state; `ports` leads from those of the doors to those of the host."""
+    with tempfile.TemporaryDirectory(prefix="fastness-join-") as scratch:
+        place = Path(scratch)
+        shutil.copy(machine.FIRMWARE / machine.PLAIN[1], place / "vars.fd")
+        shutil.copytree(tpm, place / "tpm")
+        machine.write_disk(place, uki)
+        swtpm = [
+            str(machine.SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
+            "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate",
+        ]  # fmt: skip
+        with machine.running(swtpm, place / "swtpm.log"):
+            machine.wait_for(place / "tpm.sock")
+            started = time.monotonic()
+            with machine.running(_qemu(place, ports), place / "qemu.log") as process:
+                answers = {b"@@USERDATA": base64.b64encode(user_data)}
+                serial = machine.conversation(process, answers, started + DEADLINE)
+        return _read(serial, time.monotonic() - started)
+
+
+def _qemu(place: Path, ports: Mapping[int, int]) -> list[str]:
+    command = machine.qemu(place, machine.FIRMWARE / machine.PLAIN[0], secure_boot=False)
+    command[command.index("-m") + 1] = "1024"
+    forwards = ",".join(
+        f"guestfwd=tcp:{DOORS}:{port}-cmd:{BUSYBOX} nc 127.0.0.1 {host}" for port, host in ports.items()
+    )
+    return [
+        *command, "-netdev", f"user,id=n0,restrict=on,{forwards}", "-device", "virtio-net-pci,netdev=n0,romfile=",
+        "-device", "virtio-rng-pci",
+    ]  # fmt: skip
+
+
+def _read(serial: bytes, seconds: float) -> Joined:
+    ends = {name: re.search(rb"@@" + name + rb" (\d+)", serial) for name in (b"AGENT", b"IGNITION")}
+    statuses = {name: int(found[1]) if found else -1 for name, found in ends.items()}
+    console, log, listed = (machine.part(serial, name).decode() for name in ("console", "ignition", "files"))
+    rows = [line.split(None, 1) for line in listed.splitlines()]
+    files = {path.removeprefix("./"): digest for digest, path in rows}
+    return Joined(statuses[b"AGENT"], statuses[b"IGNITION"], console, log, files, seconds)
