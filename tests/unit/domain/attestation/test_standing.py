@@ -1,0 +1,183 @@
+"""From a proof to a node: which step when, one patch that is enough, and nothing taken back that somebody else did."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastness.domain.attestation.breakglass import Override
+from fastness.domain.attestation.standing import (
+    BY_US,
+    CORDONED,
+    LABEL_PREFIX,
+    NOTE,
+    TAINT_KEY,
+    Demand,
+    Proof,
+    Rules,
+    Step,
+    demanded,
+    node_labels,
+    node_patch,
+    proof_of,
+)
+from fastness.formats.patch.merge import apply_merge_patch
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import rfc3339, view
+from fastness.model.trusted_execution.machine import Machine
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+INTERVAL = timedelta(minutes=15)
+MINUTE = timedelta(minutes=1)
+
+
+def machine(last: datetime | None = NOW, *, approval: str = "Approved", **conditions: tuple[str, str]) -> Machine:
+    told = {"Approved": ("True", "Automatic"), "Attested": ("True", "Affirmed"), **conditions}
+    listed = [
+        {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": rfc3339(NOW)}
+        for kind, (status, reason) in told.items()
+    ]
+    status = {"keyThumbprint": "sha256:" + "a" * 64, "pool": "worker", "conditions": listed}
+    status |= {"lastAttested": rfc3339(last)} if last else {}
+    return view({"metadata": {"name": "m"}, "spec": {"id": "i", "approval": approval}, "status": status}, Machine)
+
+
+@pytest.mark.parametrize(
+    ("seen", "at", "good", "reason"),
+    [
+        (machine(), NOW, True, "Affirmed"),
+        (machine(), NOW + 29 * MINUTE, True, "Affirmed"),
+        (machine(), NOW + 30 * MINUTE, False, "ProofExpired"),
+        (machine(Attested=("False", "ProofExpired")), NOW + 31 * MINUTE, False, "ProofExpired"),
+        (machine(Attested=("False", "ProofExpired")), NOW + MINUTE, True, "Affirmed"),
+        (machine(Attested=("False", "ValueDiffers")), NOW, False, "ValueDiffers"),
+        (machine(Attested=("False", "Distrusted")), NOW, False, "Distrusted"),
+        (machine(None), NOW, False, "NeverAttested"),
+        (machine(Approved=("False", "Pending")), NOW, False, "Pending"),
+        (machine(approval="Quarantined"), NOW, False, "Quarantined"),
+        (machine(Revoked=("True", "Distrusted")), NOW, False, "Revoked"),
+        (machine(Attested=("True", "BreakGlass")), NOW, False, "OverrideEnded"),
+    ],
+)
+def test_a_proof_is_good_while_it_is_affirmed_and_young(seen: Machine, at: datetime, good: bool, reason: str) -> None:
+    proof = proof_of(seen, at, INTERVAL)
+    assert (proof.good, proof.reason) == (good, reason)
+    assert proof.final == (reason in ("Quarantined", "Revoked"))
+
+
+def test_a_proof_by_override_is_good_as_long_as_the_override() -> None:
+    override = Override("worker", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
+    proof = proof_of(machine(Attested=("True", "BreakGlass")), NOW + MINUTE, INTERVAL, override)
+    assert (proof.good, proof.reason, proof.until) == (True, "BreakGlass", override.expires)
+    other = Override("infra", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
+    assert not proof_of(machine(Attested=("True", "BreakGlass")), NOW, INTERVAL, other).good
+
+
+REASONS = st.sampled_from(["ProofExpired", "ValueDiffers", "Revoked"])
+RULES = st.builds(
+    Rules,
+    st.integers(0, 120).map(lambda minutes: minutes * MINUTE),
+    st.none() | st.integers(0, 240).map(lambda minutes: minutes * MINUTE),
+)
+
+
+@given(RULES, REASONS, st.booleans(), st.integers(0, 600), st.integers(0, 600))
+def test_steps_only_go_up_while_a_proof_stays_bad_and_the_next_one_is_announced(
+    rules: Rules, reason: str, final: bool, first: int, more: int
+) -> None:
+    proof = Proof(False, reason, since=NOW, final=final)
+    early, late = (demanded(proof, NOW + minutes * MINUTE, rules, {}) for minutes in (first, first + more))
+    assert Step.TAINT <= early.step <= late.step
+    assert early.step < Step.DRAIN or rules.drain_after is not None
+    assert not final or early.step >= Step.CORDON
+    if early.next_at is None:
+        assert late.step == early.step
+    else:
+        assert demanded(proof, early.next_at, rules, {}).step > early.step
+
+
+def test_a_good_proof_demands_its_labels_and_a_look_when_it_grows_old() -> None:
+    demand = demanded(Proof(True, "Affirmed", until=NOW), NOW, Rules(), {"a": "b"})
+    assert (demand.step, demand.labels, demand.next_at) == (Step.NOTHING, {"a": "b"}, NOW)
+
+
+OTHER_TAINTS = st.lists(
+    st.sampled_from(
+        [{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}, {"key": "gpu", "effect": "NoSchedule"}]
+    ),
+    max_size=2,
+    unique_by=lambda taint: taint["key"],
+)
+LABELS = st.dictionaries(st.sampled_from(["tee", "image", "gpu"]).map(lambda name: LABEL_PREFIX + name), st.just("x"))
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> dict[str, Any]:
+    notes = draw(st.fixed_dictionaries({}, optional={NOTE: st.sampled_from(["Affirmed", "Old"]), "mine": st.just("1")}))
+    drain = draw(st.sampled_from(["", "drain-c1", "uncordon-c1"]))
+    notes |= {names.DESIRED_DRAIN: drain} if drain else {}
+    spec: dict[str, Any] = {"taints": draw(OTHER_TAINTS)} if draw(st.booleans()) else {}
+    spec |= {"unschedulable": True} if draw(st.booleans()) else {}
+    labels = {"zone": "a", **draw(LABELS)}
+    return {"metadata": {"name": "n", "resourceVersion": "7", "labels": labels, "annotations": notes}, "spec": spec}
+
+
+DEMANDS = st.builds(Demand, st.sampled_from(Step), st.sampled_from(["Affirmed", "ProofExpired"]), LABELS)
+
+
+def applied(node: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:
+    return node if patch is None else apply_merge_patch(deepcopy(node), patch)
+
+
+@given(nodes(), DEMANDS)
+def test_one_patch_is_enough_and_another_look_changes_nothing(node: dict[str, Any], demand: Demand) -> None:
+    patch = node_patch(node, demand)
+    after = applied(node, patch)
+    assert node_patch(after, demand) is None
+    ours = {key: value for key, value in after["metadata"]["labels"].items() if key.startswith(LABEL_PREFIX)}
+    assert ours == demand.labels
+    assert after["metadata"]["labels"]["zone"] == "a"
+    tainted = [taint for taint in after["spec"].get("taints") or () if taint["key"] == TAINT_KEY]
+    assert len(tainted) == (demand.step >= Step.TAINT)
+    assert demand.step < Step.CORDON or after["spec"]["unschedulable"] is True
+    assert patch is None or patch["metadata"]["resourceVersion"] == "7"
+
+
+@given(nodes(), st.sampled_from([Step.TAINT, Step.CORDON, Step.DRAIN]))
+def test_recovery_takes_back_what_was_done_and_nothing_else(node: dict[str, Any], step: Step) -> None:
+    before = deepcopy(node)
+    bad = applied(node, node_patch(node, Demand(step, "ProofExpired")))
+    healed = applied(bad, node_patch(bad, Demand(Step.NOTHING, "Affirmed")))
+    assert (healed["spec"].get("taints") or []) == (before["spec"].get("taints") or [])
+    assert CORDONED not in healed["metadata"]["annotations"]
+    updating = before["metadata"]["annotations"].get(names.DESIRED_DRAIN) == "drain-c1"
+    cordoned = bool(before["spec"].get("unschedulable"))
+    left_cordoned = cordoned or (updating and step >= Step.CORDON)
+    assert bool(healed["spec"].get("unschedulable")) == left_cordoned
+
+
+def test_a_node_that_we_cordoned_says_so_and_one_that_was_does_not() -> None:
+    node = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}}
+    patch = node_patch(node, Demand(Step.CORDON, "Revoked"))
+    assert patch is not None
+    assert patch["metadata"]["annotations"][CORDONED] == BY_US
+    there = node_patch({**node, "spec": {"unschedulable": True}}, Demand(Step.CORDON, "Revoked"))
+    assert there is not None
+    assert CORDONED not in there["metadata"]["annotations"]
+
+
+def test_labels_hold_what_fits_and_leave_out_what_does_not() -> None:
+    digest = "e" * 64
+    labels = node_labels(
+        {"tee": "snp", "image": f"registry/os@sha256:{digest}", "tcb-date": "2026-01-01T00:00:00Z", "odd": "a b"},
+        simulated=True,
+    )
+    assert labels == {
+        f"{LABEL_PREFIX}tee": "snp", f"{LABEL_PREFIX}image": digest[:40], f"{LABEL_PREFIX}simulated": "true",
+        f"{LABEL_PREFIX}tcb-date": "2026-01-01T00-00-00Z",
+    }  # fmt: skip
