@@ -47,6 +47,7 @@ class Prepared:
 
     token: SecretBytes
     machine: str
+    node_name: str
 
 
 async def prepare_join(
@@ -63,7 +64,7 @@ async def prepare_join(
                 token = await broker.resource(
                     f"machine/{machine}/bootstrap-token", f"key={sha256(key.public_der())}"
                 )  # fmt: skip
-                return Prepared(token, machine)
+                return Prepared(token, machine, broker.node_name)
         except DoorRefused as error:
             unbelieved += error.status == 401  # a challenge that grew old on the way: a new one helps
             if not error.passing and not (error.status == 401 and unbelieved < ATTEMPTS):

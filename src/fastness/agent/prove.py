@@ -31,6 +31,7 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.dpop import Demand, make_proof
 from fastness.domain.attestation.guestkey import identity_message, identity_text
+from fastness.domain.attestation.membership import node_name
 from fastness.formats import json, kbs
 from fastness.formats.enrolment import TPM, jwk_of
 from fastness.formats.errors import JsonError
@@ -126,6 +127,16 @@ class BrokerClient:
         """The uid of this machine in the cluster; empty without a token that says so."""
         ours = self._claims().get("fastness")
         return str(ours.get("machine") or "") if isinstance(ours, dict) else ""
+
+    @property
+    def node_name(self) -> str:
+        """The node that this machine may become; empty without a token that says who it is."""
+        claims = self._claims()
+        ours = claims.get("fastness")
+        try:
+            return node_name(str(ours["pool"]), str(claims["sub"])) if isinstance(ours, dict) else ""
+        except (KeyError, CryptoError):
+            return ""
 
     def _claims(self) -> JsonObject:
         """What the token says. It came from the broker itself, over TLS, so its signature is not looked at."""

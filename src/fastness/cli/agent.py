@@ -184,7 +184,7 @@ def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_l
 )  # fmt: skip
 @click.option(
     "--token", "token_file", type=click.Path(path_type=Path), default=Path("/run/fastness/bootstrap-token"),
-    show_default=True, help="Where to put the bootstrap token.",
+    show_default=True, help="Where to put the bootstrap token; the node name comes beside it, as node-name.",
 )  # fmt: skip
 @click.option(
     "--wait", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds to wait for the doors."
@@ -200,7 +200,7 @@ def join(
     with _told():
         trust = ImageTrust.load(trusted)
         try:
-            machine = asyncio.run(
+            node = asyncio.run(
                 _join(broker, trust, Hardware(tee, tcti, state, event_log), (key_file, token_file), wait)
             )
         except BootRefused as refused:
@@ -209,19 +209,21 @@ def join(
             ) from refused
         except OSError as error:
             raise CliError(f"{token_file}: {error.strerror}", "Run it as root.", Exit.MISSING) from error
-    tell(f"{token_file} holds the bootstrap token of machine {machine}, for the key in {key_file}")
+    tell(f"{token_file} holds the bootstrap token of node {node}, for the key in {key_file}")
 
 
 async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple[Path, Path], wait: float) -> str:
     from fastness.agent.enrol import Patience
     from fastness.agent.join import prepare_join, write_secret
     from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.crypto.secret import SecretBytes
 
     key_file, token_file = files
     patience = Patience(SystemClock(), SystemEntropy(), wait)
     prepared = await prepare_join(broker, await _attester(hardware), trust, key_file, patience)
     write_secret(token_file, prepared.token)
-    return prepared.machine
+    write_secret(token_file.with_name("node-name"), SecretBytes(prepared.node_name.encode()))
+    return prepared.node_name
 
 
 async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:

@@ -64,7 +64,9 @@ async def test_the_token_is_for_the_key_that_lies_where_the_kubelet_looks(here: 
     prepared = await prepare_join(broker_of(here), machine, trust, path, patience())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     key = PrivateKey.from_pem(SecretBytes(path.read_bytes()))
-    assert prepared.machine == (await here.machine_object(machine))["metadata"]["uid"]
+    found_machine = await here.machine_object(machine)
+    assert prepared.machine == found_machine["metadata"]["uid"]
+    assert prepared.node_name == found_machine["status"]["nodeName"]
     identity = prepared.token.reveal().decode().partition(".")[0]
     found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
     assert found is not None
@@ -106,7 +108,7 @@ async def test_the_command_joins_a_machine_with_a_real_tpm(
     async with attesting_world(embedded_server.cluster, spec) as world:
         await trusted(world, tpm_maker)
         attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "identity")
-        await world.enrol(attester, await world.ticket())
+        enrolled = await world.enrol(attester, await world.ticket())
         trust = await image_trust(world, tmp_path / "trust.json")
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "fastness.cli.main", "agent", "join", "--broker", broker_of(world), "--trust", str(trust),
@@ -119,7 +121,7 @@ async def test_the_command_joins_a_machine_with_a_real_tpm(
         assert child.returncode == 0, said.decode()
         token = (tmp_path / "run" / "token").read_text()
         assert stat.S_IMODE((tmp_path / "run" / "token").stat().st_mode) == 0o600
-        assert token.partition(".")[2]
+        assert (tmp_path / "run" / "node-name").read_text() == enrolled.node_name
         assert token not in said.decode()
 
 
