@@ -1,4 +1,9 @@
-"""The far side: what runs on a machine and makes it what its rendered config says.
+"""The far side: what runs on a machine, proves what it booted, and makes it what its rendered config says.
+
+    forwarder.py  before Ignition, in the initial file system: the address that it fetches from
+    waiting.py    who is answered there, with what, and how often                                          (pure)
+    boot.py       from a ticket to a configuration: enrol, attest, fetch, check
+    enrol.py, prove.py, fetch.py, imagetrust.py, attester.py      its steps, its trust, its hardware
 
     agent.py     the loop: recover, start, follow the desired config
     update.py    one update from config to config: check, drain, apply, act, reboot
@@ -12,11 +17,5 @@
     report.py    tells the cluster: annotations, conditions, events
 
 An agent has no global state: a process may run thousands. It talks to the cluster with the credential of its node and to its
-host through `ports.py`.
+host through `ports.py`. Nothing is imported here: a machine that boots needs half of these, and starts in half the time.
 """
-
-from fastness.agent.agent import Agent
-from fastness.agent.ports import Host
-from fastness.agent.settings import Settings
-
-__all__ = ["Agent", "Host", "Settings"]
