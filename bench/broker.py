@@ -112,6 +112,7 @@ def _heard(process: subprocess.Popen[bytes]) -> Any:
 
 async def serve(told: IO[bytes]) -> None:
     """The server, until its input ends."""
+    from fastness.cli.collector import settle_memory
     from fastness.cluster.errors import AlreadyExists
     from fastness.cluster.informers import Informers
     from fastness.crypto.aead import KeyRing, SealKey
@@ -147,6 +148,7 @@ async def serve(told: IO[bytes]) -> None:
                 Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
                 attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
             ):
+                settle_memory()  # as the product does when it is ready
                 message = {
                     "broker": doors.broker.port, "enrolment": doors.enrolment.port, "ticket": ticket.reveal(),
                     "ca": doors.broker.doors.bundle,

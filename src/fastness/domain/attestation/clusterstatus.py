@@ -1,6 +1,6 @@
 """How a confidential cluster stands, as its status tells it.
 
-Counts come from the Machines, values from the published sets, the freshness of documents from what doors tell. A machine counts as
+Counts come from the Machines, values from published sets, the freshness of documents from what doors tell. A machine counts as
 attested while its last proof is younger than twice the interval at which machines attest again: one missed round is noticed, and
 nothing stale is shown as good.
 """

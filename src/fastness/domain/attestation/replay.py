@@ -6,12 +6,14 @@ ones and the replay ends in the signed value. All others stay in the list, marke
 * Every bank that the log has is replayed, as far as its hash exists here.
 * EV_NO_ACTION extends nothing. One of them says from which locality the TPM was started, which is the first value of PCR 0.
 * The data of an event is covered only where its digest is the hash of the data: `covers_data`.
+* What a log of ordinary size says is remembered by its bytes; what is signed is compared each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.registers import hash_of, replayable
@@ -21,6 +23,7 @@ from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, p
 
 _LOCALITY: Final = b"StartupLocality\0"
 _RESET_TO_ONES: Final = range(17, 23)
+_REMEMBERED: Final = 64 * 1024
 Registers = Mapping[int, bytes]
 
 
@@ -68,21 +71,54 @@ def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
     return values
 
 
+class _Told:
+    """What a log says of one bank: where each register ends, and its events as claims show them."""
+
+    __slots__ = ("_events", "_shown", "ends")
+
+    def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]]) -> None:
+        self.ends = ends
+        self._events = events
+        self._shown: tuple[frozenset[int], list[dict[str, Any]]] | None = None
+
+    @classmethod
+    def of(cls, data: bytes, bank: str, register: Register) -> _Told | None:
+        """Read and replay a log; None when it has no such bank; raises EvidenceError."""
+        log = parse_log(data)
+        ends = replay(log).get(bank)
+        return cls(ends, _claims(log, bank, register)) if ends is not None else None
+
+    def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
+        """The events, with those verified that extend registers whose end was signed."""
+        shown = self._shown
+        if shown is None or shown[0] != agreeing:
+            no_action = EVENT_NAMES[EV_NO_ACTION]
+            made = [
+                {**one, "verified": one["type"] != no_action and one["register"] in agreeing} for one in self._events
+            ]
+            shown = self._shown = agreeing, made
+        return list(shown[1])
+
+
+# A machine that attests again brings the same log, and so does a fleet of one image.
+remembered = lru_cache(maxsize=128)(_Told.of)
+
+
 def judge_log(
     findings: Findings, data: bytes, bank: str, signed: Registers, register: Register
 ) -> list[dict[str, Any]] | None:
     """Check a log against signed registers; returns its events for the claims, or None when it cannot be read."""
     try:
-        log = parse_log(data)
+        told = remembered(data, bank, register) if len(data) <= _REMEMBERED else _Told.of(data, bank, register)
     except EvidenceError as error:
         findings.fail("event-log", "event-log-unreadable", str(error), hint=error.hint)
         return None
-    ends = replay(log).get(bank)
-    if ends is None:
+    if told is None:
         findings.fail(
             "event-log", "event-log-lacks-bank", f"the log has no bank {bank}", hint="Quote a bank that the log has."
         )
         return None
+    ends = told.ends
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
         findings.expect(
@@ -95,7 +131,7 @@ def judge_log(
             hint="The log is incomplete, belongs to another boot, or was changed.",
         )
     _unexplained(findings, ends, signed, register)
-    return _claims(log, bank, agreeing, register)
+    return told.claims(frozenset(agreeing))
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
@@ -120,7 +156,8 @@ def _initial(index: int, size: int, register: Register) -> bytes:
     return b"\xff" * size if register.dynamic and index in _RESET_TO_ONES else bytes(size)
 
 
-def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) -> list[dict[str, Any]]:
+def _claims(log: EventLog, bank: str, register: Register) -> list[dict[str, Any]]:
+    """The events; whether a register confirms them is not known here."""
     names = {index: register.name(index) for index in {event.register for event in log.events}}
     hashed = hash_of(bank)
     claims = []
@@ -133,7 +170,7 @@ def _claims(log: EventLog, bank: str, agreeing: set[int], register: Register) ->
                 "register_name": names[index],
                 "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
                 "digest": digest.hex(),
-                "verified": kind != EV_NO_ACTION and index in agreeing,
+                "verified": False,
                 "covers_data": hashed(event.data).digest() == digest,
             }
         )

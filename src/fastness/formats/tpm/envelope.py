@@ -12,7 +12,7 @@ others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -49,10 +49,19 @@ class Registers(Mapping[int, bytes]):
         return cls(order, b"".join([values[index] for index in order]))
 
     def __getitem__(self, index: int) -> bytes:
-        if index not in self.order:
-            raise KeyError(index)
-        start = self.order.index(index) * self._size
+        try:
+            start = self.order.index(index) * self._size
+        except ValueError:
+            raise KeyError(index) from None
         return self.joined[start : start + self._size]
+
+    def items(self) -> ItemsView[int, bytes]:
+        """All of them, cut once."""
+        size, joined = self._size, self.joined
+        return {
+            index: joined[start : start + size]
+            for index, start in zip(self.order, range(0, len(joined), size or 1), strict=True)
+        }.items()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.order)

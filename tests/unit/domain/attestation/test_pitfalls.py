@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal
+from fastness.domain.attestation.checks import Appraisal, Findings
 from fastness.domain.attestation.minimums import minimums
+from fastness.domain.attestation.replay import PCR, judge_log, replay
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
@@ -26,6 +27,7 @@ from fastness.formats.snp.report import parse_report
 from fastness.formats.tdx.collateral import parse_collateral
 from fastness.formats.tdx.quote import parse_evidence
 from fastness.formats.tpm.envelope import parse_envelope
+from fastness.sim.tee import SimVendor, default_image
 from tests.evidence import tpm
 from tests.evidence.snp import VENDOR, Chip
 from tests.evidence.tdx import Platform
@@ -218,3 +220,18 @@ def test_trailing_bytes_of_tpm_structures_are_refused_even_zeros(tail: bytes) ->
         with pytest.raises(EvidenceError) as caught:
             parse_envelope(json.dumps(changed).encode())
         assert caught.value.code == "trailing-bytes"
+
+
+def test_pitfall_18_a_log_that_was_read_before_is_compared_with_what_is_signed_now() -> None:
+    machine = SimVendor().chip("tpm").boot(default_image())
+    log = machine.event_log
+    signed = {index: value for index, value in replay(parse_log(log))["sha256"].items() if index < 24}
+    first = judge_log(Findings(), log, "sha256", signed, PCR)
+    assert first is not None
+    assert any(event["verified"] for event in first if event["register"] == 4)
+    findings = Findings()
+    again = judge_log(findings, log, "sha256", {**signed, 4: bytes(32)}, PCR)
+    assert again is not None
+    assert not any(event["verified"] for event in again if event["register"] == 4)
+    assert any(event["verified"] for event in again if event["register"] == 7)
+    assert [check.code for check in findings.checks if check.refuses] == ["event-log-differs"]

@@ -77,8 +77,10 @@ class CompiledSchema:
         found = [] if self._accepts(obj) else validation.problems(self._root, obj, before)
         if self._root.has_embedded:
             found += embedded_problems(self._root, obj)
-        if self._root.has_keyed_lists and (old is None or not duplicates(self._root, old)):
-            found += duplicates(self._root, obj)
+        if self._root.has_keyed_lists:
+            doubled = duplicates(self._root, obj)
+            if doubled and (old is None or not duplicates(self._root, old)):
+                found += doubled
         if self._root.has_rules:
             if any(cause.reason in _BLOCKING for cause in found):
                 found.append(_UNCHECKED)

@@ -12,6 +12,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -74,6 +75,7 @@ def _is_date(text: str) -> bool:
 _TIME: Final = re.compile(r"(\d{2}):(\d{2}):(\d{2})(.\d+)?(z|[+-]\d{2}:\d{2})", re.ASCII)
 
 
+@lru_cache(maxsize=4096)
 def _is_date_time(text: str) -> bool:
     day, separator, rest = text.lower().partition("t")
     found = _TIME.fullmatch(rest.split("t")[0]) if separator else None

@@ -16,6 +16,7 @@ import binascii
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.cluster.embedded.schema.cel.engine import duration, timestamp
@@ -142,6 +143,7 @@ def _object_presenter(node: Node, root: bool, only: frozenset[str] | None) -> Pr
     return present
 
 
+@lru_cache(maxsize=4096)
 def _timestamp(text: str) -> Any:
     # the format admits a small t and z, the parser behind rules does not: such a text stays one, and a rule about time fails
     found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", text)

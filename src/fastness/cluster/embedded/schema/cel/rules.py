@@ -256,6 +256,7 @@ class _NodeRules:
             except RuleError as error:
                 self._failures.append(f"rule compile error: {error}")
         self._nests = any(rule.depth > 1 for rule in self._rules)
+        self._looks_back = any(rule.old for rule in self._rules)
         asked = [rule.fields for rule in self._rules]
         only = None if None in asked else frozenset[str]().union(*(fields for fields in asked if fields is not None))
         self._present = presenter(node, root=root, only=only)
@@ -264,8 +265,10 @@ class _NodeRules:
         """Add what the value breaks to `found`."""
         found.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
         has_old = old is not MISSING and old is not None
+        if not self._looks_back and not self._nests and (unchanged or (has_old and same(value, old))):
+            return  # What was stored stays valid; only rules about the change would have to be asked.
         shown = self._present(value)
-        was = self._present(old) if has_old and any(rule.old for rule in self._rules) else None
+        was = self._present(old) if has_old and self._looks_back else None
         longest = _longest(shown) if self._nests else 0
         made: dict[bool, Any] = {}
         for rule in self._rules:
