@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fastness.agent.ports import OperatingSystem, Watcher
     from fastness.agent.settings import Settings
     from fastness.cluster.port import Cluster
+    from fastness.domain.workloads.features.found import Features
 
 REBOOT_SECONDS = 1.0
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,6 +126,52 @@ def run(
     with _told():
         place = Place(root, kept, system, ostree_name)
         asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings()))
+
+
+@agent.command("features")
+@click.option("--node", default="", help="Name of this machine's Node; default: the host name.")
+@click.option(
+    "--root", type=click.Path(path_type=Path), default=Path("/"), show_default=True, help="The machine's root."
+)
+@click.option(
+    "--proc-root", type=click.Path(path_type=Path), default=None, help="Where /proc is. Default: below the root."
+)
+@click.option(
+    "--sysfs-root", type=click.Path(path_type=Path), default=None, help="Where /sys is. Default: below the root."
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the NodeFeature and write nothing.")
+@click.option("--once", is_flag=True, help="Report once and end.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
+@click.option("--context", default="", help="Context in the kubeconfig.")
+def features(
+    node: str, root: Path, proc_root: Path | None, sysfs_root: Path | None, only_print: bool, once: bool,
+    kubeconfig: Path | None, context: str,
+) -> None:  # fmt: skip
+    """Find out what this machine can do and tell the cluster, again every minute."""
+    from fastness.agent.features import node_feature
+    from fastness.cli.output import show_json
+    from fastness.drivers.features import discover
+    from fastness.drivers.hosttree import Directory
+
+    tree, name = Directory(root, proc_root, sysfs_root), node or socket.gethostname()
+    if only_print:
+        show_json(node_feature(name, discover(tree)))
+        return
+    with _told(), suppress(KeyboardInterrupt):
+        asyncio.run(_report(name, lambda: discover(tree), once, kubeconfig, context))
+
+
+async def _report(node: str, look: Callable[[], Features], once: bool, kubeconfig: Path | None, context: str) -> None:
+    from fastness.agent.features import keep_reporting, node_feature, report
+    from fastness.cluster.clock import SystemClock
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        if once:
+            written = await report(cluster, node_feature(node, look()))
+            tell(f"features of {node}: {'written' if written else 'unchanged'}")
+        else:
+            await keep_reporting(cluster, node, look, SystemClock())
 
 
 @agent.command("boot")

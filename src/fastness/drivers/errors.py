@@ -7,7 +7,8 @@
     ├── UnitFailure        a unit cannot be enabled, disabled or restarted
     ├── ImageFailure       an operating system cannot be deployed
     ├── TpmFailure         the TPM cannot be reached, or refuses
-    └── ReportFailure      the processor's reports cannot be had
+    ├── ReportFailure      the processor's reports cannot be had
+    └── BadRecording       a recorded machine cannot be read (`hosttree`)
 
 The message says what was tried and what the host answered; the hint says where to look.
 """
