@@ -22,7 +22,7 @@ from fastness.cluster.informers import Informer
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.distrust import about_claims
 from fastness.domain.machineconfig.overlaid import overlay_bytes
-from fastness.domain.machineconfig.overlay import Overlay, Recipient, examine, matching
+from fastness.domain.machineconfig.overlay import Overlay, Recipient, addressed, examine, matching
 from fastness.domain.machineconfig.serving import CannotServe
 from fastness.model.kind import JsonObject
 from fastness.observe import logs
@@ -31,6 +31,8 @@ from fastness.services.refusals import Refusal
 
 MOST_KEPT: Final = 256
 MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_EXAMINED: Final = 1024
+ADDRESSED: Final = "addressed"
 _ETAG_HEX: Final = 32
 _log = logs.logger("delivery")
 
@@ -53,17 +55,20 @@ class Overlays:
 
     def __init__(self, overlays: Informer) -> None:
         self._overlays = overlays
+        overlays.add_index(ADDRESSED, addressed)
         self._examined: dict[str, tuple[JsonObject, Overlay]] = {}
         self._kept: OrderedDict[tuple[bytes, tuple[str, ...]], _Kept] = OrderedDict()
         self._bytes = 0
 
     def over(self, config: Config, who: Recipient) -> Config:
         """What this machine gets; raises Refusal."""
-        known = self._overlays.list()
+        known = self._overlays.by_index(ADDRESSED, "")
+        if who.machine:
+            known = [*known, *self._overlays.by_index(ADDRESSED, who.machine)]
         found = matching(known, who) if known else ()
         if not found:
             return config
-        overlays = self._read(found, known)
+        overlays = self._read(found)
         key = (config.etag, tuple(one.version for one in overlays))
         kept = self._kept.get(key)
         if kept is None or kept.pool != config.body:
@@ -82,9 +87,9 @@ class Overlays:
         etag = b'"%b"' % sha256(body).hex[:_ETAG_HEX].encode()
         return Config(body, etag, config.name, tuple(one.version for one in overlays))
 
-    def _read(self, found: Iterable[JsonObject], known: Sequence[JsonObject]) -> list[Overlay]:
+    def _read(self, found: Iterable[JsonObject]) -> list[Overlay]:
         """Overlays as they are, each read once: an informer never changes an object, it puts another in its place."""
-        if len(self._examined) > 2 * len(known):
+        if len(self._examined) > MOST_EXAMINED:
             self._examined.clear()
         overlays: list[Overlay] = []
         for one in found:

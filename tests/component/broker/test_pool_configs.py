@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -48,7 +48,10 @@ class Cache:
     def get(self, namespace: str, name: str) -> Any:
         return self.found
 
-    def list(self) -> list[Any]:
+    def add_index(self, name: str, indexer: Any) -> None:
+        """Nothing is looked up here."""
+
+    def by_index(self, name: str, value: str) -> list[Any]:
         return [self.found] if self.found else []
 
 
@@ -69,8 +72,14 @@ class Bench:
         delivery = {"via": via, "sync": sync, "interval": "5m"}
         self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
         self.pools = Cache(self.pool("rendered-worker-1"))
-        self.overlays: Any = Cache(None)
-        parts: list[Any] = [self.source, Signer(), self.cluster, self.pools, Overlays(self.overlays), self.clock]
+        parts: list[Any] = [
+            self.source,
+            Signer(),
+            self.cluster,
+            self.pools,
+            Overlays(cast(Any, Cache(None))),
+            self.clock,
+        ]
         self.configs = PoolConfigs(*parts)
         subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker")
         until = self.clock.now() + timedelta(days=1)

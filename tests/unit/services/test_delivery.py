@@ -32,8 +32,11 @@ class Cache:
     def __init__(self, *found: JsonObject) -> None:
         self.found = list(found)
 
-    def list(self) -> list[JsonObject]:
-        return self.found
+    def add_index(self, name: str, indexer: Any) -> None:
+        self.indexer = indexer
+
+    def by_index(self, name: str, value: str) -> list[JsonObject]:
+        return [one for one in self.found if value in self.indexer(one)]
 
 
 def overlay(name: str, match: Any, text: str = "x") -> JsonObject:

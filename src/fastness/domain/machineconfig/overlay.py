@@ -97,6 +97,12 @@ def matches(overlay: Object, who: Recipient) -> bool:
     return all(_proved(who.properties.get(name, ""), name, wanted) for name, wanted in properties.items())
 
 
+def addressed(overlay: Object) -> list[str]:
+    """Whom an overlay may be for, as an index: uids of machines, or "" when what they proved decides."""
+    machines = _member(_member(overlay.get("spec"), "match"), "machines")
+    return [str(one) for one in machines] if isinstance(machines, list) else [""]
+
+
 def _proved(value: str, name: str, wanted: Any) -> bool:
     """Whether a property has a value; a machine may have measured the values of several images."""
     return bool(value) and (value == wanted or (name == IMAGE and wanted in value.split(",")))

@@ -173,7 +173,7 @@ class Steps:
         if self._behind.configs is not None and is_config(path):
             who, pool = recipient(caller.claims), path.segments[1]
             sealed, config = await self._behind.configs.deliver(grant, who, pool, query)
-            return await self._release(grant, sealed, config.described())
+            return await self._release(grant, sealed, {"basis": str(grant.basis), **config.described()})
         if self._behind.joins is not None and is_bootstrap_token(path):
             return await self._release(grant, *await self._behind.joins.deliver(grant, query))
         value = await self._behind.resources.read(path)
