@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker features
+                                             serve render rollout agent evidence policy broker features record
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -20,7 +20,20 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, attestation, broker, cases, curves, features, policy, rendering, rollouts, serving, solo
+from bench import (
+    agents,
+    attestation,
+    broker,
+    cases,
+    curves,
+    features,
+    policy,
+    record,
+    rendering,
+    rollouts,
+    serving,
+    solo,
+)
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
@@ -28,7 +41,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("evidence", "policy", "broker", "features")
+ATTESTATION = ("evidence", "policy", "broker", "features", "record")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -116,6 +129,8 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += features.figures(say, results.rounds)
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
+        if "record" in wanted:
+            results.singles += record.figures(say)
 
 
 def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path) -> None:

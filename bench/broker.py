@@ -4,7 +4,11 @@ A handshake is a challenge, TPM evidence with a whole event log, a verdict, a to
 process of its own: embedded API, verifier, record, both doors. The machines of a simulated vendor are in another process, and
 their cost is not counted. Beside it stands what cannot be saved: the cryptographic operations of one handshake alone.
 
+Memory is watched apart, over many handshakes and with the controllers that take away what a handshake leaves: after the first
+challenges have run out it must stay where it is.
+
     python -m bench.broker serve         opens the doors, says where they are, serves until its input ends
+    python -m bench.broker keep          the same with the loops that sweep challenges and order the record
     python -m bench.broker machines      reads that, enrols machines, and does as many handshakes as it is told
     python -m bench.broker alone         the cryptographic operations alone
 """
@@ -18,10 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import AsyncExitStack, ExitStack, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
@@ -29,6 +35,10 @@ from bench.accounting import cpu_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretBytes, SecretText
+
+if TYPE_CHECKING:
+    from fastness.cluster.informers import Informers
+    from fastness.cluster.port import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINES = 8
@@ -39,7 +49,11 @@ AIM_US = 5000.0  # 200 handshakes per second and core
 SECONDS = 120
 HANDSHAKE = "a whole handshake with TPM evidence, over keep-alive TLS: CPU of the server"
 ALONE = "the cryptographic operations of a handshake alone: CPU"
-MEMORY = "resident memory gained per handshake"
+MEMORY = "resident memory gained per handshake, controllers running, once challenges run out"
+RESIDENT = "resident memory after {:,} handshakes, controllers running"
+LONG = 10_000
+STRETCHES = 5
+SHORT_LIVED = "10s"  # challenges of the long run, so that sweeping is under way for most of it
 STATUS = "default/attestation-status/status"
 ENTROPY = SystemEntropy()
 
@@ -47,19 +61,39 @@ ENTROPY = SystemEntropy()
 def figures(say: Progress, rounds: int) -> list[Single]:
     """Every figure."""
     say("the key broker")
-    spent, gained = measured(max(1, rounds))
+    spent = measured(max(1, rounds))
     done = subprocess.run([sys.executable, "-m", "bench.broker", "alone"], check=True, capture_output=True, cwd=ROOT)
     alone = Spread.of(orjson.loads(done.stdout))
     return [
         Single(HANDSHAKE, Spread.of(spent), "µs", AIM_US),
         Single(ALONE, alone, "µs"),
-        Single(MEMORY, Spread.of(gained), "KiB"),
+        *remembered(say),
     ]
 
 
-def measured(rounds: int = ROUNDS) -> tuple[list[float], list[float]]:
-    """Microseconds of the server's CPU, and KiB of its memory, per handshake, round by round."""
-    spent, gained = [], []
+def remembered(say: Progress, handshakes: int = LONG) -> list[Single]:
+    """How memory grows over many handshakes."""
+    say(f"the key broker, {handshakes:,} handshakes")
+    stretch, curve = handshakes // STRETCHES, []
+    with ExitStack() as stack:
+        server = stack.enter_context(Started("keep"))
+        machines = stack.enter_context(Started("machines"))
+        _tell(machines, _heard(server))
+        for _ in range(STRETCHES):
+            _tell(machines, {"handshakes": stretch})
+            _heard(machines)
+            curve.append(resident_bytes([server.pid]) / 1024)
+    gained = [(after - before) / stretch for before, after in pairwise(curve[1:])]
+    shown = [
+        Single(RESIDENT.format((number + 1) * stretch), Spread.of([value / 1024]), "MiB")
+        for number, value in enumerate(curve)
+    ]
+    return [*shown, Single(MEMORY, Spread.of(gained), "KiB")]
+
+
+def measured(rounds: int = ROUNDS) -> list[float]:
+    """Microseconds of the server's CPU per handshake, round by round."""
+    spent = []
     with ExitStack() as stack:
         server = stack.enter_context(Started("serve"))
         machines = stack.enter_context(Started("machines"))
@@ -67,12 +101,11 @@ def measured(rounds: int = ROUNDS) -> tuple[list[float], list[float]]:
         _tell(machines, {"handshakes": WARM})
         _heard(machines)
         for _ in range(rounds):
-            cpu, memory = cpu_seconds([server.pid]), resident_bytes([server.pid])
+            cpu = cpu_seconds([server.pid])
             _tell(machines, {"handshakes": HANDSHAKES})
             _heard(machines)
             spent.append(1e6 * (cpu_seconds([server.pid]) - cpu) / HANDSHAKES)
-            gained.append((resident_bytes([server.pid]) - memory) / 1024 / HANDSHAKES)
-    return spent, gained
+    return spent
 
 
 class Started:
@@ -110,7 +143,12 @@ def _heard(process: subprocess.Popen[bytes]) -> Any:
     return orjson.loads(line)
 
 
-async def serve(told: IO[bytes]) -> None:
+async def keep(told: IO[bytes]) -> None:
+    """The server with the loops that clean up behind it, until its input ends."""
+    await serve(told, loops=True)
+
+
+async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
     from fastness.cli.collector import settle_memory
     from fastness.cluster.errors import AlreadyExists
@@ -137,7 +175,8 @@ async def serve(told: IO[bytes]) -> None:
 
         try:
             with suppress(AlreadyExists):
-                await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True})
+                lifetime = {"attestation": {"challengeLifetime": SHORT_LIVED}} if loops else {}
+                await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True, **lifetime})
             await announce_vendor(cluster, SimVendor(), clock.now())
             values = {"source": "manual", "values": default_image().reference_values("tpm")}
             await make(REFERENCE_VALUE_SET, "values", values)
@@ -147,6 +186,7 @@ async def serve(told: IO[bytes]) -> None:
             async with (
                 Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
                 attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
+                _controlled(cluster, informers, Path(directory) if loops else None),
             ):
                 settle_memory()  # as the product does when it is ready
                 message = {
@@ -157,6 +197,27 @@ async def serve(told: IO[bytes]) -> None:
                 await asyncio.to_thread(told.read)
         finally:
             await server.close()
+
+
+@asynccontextmanager
+async def _controlled(cluster: Cluster, informers: Informers, directory: Path | None) -> AsyncIterator[None]:
+    """The controllers of the product beside the doors; none without a directory for their tiles."""
+    if directory is None:
+        yield
+        return
+    from fastness.controllers.engine import Runner
+    from fastness.controllers.machineconfig.plane import Around
+    from fastness.controllers.plane import FAMILIES, product_loops
+    from fastness.trust.tiles import FileTiles
+
+    around = Around(SystemClock(), ENTROPY, tiles=FileTiles(directory / "record"))
+    found = product_loops(cluster, informers, around, without=FAMILIES)
+    runner = asyncio.create_task(Runner(found, informers, SystemClock(), ENTROPY).run())
+    try:
+        yield
+    finally:
+        runner.cancel()
+        await asyncio.wait([runner])
 
 
 async def machines(told: IO[bytes]) -> None:
@@ -226,7 +287,7 @@ def main(role: str) -> None:
     if role == "alone":
         sys.stdout.buffer.write(orjson.dumps(alone()))
         return
-    work = {"serve": serve, "machines": machines}[role]
+    work = {"serve": serve, "keep": keep, "machines": machines}[role]
     uvloop.run(asyncio.wait_for(work(sys.stdin.buffer), SECONDS * 10))
 
 
