@@ -77,7 +77,7 @@ class Bench:
             Signer(),
             self.cluster,
             self.pools,
-            Overlays(cast(Any, Cache(None))),
+            Overlays(cast("Any", Cache(None))),
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)
