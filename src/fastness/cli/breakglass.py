@@ -1,0 +1,175 @@
+"""`fastness break-glass`: override attestation for one pool, for a few hours, if two approvers agree.
+
+    fastness break-glass key grace.key                      # each approver, once; prints what the cluster lists
+    fastness break-glass ask --pool worker --reason TEXT > override.json
+    fastness break-glass agree override.json --by ada --key ada.key          # each on a machine of their own
+    fastness break-glass agree override.json --by grace --key grace.key
+    fastness break-glass apply override.json
+    fastness break-glass end
+
+`agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed makes that signature worth nothing.
+The verifiers of the cluster check names, keys and times themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.machine import connected
+from fastness.cli.output import tell
+from fastness.cli.tickets import cluster_options
+
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+_TIME = re.compile(r"([1-9][0-9]{0,3})(m|h)\Z")
+_UNITS = {"m": "minutes", "h": "hours"}
+MOST_BYTES = 8192
+
+
+@click.group("break-glass")
+def breakglass() -> None:
+    """Override attestation for one pool and a few hours; two named approvers must sign."""
+
+
+@breakglass.command("key")
+@_FILE
+def key(file: Path) -> None:
+    """Make the key of an approver, keep it in FILE, and print the public half for spec.breakGlass.approvers."""
+    from fastness.cluster.clock import SystemEntropy
+    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+    from fastness.crypto.secret import SecretBytes
+    from fastness.trust.keyfiles import write_private
+
+    if file.exists():
+        raise CliError(f"{file} exists", "A key is never written over: choose another name.", Exit.USAGE)
+    seed = SecretBytes(SystemEntropy().token(SEED_BYTES))
+    with told():
+        write_private(file, SecretBytes(base64.b64encode(seed.reveal()) + b"\n"))
+    click.echo(base64.b64encode(Ed25519Signer(seed).verifier.raw).decode())
+
+
+@breakglass.command("ask")
+@click.option("--pool", required=True, help="The pool whose machines are let in.")
+@click.option("--reason", required=True, help="Why; goes on the record.")
+@click.option("--for", "lasting", default="1h", show_default=True, help="How long, as 30m or 2h; at most 4h.")
+@cluster_options
+def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: str) -> None:
+    """Write the statement that approvers sign to standard output."""
+    from fastness.domain.attestation.breakglass import LONGEST, statement_of
+    from fastness.formats import json
+
+    match = _TIME.match(lasting)
+    time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
+    if time > LONGEST:
+        raise CliError(f"{lasting} is no time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
+    with told():
+        uid = asyncio.run(_uid(kubeconfig, context))
+    now = datetime.now(UTC)
+    click.echo(json.encode({"statement": statement_of(uid, pool, reason, now, now + time), "agreed": []}).decode())
+
+
+@breakglass.command("agree")
+@_FILE
+@click.option("--by", "name", required=True, help="Your name, as the cluster lists it.")
+@click.option("--key", "secret", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Your key.")
+def agree(file: Path, name: str, secret: Path) -> None:
+    """Sign the statement in FILE, and add that to the file."""
+    from fastness.domain.attestation.breakglass import message
+    from fastness.formats import json
+
+    document = _read(file)
+    shown = document["statement"]
+    signature = base64.b64encode(_signer(secret).sign(message(shown))).decode()
+    others = [entry for entry in document["agreed"] if entry.get("by") != name]
+    with told():
+        file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
+    tell(f"{name} agrees: pool {shown['pool']} until {shown['expires']}, because: {shown['reason']}")
+
+
+@breakglass.command("apply")
+@_FILE
+@cluster_options
+def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
+    """Put an override that two approvers signed into force."""
+    from fastness.formats import json
+
+    document = _read(file)
+    with told():
+        asyncio.run(_annotate(json.encode(document).decode(), kubeconfig, context))
+    tell(f"attestation of pool {document['statement']['pool']} is overridden until {document['statement']['expires']}")
+
+
+@breakglass.command("end")
+@cluster_options
+def end(kubeconfig: Path | None, context: str) -> None:
+    """End the override now."""
+    with told():
+        asyncio.run(_annotate(None, kubeconfig, context))
+    tell("attestation decides")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from fastness.formats import json
+    from fastness.formats.errors import JsonError
+
+    with told():
+        content = file.read_bytes()[: MOST_BYTES + 1]
+    try:
+        found = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
+        statement, agreed = found["statement"], found["agreed"]
+    except (JsonError, KeyError, TypeError) as error:
+        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
+    texts = isinstance(statement, dict) and {"pool", "reason", "expires"} <= statement.keys()
+    if not texts or not isinstance(agreed, list) or not all(isinstance(entry, dict) for entry in agreed):
+        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
+    return {"statement": statement, "agreed": agreed}
+
+
+def _signer(file: Path) -> Any:
+    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+    from fastness.crypto.secret import SecretBytes
+    from fastness.trust.keyfiles import read_private
+
+    with told():
+        kept = read_private(file)
+    try:
+        seed = base64.b64decode((kept or SecretBytes(b"")).reveal().strip(), validate=True)
+    except ValueError:
+        seed = b""
+    if len(seed) != SEED_BYTES:
+        raise CliError(f"{file} is no key of an approver", "Make one with `fastness break-glass key`.", Exit.USAGE)
+    return Ed25519Signer(SecretBytes(seed))
+
+
+async def _uid(kubeconfig: Path | None, context: str) -> str:
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+
+    async with connected(kubeconfig, context) as cluster:
+        return str((await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"])
+
+
+async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> None:
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.domain.attestation.breakglass import ANNOTATION, BadOverride, agreed_override
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+
+    async with connected(kubeconfig, context) as cluster:
+        if text is not None:
+            found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+            notes = {**(found["metadata"].get("annotations") or {}), ANNOTATION: text}
+            try:
+                agreed_override({**found, "metadata": {**found["metadata"], "annotations": notes}})
+            except BadOverride as error:
+                hint = "Names and keys must be those of spec.breakGlass.approvers."
+                raise CliError(f"{error} ({error.code})", hint, Exit.NO) from error
+        patch = {"metadata": {"annotations": {ANNOTATION: text}}}
+        options = WriteOptions(manager="fastness-cli")
+        await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, options=options)
