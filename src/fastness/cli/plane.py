@@ -95,9 +95,7 @@ class Endpoints:
 class ControlPlane:
     """A running embedded control plane."""
 
-    def __init__(
-        self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, machines: int = 0
-    ) -> None:
+    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, machines: int = 0) -> None:
         self.server = server
         self.runner = runner
         self.state = state
@@ -198,7 +196,7 @@ def _runner(
     entropy: Entropy,
 ) -> Runner:
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
-    kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+    kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), server.pki)
     around = Around(clock, entropy, SIMULATED, doors, tiles=FileTiles(options.state / "record"))
     controllers = [*kube.controllers, *product_loops(server.cluster, informers, around)]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)

@@ -127,12 +127,14 @@ async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
 def _announce(plane: ControlPlane, output: str) -> None:
     endpoints, kubeconfig = plane.endpoints.to_json(), plane.kubeconfig
     if output == "json":
-        show_json({"endpoints": endpoints, "kubeconfig": str(kubeconfig), "machines": plane.machines})
+        told_once = {"kubeconfig": str(kubeconfig), "machines": plane.machines, "login": plane.link()}
+        show_json({"endpoints": endpoints, **told_once})
         return
     click.echo("Fastness is up.")
     click.echo(f"  API         {endpoints['api']}")
     click.echo(f"  kubeconfig  {kubeconfig}")
     click.echo(f"  configs     {endpoints['configServer']}")
+    click.echo(f"  page        {plane.link()}")
     if plane.machines:
         click.echo(f"  machines    {plane.machines}, simulated, in {plane.state / 'machines'}")
     click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get nodes\n\nCtrl-C ends it.")

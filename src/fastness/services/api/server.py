@@ -64,6 +64,7 @@ class EmbeddedServer:
     health: Health
     guard: Guard
     vault: Vault
+    audit: Audit
     _authenticator: Authenticator
     _listener: Listener
     _tls: ssl.SSLContext
@@ -136,7 +137,7 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
     return EmbeddedServer(
-        api, LocalCluster(api), pki, health, guard, vault, authenticator, listener, context, options.host, stack
+        api, LocalCluster(api), pki, health, guard, vault, audit, authenticator, listener, context, options.host, stack
     )
 
 

@@ -107,9 +107,9 @@ def _decisions(story: Story, frame: Frame) -> Markup | None:
 
 
 def _difference(story: Story) -> Markup | None:
-    if not story.explained.why:
+    first = first_difference(story.explained)
+    if first is None:
         return None
-    first = story.explained.why[0]
     said: Child = first.hint or f"{first.name} is not what was expected"
     return section(
         "The first difference",
@@ -118,13 +118,21 @@ def _difference(story: Story) -> Markup | None:
     )
 
 
+def first_difference(explained: Explanation) -> Check | None:
+    """The check that decided against a machine: the first that failed, or else the first that could not be made."""
+    if explained.attested:
+        return None
+    failed = (check for check in explained.why if check.result == "Fail")
+    return next(failed, explained.why[0] if explained.why else None)
+
+
 def _evidence(story: Story) -> Markup | None:
     checks = (*story.explained.why, *story.explained.others)
     if not checks:
         return None
     listed = table("Checks of the last verdict", ("Check", "Result", "Seen", "Expected", "By"), map(_check, checks))
     return section(
-        "Evidence", tag("details", tag("summary", f"{len(checks)} checks"), listed, open=bool(story.explained.why))
+        "Evidence", tag("details", tag("summary", f"{len(checks)} checks"), listed, open=not story.explained.attested)
     )
 
 

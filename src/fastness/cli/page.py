@@ -1,0 +1,43 @@
+"""The page of an embedded control plane: put together from the parts of its API.
+
+The API's guard says who somebody is and what they may; a decision is written as that user, and leaves the same line in the audit
+log that the same write over the API would leave.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.embedded.paths import Target
+from fastness.cluster.informers import Informers
+from fastness.domain.access import User
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.observe import context
+from fastness.services.api.audit import Entry
+from fastness.services.api.server import EmbeddedServer
+from fastness.services.http import Request
+from fastness.services.web.server import Page, PageOptions, web_server
+from fastness.trust.tiles import FileTiles
+
+
+def embedded_page(
+    server: EmbeddedServer, informers: Informers, state: Path, host: str, clock: Clock, entropy: Entropy
+) -> AbstractAsyncContextManager[Page]:
+    """The page, for the time of a block; raises TrustError, ApiError, OSError."""
+
+    def deed(request: Request, user: User, machine: str, code: int) -> None:
+        target = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, machine)
+        server.audit.write(Entry.of(request, user, "", context.current(), "patch", target, code))
+
+    options = PageOptions(
+        writers=lambda user: LocalCluster(server.api, user),
+        administrator=lambda: server.pki.admin.certificate.der,
+        host=host,
+        tiles=FileTiles(state / "record"),
+        deed=deed,
+    )
+    return web_server(server.cluster, informers, server.guard, clock, entropy, options)
