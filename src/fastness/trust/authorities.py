@@ -17,6 +17,7 @@ so of two who take the same step one wins and the other reads what came of it.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Callable
@@ -42,6 +43,7 @@ ROTATE: Final = "fastness.dev/rotate"
 PROMOTED: Final = "fastness.dev/promoted-at"
 CA_LIFETIME: Final = timedelta(days=3650)
 TRIES: Final = 5
+PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _AS: Final = WriteOptions(manager="doors")
 
@@ -85,15 +87,18 @@ class AuthoritySecret:
 
     async def open(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Lineage:
         """The authority out of the cluster, made if there is none; raises DamagedAuthority, ApiError."""
-        try:
-            return self.read(await cluster.get(SECRETS, self.name, NAMESPACE), entropy)
-        except NotFound:
-            made = Lineage(self._made(entropy, now))
-        try:
-            await cluster.create(SECRETS, self._secret(made), _AS)
-        except AlreadyExists:
-            return self.read(await cluster.get(SECRETS, self.name, NAMESPACE), entropy)
-        return made
+        for _ in range(TRIES):
+            try:
+                return self.read(await cluster.get(SECRETS, self.name, NAMESPACE), entropy)
+            except NotFound:
+                made = Lineage(self._made(entropy, now))
+            try:
+                await cluster.create(SECRETS, self._secret(made), _AS)
+            except AlreadyExists:
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            return made
+        raise Conflict(f"the Secret {NAMESPACE}/{self.name} comes and goes")
 
     async def renew(
         self, cluster: Cluster, entropy: Entropy, now: datetime, may_promote: MayPromote = nobody_objects

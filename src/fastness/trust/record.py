@@ -59,6 +59,7 @@ class ClusterRecord:
         self._next = 1
         self._previous = ""
         self._unsure: JsonObject | None = None
+        self._group: list[_Waiting] = []
 
     async def append(self, entry: Entry) -> None:
         """Write an entry; returns when it is durable; raises RecordError."""
@@ -78,21 +79,20 @@ class ClusterRecord:
             raise RecordError(f"the record could not be written: {waiting.failure}", _HINT) from waiting.failure
 
     async def _write_next(self) -> None:
-        """Settle a batch of unknown outcome, or write the next one; failures are noted at its entries."""
-        if self._unsure is not None:
-            try:
-                await self._settle(self._unsure)
-            except ApiError as error:
-                self._fail(list(self._queue), error)
-            return
-        group = [self._queue.popleft() for _ in range(min(MOST_ENTRIES, len(self._queue)))]
-        self._unsure = self._batch(group)
+        """Settle a batch of unknown outcome, or write the next one; what became of it is noted at its entries.
+
+        Whoever began a batch may be gone by now; its entries belong to others as well.
+        """
+        batch, again = self._unsure, self._unsure is not None
+        if batch is None:
+            self._group = [self._queue.popleft() for _ in range(min(MOST_ENTRIES, len(self._queue)))]
+            batch = self._unsure = self._batch(self._group)
         try:
-            await self._settle(self._unsure)
+            await self._settle(batch)
         except ApiError as error:
-            self._fail(group, error)
+            self._fail([*self._group, *(self._queue if again else ())], error)
             return
-        for waiting in group:
+        for waiting in self._group:
             waiting.written = True
 
     def _fail(self, group: list[_Waiting], error: ApiError) -> None:

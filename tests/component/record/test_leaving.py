@@ -1,0 +1,59 @@
+"""Somebody who leaves while the record is being written takes nobody else's entry along."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.port import WriteOptions
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.kind import JsonObject, Resource
+from fastness.trust.ports import Entry
+from fastness.trust.record import ClusterRecord
+from tests.embedded.fixtures import Embedded
+
+
+class Slow:
+    """A cluster whose writes wait until they may happen."""
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._cluster = embedded.cluster
+        self.may = asyncio.Semaphore(0)
+        self.asked = 0
+
+    async def create(self, resource: Resource, obj: JsonObject, options: WriteOptions) -> JsonObject:
+        """Write when that is allowed."""
+        self.asked += 1
+        await self.may.acquire()
+        return await self._cluster.create(resource, obj, options)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
+        """Read."""
+        return await self._cluster.get(resource, name, namespace)
+
+    async def asked_for(self, count: int) -> None:
+        """Wait until so many writes were begun."""
+        while self.asked < count:  # noqa: ASYNC110  # nobody tells that a write began
+            await asyncio.sleep(0)
+
+
+async def test_entries_that_share_a_batch_are_written_although_the_one_who_began_it_left(
+    embedded_server: Embedded,
+) -> None:
+    slow = Slow(embedded_server)
+    record = ClusterRecord(slow, SystemClock(), SystemEntropy(), "gate")  # type: ignore[arg-type]
+    holding = asyncio.ensure_future(record.append(Entry("release", "first")))
+    await slow.asked_for(1)
+    sharing = [asyncio.ensure_future(record.append(Entry("release", who))) for who in ("second", "third")]
+    await asyncio.sleep(0)
+    slow.may.release()
+    await holding
+    await slow.asked_for(2)
+    sharing[0].cancel()  # it began the batch that it shares with the other
+    await asyncio.wait((sharing[0],))
+    slow.may.release()
+    async with asyncio.timeout(5):
+        await sharing[1]
+    batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
+    entries = [entry["who"] for batch in batches for entry in batch["spec"]["entries"]]
+    assert sorted(entries) == ["first", "second", "third"]

@@ -1,0 +1,169 @@
+"""What must hold whatever happens, and who watches it: every exchange on the wire, every write of the store, every step.
+
+no byte of a configuration leaves but for a machine whose image counts and whose trust has not ended
+whatever leaves is on the record before it leaves; the record only grows, and its heads fit each other
+a simulated machine is called simulated everywhere, and gets nothing where machines must be real
+no secret is in an answer to somebody else, in an object or in a line of the log
+one identity is one Machine and one node; doors meet no defect
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastness.cluster.embedded.store.records import LogEntry
+from fastness.cluster.port import Cluster, EventType
+from fastness.crypto.merkle import verify_consistency
+from fastness.crypto.notes import open_note
+from fastness.formats import json
+from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.trust.log import LogView
+from fastness.trust.logkey import known_keys
+from fastness.trust.recordhead import read_head
+from fastness.trust.tiles import TileStore
+from tests.simulation.network import Exchange
+
+CANARY = "canary-5f0c1d"
+"""A text that is in every configuration and in nothing else."""
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+def is_release(seen: Exchange) -> bool:
+    """Whether an answer hands out a configuration."""
+    config = seen.path.startswith("/config/") or "/resource/pool/" in seen.path
+    return seen.status == 200 and config
+
+
+@dataclass
+class Watch:
+    """Watches one cluster. `may_have` says why a caller must not have a configuration now, or nothing."""
+
+    cluster: Cluster
+    tiles: TileStore
+    may_have: Callable[[Exchange], str]
+    identity: Callable[[str], str]
+    simulated: bool
+    released: Counter[str] = field(default_factory=Counter)
+    recorded: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+    secrets: set[bytes] = field(default_factory=lambda: {CANARY.encode()})
+    _batches: set[str] = field(default_factory=set)
+    size: int = 0
+    _root: bytes = b""
+
+    def exchange(self, seen: Exchange) -> None:
+        """An answer went over the wire."""
+        if seen.status == 500:
+            self.broken.append(f"{seen.door} met a defect: {seen.body!r}")
+        if is_release(seen):
+            who = self.identity(seen.caller)
+            self.released[who] += 1
+            if why := self.may_have(seen):
+                self.broken.append(f"{seen.door} gave machine {seen.caller} its configuration: {why}")
+            if self.released[who] > self.recorded[who]:
+                self.broken.append(f"{seen.door} gave machine {seen.caller} something that is not on the record")
+        sealed = not seen.path.startswith("/config/")
+        if (sealed or not is_release(seen)) and any(one in seen.body for one in self.secrets):
+            self.broken.append(f"{seen.door} told a secret in answer to {seen.path}")
+
+    def writes(self, entries: list[LogEntry]) -> None:
+        """Something became durable."""
+        for entry in entries:
+            body = entry.record.body
+            if entry.type is EventType.DELETED:
+                continue
+            if b'"AuditBatch"' in body and entry.previous is None and body_key(body) not in self._batches:
+                # A door that does not know whether a batch arrived writes it once more; it counts once.
+                self._batches.add(body_key(body))
+                self.recorded.update(
+                    one["who"] for one in json.decode(body)["spec"]["entries"] if one["what"] == "release"
+                )
+            if any(one in body for one in self.secrets):
+                self.broken.append(f"a secret was written to {entry.record.key}")
+
+    def line(self, text: str) -> None:
+        """Something was logged."""
+        if any(one.decode() in text for one in self.secrets):
+            self.broken.append(f"a secret is in the log: {text}")
+        if "request.failed" in text or "record.alarm" in text:
+            self.broken.append(text)
+
+    async def step(self) -> None:
+        """After every step; raises Broken."""
+        await self._record()
+        await self._objects()
+        if self.broken:
+            raise Broken("; ".join(self.broken))
+
+    async def _record(self) -> None:
+        points = (await self.cluster.list(AUDIT_CHECKPOINT.resource)).items
+        if not points:
+            return
+        newest = max(points, key=lambda one: int(one["spec"]["size"]))
+        size, root = int(newest["spec"]["size"]), base64.b64decode(newest["spec"]["rootHash"])
+        open_note(newest["spec"]["note"], await known_keys(self.cluster))
+        view = LogView(self.tiles, size, (await read_head(self.cluster)).size)
+        if size < self.size or await view.root() != root:
+            self.broken.append(f"the record of {self.size} became another one of {size}")
+        proof = await view.consistency(self.size)
+        if self.size and not verify_consistency(self.size, size, proof, self._root, root):
+            self.broken.append(f"the record of {size} does not continue that of {self.size}")
+        self.size, self._root = size, root
+
+    async def _objects(self) -> None:
+        machines = (await self.cluster.list(MACHINE.resource)).items
+        known = [one.get("status") or {} for one in machines]
+        for name in ("keyThumbprint", "nodeName"):
+            found = [one[name] for one in known if one.get(name)]
+            if len(set(found)) != len(found):
+                self.broken.append(f"two Machines have one {name}")
+        judged = [one for one in known if one.get("lastVerdict")]
+        verdicts = [one["spec"] for one in (await self.cluster.list(VERDICT.resource)).items]
+        if any(one.get("simulated") is not True for one in [*judged, *verdicts]):
+            self.broken.append("a simulated machine is shown as real")
+        if not self.simulated and any(one["result"] == "Affirmed" for one in verdicts):
+            self.broken.append("a simulated machine was affirmed where machines must be real")
+
+    async def complete(self) -> None:
+        """At the end, when the sequencer had time: everything that was released is in the record; raises Broken."""
+        await self.step()
+        waiting = (await self.cluster.list(AUDIT_BATCH.resource)).items
+        view = LogView(self.tiles, self.size, self.size)
+        entries = [json.decode(entry) async for _, entry in view.entries()] if self.size else []
+        kept = Counter(str(one["who"]) for one in map(_entry, entries) if one.get("what") == "release")
+        if waiting or kept != self.recorded or any(kept[who] < count for who, count in self.released.items()):
+            raise Broken(f"the record is not complete: {kept}, written {self.recorded}, released {self.released}")
+
+
+def body_key(body: bytes) -> str:
+    """Which batch of which door an object is, with what it says."""
+    spec = json.decode(body)["spec"]
+    return json.canonical(spec).decode()
+
+
+def _entry(found: Any) -> dict[str, Any]:
+    """The door's entry in a line of the record."""
+    inner = found.get("entry", found)
+    return inner if isinstance(inner, dict) else {}
+
+
+class Log(logging.Handler):
+    """Hands every line of ours to the watch."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(logging.INFO)
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line."""
+        self._watch.line(f"{record.getMessage()} {getattr(record, 'values', '')}")

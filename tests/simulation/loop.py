@@ -1,0 +1,93 @@
+"""An event loop whose time is made up: whenever everybody waits, it is at once as late as the first of them waits for.
+
+Nothing sleeps and nothing runs in another thread, so a run is a function of its seed. A run in which everybody waits for
+something that nobody will do is an error here, not a test that hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MOST_TURNS = 20_000
+T = TypeVar("T")
+
+
+class Stuck(Exception):
+    """Everybody waits for somebody else."""
+
+
+class _Leaping(selectors.SelectSelector):
+    """Nothing ever becomes readable but our own wake-up calls; waiting moves the time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elapsed = 0.0
+        self._turns = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Stuck("everybody waits, and nothing is planned")
+        self._turns = 0 if timeout > 0 else self._turns + 1
+        if self._turns > MOST_TURNS:
+            raise Stuck("somebody is busy for ever, and no time passes")
+        self.elapsed += max(timeout, 0.0)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """The loop."""
+
+    def __init__(self) -> None:
+        self._leaping = _Leaping()
+        super().__init__(self._leaping)
+
+    def time(self) -> float:
+        """Seconds since the loop was made."""
+        return self._leaping.elapsed
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Do something in virtual time, to its end."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work)
+
+
+class LoopClock:
+    """The clock of one process; `skew` is by how much it is wrong."""
+
+    def __init__(self) -> None:
+        self.skew = timedelta()
+
+    def now(self) -> datetime:
+        """What the process believes."""
+        return START + timedelta(seconds=asyncio.get_running_loop().time()) + self.skew
+
+    def monotonic(self) -> float:
+        """Seconds; never wrong."""
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+class Inline(Executor):
+    """A thread that is none: work is done where it is handed in."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__()
+
+    def submit(self, work: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
+        """Do it."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(work(*args, **named))
+        except Exception as error:  # noqa: BLE001  # whatever it is, it belongs to whoever waits
+            future.set_exception(error)
+        return future

@@ -1,0 +1,162 @@
+"""A network without sockets: names lead to replicas of doors, and what goes over the wire can be lost, cut and watched.
+
+Doors listen here instead of on ports and machines ask through the client that they always use; all between, routes, limits and
+answers included, is the product. TLS is left out: who may speak to whom is tested where there are sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+
+CALLER: ContextVar[str] = ContextVar("caller", default="")
+OWNER: ContextVar[str] = ContextVar("owner", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question and what came back, as the wire saw it; `whole` says whether all of the answer arrived."""
+
+    caller: str
+    door: str
+    path: str
+    status: int
+    body: bytes
+    whole: bool
+
+
+class Listener:
+    """What a door believes to be a port."""
+
+    def __init__(self, network: Network, app: Any) -> None:
+        self._network, self._app, self._name = network, app, OWNER.get()
+        self.port = 443
+
+    async def show(self, *_: object) -> None:
+        """Listen."""
+        self._network.open(self._name, self._app)
+
+    def believe(self) -> None:
+        """Nobody shows a certificate here."""
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        self._network.close(self._name)
+
+
+class Network:
+    """All names, and who answers behind them."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._apps: dict[str, Any] = {}
+        self._running: dict[str, set[asyncio.Task[Any]]] = {}
+        self.cuts = 0
+        self.watchers: list[Callable[[Exchange], None]] = []
+
+    def open(self, name: str, app: Any) -> None:
+        """A replica `role-letter` answers for its role from now on."""
+        self._apps[name] = app
+
+    def close(self, name: str) -> None:
+        """A replica is gone, with everything that it was about to answer."""
+        self._apps.pop(name, None)
+        for task in self._running.pop(name, set()):
+            task.cancel()
+
+    async def ask(self, request: httpx.Request) -> httpx.Response:
+        """One request to any replica of the role that the host names."""
+        role = request.url.host.partition(".")[0]
+        alive = sorted(name for name in self._apps if name.rpartition("-")[0] == role)
+        if not alive:
+            raise httpx.ConnectError(f"nobody listens for {role}", request=request)
+        name = self._random.choice(alive)
+        content = await request.aread()
+        task = asyncio.ensure_future(_answered(self._apps[name], request, content))
+        self._running.setdefault(name, set()).add(task)
+        try:
+            status, headers, body = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                task.cancel()
+                raise
+            raise httpx.ReadError(f"{name} went away", request=request) from None
+        finally:
+            self._running.get(name, set()).discard(task)
+        cut = self.cuts > 0 and bool(body)
+        self.cuts -= cut
+        path = request.url.raw_path.decode()
+        seen = Exchange(CALLER.get(), name, path, status, body, not cut)
+        for watcher in self.watchers:
+            watcher(seen)
+        if cut:
+            return httpx.Response(status, headers=headers, stream=_Half(body, request), request=request)
+        return httpx.Response(status, headers=headers, content=body, request=request)
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Doors listen here and clients ask here, for the time of the block."""
+        network = self
+
+        class Client(httpx.AsyncClient):
+            def __init__(self, **options: Any) -> None:
+                super().__init__(**{**options, "verify": False, "transport": _Wire(network), "trust_env": False})
+
+        def listener(app: Any, *_: object, **__: object) -> Listener:
+            return Listener(network, app)
+
+        with (
+            patch("fastness.services.gate.server.LoopListener", listener),
+            patch("fastness.services.enrol.server.LoopListener", listener),
+            patch("fastness.services.broker.server.BrokerListener", listener),
+            patch("httpx.AsyncClient", Client),
+        ):
+            yield
+
+
+class _Wire(httpx.AsyncBaseTransport):
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._network.ask(request)
+
+
+class _Half(httpx.AsyncByteStream):
+    """An answer that ends in the middle."""
+
+    def __init__(self, body: bytes, request: httpx.Request) -> None:
+        self._body, self._request = body, request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body[: len(self._body) // 2]
+        raise httpx.RemoteProtocolError("the connection ended in the middle", request=self._request)
+
+
+async def _answered(app: Any, request: httpx.Request, content: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Call an application as a server does."""
+    sent: list[Any] = []
+    given = [{"type": "http.request", "body": content, "more_body": False}]
+
+    async def receive() -> Any:
+        return given.pop() if given else await asyncio.get_running_loop().create_future()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": request.method, "raw_path": request.url.raw_path.partition(b"?")[0],
+        "path": request.url.path, "query_string": request.url.query, "client": (f"10.0.0.{CALLER.get() or 'x'}", 1),
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+    }  # fmt: skip
+    await app(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return sent[0]["status"], list(sent[0]["headers"]), body

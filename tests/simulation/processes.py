@@ -1,0 +1,155 @@
+"""Processes that can be killed: each has its own way to the API, its own clock, its own caches, and loses all of them at once.
+
+A `Line` is that way. While it is down, every call fails; `torn` lets writes happen and loses the answer, which is what a
+connection that breaks at the wrong moment does. A killed process writes nothing any more, also not while it is being cleaned up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from random import Random
+from typing import Any
+
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.errors import Unavailable
+from fastness.cluster.port import EVERYWHERE, Event, Scope
+from fastness.model.kind import Resource
+from tests.simulation.loop import LoopClock
+from tests.simulation.network import OWNER, Network
+
+
+class Line:
+    """One process's connection to the API."""
+
+    def __init__(self, cluster: LocalCluster, random: Random) -> None:
+        self._cluster, self._random = cluster, random
+        self.down = False
+        self.torn = 0.0
+        self._broken = asyncio.Event()
+
+    @property
+    def reachable(self) -> bool:
+        """Whether anything gets through now."""
+        return not self.down
+
+    def break_off(self) -> None:
+        """Nothing gets through from now on, and watches end."""
+        self.down = True
+        self._broken.set()
+
+    def mend(self) -> None:
+        """Everything gets through again."""
+        self.down, self.torn, self._broken = False, 0.0, asyncio.Event()
+
+    async def get(self, *args: Any, **named: Any) -> Any:
+        """A read."""
+        return await self._call(self._cluster.get, args, named)
+
+    async def list(self, *args: Any, **named: Any) -> Any:
+        """A read."""
+        return await self._call(self._cluster.list, args, named)
+
+    async def create(self, *args: Any, **named: Any) -> Any:
+        """A write."""
+        return await self._call(self._cluster.create, args, named, writes=True)
+
+    async def patch(self, *args: Any, **named: Any) -> Any:
+        """A write."""
+        return await self._call(self._cluster.patch, args, named, writes=True)
+
+    async def delete(self, *args: Any, **named: Any) -> Any:
+        """A write."""
+        return await self._call(self._cluster.delete, args, named, writes=True)
+
+    async def connect(self, *args: Any, **named: Any) -> Any:
+        """A write."""
+        return await self._call(self._cluster.connect, args, named, writes=True)
+
+    async def _call(self, verb: Callable[..., Any], args: Any, named: Any, *, writes: bool = False) -> Any:
+        if not self.reachable:
+            raise Unavailable("the API cannot be reached")
+        if self.torn and self._random.random() < self.torn / 2:
+            raise Unavailable("the connection broke before the request")
+        answer = await verb(*args, **named)
+        lost = bool(writes and self.torn and self._random.random() < self.torn / 2)
+        if lost or not self.reachable:
+            raise Unavailable("the connection broke before the answer")
+        return answer
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        """A watch that ends with the line."""
+        if self.down:
+            raise Unavailable("the API cannot be reached")
+        async with self._cluster.watch(resource, scope, since=since, initial=initial) as events:
+            yield self._until_broken(events)
+
+    async def _until_broken(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        broken = asyncio.ensure_future(self._broken.wait())
+        try:
+            while True:
+                nearest = asyncio.ensure_future(anext(events))
+                try:
+                    await asyncio.wait((nearest, broken), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not nearest.done():
+                        nearest.cancel()
+                        with suppress(asyncio.CancelledError, StopAsyncIteration):
+                            await nearest
+                if self.down:
+                    raise Unavailable("the watch broke")
+                try:
+                    yield nearest.result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            broken.cancel()
+
+
+Opened = Callable[[Line, LoopClock], AbstractAsyncContextManager[Any]]
+
+
+class Process:
+    """Something that runs until it is killed, and can be started again."""
+
+    def __init__(self, name: str, cluster: LocalCluster, network: Network, random: Random, opened: Opened) -> None:
+        self.name = name
+        self._cluster, self._network, self._random, self._opened = cluster, network, random, opened
+        self.clock = LoopClock()
+        self.line = Line(cluster, random)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and not killed."""
+        return self._task is not None
+
+    def start(self) -> None:
+        """Start it; a process that cannot open is started again after a second, as a service manager does."""
+        self.line = Line(self._cluster, self._random)
+        self._task = asyncio.ensure_future(self._run(self.line))
+
+    async def kill(self) -> None:
+        """No warning, no goodbye."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self.line.break_off()
+        self._network.close(self.name)
+        task.cancel()
+        await asyncio.wait((task,))
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+    async def _run(self, line: Line) -> None:
+        OWNER.set(self.name)
+        while True:
+            try:
+                async with self._opened(line, self.clock):
+                    await asyncio.Event().wait()
+            except* Unavailable:
+                await asyncio.sleep(1)

@@ -1,0 +1,324 @@
+"""A whole cluster in one thread: store, doors in two replicas each, controllers, machines of a simulated vendor.
+
+    async with world(seed) as here:
+        here.add("tpm"); await here.pass_time(60); …
+
+Everything that is random comes from the seed. Doors and controllers are composed as `fastness serve` composes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from fastness.agent.imagetrust import ImageTrust
+from fastness.cluster.embedded.admit import Admission
+from fastness.cluster.embedded.auth import Authorizer
+from fastness.cluster.embedded.catalog import Catalog
+from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.embedded.lookups import StoreLookups
+from fastness.cluster.embedded.seed import seed as seed_store
+from fastness.cluster.embedded.store import Store
+from fastness.cluster.informers import Informers
+from fastness.controllers.engine import Runner
+from fastness.controllers.machineconfig.plane import Around as Beside
+from fastness.controllers.plane import FAMILIES, product_loops
+from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.eddsa import Ed25519Verifier
+from fastness.crypto.secret import SecretText
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.kind import JsonObject
+from fastness.model.registry import all_kinds
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.attesting import Around, broker_door, enrolment_door
+from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.gate.server import gate
+from fastness.sim.announce import announce_vendor
+from fastness.sim.tee.images import BootImage, changed, default_image
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.enrolment import DoorUrls
+from fastness.trust.record import ClusterRecord
+from fastness.trust.tickets import join_ticket, mint
+from tests.delivering import Shelf
+from tests.enrolling import settle_cluster
+from tests.simulation.invariants import CANARY, Log, Watch
+from tests.simulation.loop import Inline, LoopClock
+from tests.simulation.machines import TEES, SimMachine
+from tests.simulation.network import Exchange, Network
+from tests.simulation.processes import Line, Process
+from tests.virtual import SeededEntropy
+
+DOORS = ("enrol", "broker", "gate")
+TOKEN_LIFETIME = 600.0
+REVOKED_WITHIN = 1.0
+GOOD, NEXT = default_image("42.1"), default_image("42.2")
+TAMPERED = changed(GOOD, command_line=f"{GOOD.command_line} init=/bin/sh")
+
+
+@cache
+def vendor() -> SimVendor:
+    """One vendor for all runs: its keys are costly and no part of what is tested."""
+    return SimVendor()
+
+
+@cache
+def catalog() -> Catalog:
+    """The kinds, put together once."""
+    return Catalog.build(all_kinds())
+
+
+class MemoryTiles:
+    """Tiles of the record in memory: losing them is not among the faults."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, bytes] = {}
+
+    async def read(self, path: str) -> bytes | None:
+        """A piece."""
+        return self._pieces.get(path)
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Keep a piece."""
+        self._pieces[path] = data
+
+    async def remove(self, path: str) -> None:
+        """Forget a piece."""
+        self._pieces.pop(path, None)
+
+
+class World:
+    """The cluster and what is true about its machines."""
+
+    def __init__(self, number: int, store: Store, cluster: LocalCluster, *, simulated: bool) -> None:
+        self.random, self.entropy = Random(number), SeededEntropy(number)
+        self.store, self.cluster, self.simulated = store, cluster, simulated
+        self.clock, self.network, self.tiles = LoopClock(), Network(self.random), MemoryTiles()
+        self.shelf = Shelf(json_body())
+        self.cipher = KeyRing([SealKey.generate(self.entropy)], self.entropy)
+        self.processes = {
+            f"{role}-{letter}": self._process(role, letter) for role in DOORS for letter in "ab"
+        } | {"controllers-a": self._process("controllers", "a")}  # fmt: skip
+        self.machines: list[SimMachine] = []
+        self.withdrawn: dict[str, float] = {GOOD.version: 0.0, NEXT.version: 0.0, "tampered": 0.0}
+        self.revoked: dict[str, float] = {}
+        self.distrusted: set[str] = set()
+        self.keys: dict[str, Ed25519Verifier] = {}
+        self._identities: dict[str, str] = {}
+        self.watch = Watch(cluster, self.tiles, self._why_not, self.identity, simulated)
+        self.network.watchers.append(self.watch.exchange)
+        store.observe(self.watch.writes)
+
+    def _process(self, role: str, letter: str) -> Process:
+        opened = getattr(self, f"_{role}")
+        return Process(f"{role}-{letter}", self.cluster, self.network, self.random, opened)
+
+    def _around(self, clock: LoopClock) -> Around:
+        urls = DoorUrls("https://broker.test", "https://gate.test")
+        return Around(clock, self.entropy, self.cipher, urls=lambda: urls, configs=self.shelf)
+
+    @asynccontextmanager
+    async def _enrol(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            enrolment_door(line, informers, self._around(clock), ListenOptions()),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _broker(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            broker_door(line, informers, self._around(clock), BrokerOptions()),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _gate(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        record = ClusterRecord(line, clock, self.entropy, "gate")
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            gate(line, informers, self.shelf, record, clock, self.entropy) as door,
+        ):
+            self.keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.signer.jwks())}
+            yield
+
+    @asynccontextmanager
+    async def _controllers(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        beside = Beside(clock, self.entropy, tiles=self.tiles)
+        async with Informers(line, clock=clock, entropy=self.entropy) as informers:
+            loops = product_loops(line, informers, beside, without=FAMILIES)
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(Runner(loops, informers, clock, self.entropy).run())
+                try:
+                    yield
+                finally:
+                    running.cancel()
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self.clock.monotonic()
+
+    def identity(self, caller: str) -> str:
+        """The thumbprint of a machine's key."""
+        if caller not in self._identities:
+            machine = self.machines[int(caller)]
+            self._identities[caller] = machine.attester(vendor()).machine.thumbprint
+        return self._identities[caller]
+
+    def truth(self, image: BootImage) -> str:
+        """The name under which an image is published; tampered ones never are."""
+        return image.version if image in (GOOD, NEXT) else "tampered"
+
+    def _why_not(self, seen: Exchange) -> str:
+        """Why a machine must not have its configuration now; nothing when it may."""
+        machine = self.machines[int(seen.caller)]
+        if not self.simulated:
+            return "it is simulated, and this cluster is not"
+        gone = self.withdrawn.get(self.truth(machine.image))
+        if gone is not None and self.now > gone + TOKEN_LIFETIME:
+            return f"its image was withdrawn {self.now - gone:.0f} s ago"
+        ended = self.revoked.get(self.identity(seen.caller))
+        if ended is not None and self.now > ended + REVOKED_WITHIN:
+            return f"it was revoked {self.now - ended:.1f} s ago"
+        return ""
+
+    def good(self, machine: SimMachine) -> bool:
+        """Whether a machine should be attested and have its configuration."""
+        identity = self.identity(str(machine.number))
+        return (
+            machine.task is not None
+            and self.truth(machine.image) not in self.withdrawn
+            and identity not in self.revoked
+        )
+
+    async def ticket(self, uses: int = 0) -> SecretText:
+        """A new ticket."""
+        made = mint(self.entropy)
+        expires = self.clock.now() + timedelta(days=30)
+        await self.cluster.create(
+            JOIN_TICKET.resource, join_ticket(f"t-{self.entropy.token(6).hex()}", made, "worker", expires, uses)
+        )
+        self.watch.secrets.add(made.reveal().encode())
+        return made
+
+    def add(self, tee: str, ticket: SecretText, image: BootImage = GOOD, chip: int | None = None) -> SimMachine:
+        """A new machine, switched on."""
+        number = len(self.machines)
+        self.machines.append(SimMachine(number, number if chip is None else chip, tee, image, ticket))
+        self.switch_on(self.machines[-1])
+        return self.machines[-1]
+
+    def switch_on(self, machine: SimMachine, image: BootImage | None = None) -> None:
+        """Boot a machine that is off."""
+        machine.image, machine.configured = image or machine.image, False
+        trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.keys)
+        machine.task = asyncio.ensure_future(machine.live(vendor(), trust, self.entropy))
+
+    async def publish(self, image: BootImage) -> None:
+        """Publish what an image measures."""
+        for tee in TEES:
+            body = {
+                "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind,
+                "metadata": {"name": f"v{image.version}-{tee}"},
+                "spec": {"source": "manual", "values": image.reference_values(tee)},
+            }  # fmt: skip
+            await self.cluster.create(REFERENCE_VALUE_SET.resource, body)
+        self.withdrawn.pop(image.version, None)
+
+    async def withdraw(self, image: BootImage) -> None:
+        """Take an image's values away."""
+        for tee in TEES:
+            await self.cluster.delete(REFERENCE_VALUE_SET.resource, f"v{image.version}-{tee}")
+        self.withdrawn[image.version] = self.now
+
+    async def machine_object(self, machine: SimMachine) -> JsonObject | None:
+        """Its Machine, once it enrolled."""
+        identity = self.identity(str(machine.number))
+        found = (await self.cluster.list(MACHINE.resource)).items
+        return next((one for one in found if (one.get("status") or {}).get("keyThumbprint") == identity), None)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let things happen for a while; defects of machines show here."""
+        await asyncio.sleep(seconds)
+        for machine in self.machines:
+            if machine.task is not None and machine.task.done():
+                machine.task.result()
+
+    async def close(self) -> None:
+        """Switch everything off."""
+        for machine in self.machines:
+            await machine.switch_off()
+        for process in self.processes.values():
+            await process.kill()
+
+
+def json_body() -> bytes:
+    """A configuration with something in it that nobody else may see."""
+    return b'{"ignition":{"version":"3.3.0"},"x":"%s"}' % CANARY.encode()
+
+
+@asynccontextmanager
+async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
+    """A cluster of a seed, all doors open, its first image published."""
+    with tempfile.TemporaryDirectory(dir=memory()) as directory, _one_thread():
+        clock, entropy = LoopClock(), SeededEntropy(-1 - number)
+        store = await Store.open(
+            Path(directory), cipher=KeyRing([SealKey.generate(entropy)], entropy), clock=clock, entropy=entropy,
+            identity={"simulated": str(simulated).lower()},
+        )  # fmt: skip
+        await seed_store(store, entropy, clock.now())
+        lookups = StoreLookups(store, simulated)
+        authorizer = Authorizer(lookups, lookups)
+        lookups.use(authorizer.decide, authorizer.policy)
+        api = EmbeddedApi(store, catalog(), clock, entropy, Admission(lookups), lookups.rbac_changed)
+        here = World(number, store, LocalCluster(api), simulated=simulated)
+        with here.network.installed(), _logged(here.watch):
+            await settle_cluster(here.cluster, {"mode": "Enforce", "simulated": simulated})
+            await announce_vendor(here.cluster, vendor(), clock.now())
+            await here.publish(GOOD)
+            for process in here.processes.values():
+                process.start()
+            await here.pass_time(5)
+            try:
+                yield here
+            finally:
+                await here.close()
+        await store.close()
+
+
+def memory() -> str | None:
+    """Where files cost nothing, if there is such a place."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@contextmanager
+def _one_thread() -> Any:
+    with patch("fastness.cluster.embedded.store.store.ThreadPoolExecutor", Inline):
+        yield
+
+
+@contextmanager
+def _logged(watch: Watch) -> Any:
+    root, handler = logging.getLogger("fastness"), Log(watch)
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)
