@@ -1,6 +1,6 @@
 """Machines that join a cluster, for tests: what a kubelet does with its bootstrap token, by hand.
 
-async with joining(kube) as site:
+async with joining(Place.real(kube)) as site:
     machine = await site.attested()
     token = await site.token(machine, key)
     answer = await site.ask(token, client_request(key, node))
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import httpx
 from fastness.controllers.attestation.joins import REQUESTS, Joins, JoinTokens
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.runner import Runner
+from fastness.controllers.kube.signing import NodeSigner, NodeSigning
 from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
@@ -33,6 +34,7 @@ from fastness.sim.tee.vendor import SimVendor
 from fastness.trust.record import ClusterRecord
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.contract.worlds import https
+from tests.embedded.fixtures import Embedded
 from tests.realkube import RealKube
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -70,11 +72,42 @@ def csr(pem: bytes, signer: str, usages: Sequence[str], **changes: Any) -> JsonO
     }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Place:
+    """A cluster to join: where it is, whom its clients trust, who its administrator is, and whether we sign ourselves."""
+
+    url: str
+    ca: Path
+    kubeconfig: Path
+    admin: Callable[[ssl.SSLContext], dict[str, str]]
+    signer: NodeSigner | None = None
+
+    @classmethod
+    def real(cls, kube: RealKube) -> Place:
+        """A real kube-apiserver, whose kube-controller-manager signs."""
+        header = {"authorization": f"Bearer {kube.users['admin'].token}"}
+        return cls(kube.url, kube.ca, kube.kubeconfig, lambda _: header)
+
+    @classmethod
+    def embedded(cls, found: Embedded) -> Place:
+        """The embedded API, with the signer that it has in Kubernetes' place."""
+
+        def shown(context: ssl.SSLContext) -> dict[str, str]:
+            context.load_cert_chain(str(found.directory / "pki" / "admin.pem"))
+            return {}
+
+        return cls(found.url, found.ca_file, found.kubeconfig, shown, found.server.pki)
+
+    def trust(self) -> ssl.SSLContext:
+        """TLS that trusts this cluster alone."""
+        return ssl.create_default_context(cafile=str(self.ca))
+
+
 @dataclass
 class JoiningSite:
-    """A real cluster with its doors and the two loops of joining."""
+    """A cluster with its doors and the loops of joining."""
 
-    kube: RealKube
+    place: Place
     world: AttestingWorld
 
     async def attested(self, tee: str = "tpm") -> SimAttester:
@@ -98,15 +131,22 @@ class JoiningSite:
     def client(self, token: str = "") -> httpx.AsyncClient:
         """The API as the holder of a token."""
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return httpx.AsyncClient(base_url=self.kube.url, verify=self.kube.trust(), headers=headers, trust_env=False)
+        return httpx.AsyncClient(base_url=self.place.url, verify=self.place.trust(), headers=headers, trust_env=False)
+
+    def admin(self) -> httpx.AsyncClient:
+        """The API as its administrator."""
+        context = self.place.trust()
+        return httpx.AsyncClient(
+            base_url=self.place.url, headers=self.place.admin(context), verify=context, trust_env=False
+        )
 
     def node_client(self, directory: Path, key: PrivateKey, certificate: bytes) -> httpx.AsyncClient:
         """The API as the holder of a certificate."""
         path = directory / f"{name_of(key)[-12:]}.pem"
         path.write_bytes(key.to_pem().reveal() + certificate)
-        context: ssl.SSLContext = self.kube.trust()
+        context = self.place.trust()
         context.load_cert_chain(path)
-        return httpx.AsyncClient(base_url=self.kube.url, verify=context, trust_env=False)
+        return httpx.AsyncClient(base_url=self.place.url, verify=context, trust_env=False)
 
     async def ask(self, http: httpx.AsyncClient, wanted: JsonObject) -> JsonObject:
         """Send a request and wait until it is decided, and signed if it was approved."""
@@ -139,18 +179,20 @@ def certificate_of(found: JsonObject) -> bytes:
 
 @asynccontextmanager
 async def joining(
-    kube: RealKube, vendor: SimVendor | None = None, spec: JsonObject | None = None
+    place: Place, vendor: SimVendor | None = None, spec: JsonObject | None = None
 ) -> AsyncIterator[JoiningSite]:
-    """Doors and loops on a real cluster, for the time of the block."""
-    async with https(kube.kubeconfig) as cluster, attesting_world(cluster, spec, vendor) as world:
+    """Doors and loops before a cluster, for the time of the block."""
+    async with https(place.kubeconfig) as cluster, attesting_world(cluster, spec, vendor) as world:
         record = ClusterRecord(cluster, world.clock, ENTROPY, Joins.name)
         loops: list[Controller] = [
             Joins(cluster, world.informers, record, world.clock),
             JoinTokens(cluster, world.informers, world.clock),
         ]
+        if place.signer is not None:
+            loops.append(NodeSigning(cluster, place.signer, world.clock))
         async with asyncio.TaskGroup() as group:
             running = group.create_task(Runner(loops, world.informers, world.clock, ENTROPY).run())
             try:
-                yield JoiningSite(kube, world)
+                yield JoiningSite(place, world)
             finally:
                 running.cancel()

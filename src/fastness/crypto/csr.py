@@ -1,7 +1,8 @@
-"""Requests for certificates (PKCS #10): read strictly, and made.
+"""Requests for certificates (PKCS #10): read strictly, made, and answered.
 
     request = read_request(pem)                    # who is asked for, for which names, with which key
     pem = make_request(key, Subject("system:node:n", ("system:nodes",)))
+    certificate = certify(authority, request, client=True, lifetime=hour, now=now)
 
 Whoever decides about a request needs to know *everything* that it asks for. So reading refuses what it would have to ignore:
 attributes of the subject beside CN and O, any extension but subjectAltName, names that are neither DNS names nor addresses, more
@@ -13,19 +14,21 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fastness.crypto.digests import Digest, sha256
 from fastness.crypto.errors import BadSigningRequest
 from fastness.crypto.keys import PrivateKey
-from fastness.crypto.x509 import Subject
+from fastness.crypto.x509 import Certificate, CertificateAuthority, Subject
 
 MAX_BYTES: Final = 16 * 1024
 MIN_RSA_BITS: Final = 2048
@@ -52,6 +55,7 @@ class SigningRequest:
     dns: tuple[str, ...]
     addresses: tuple[str, ...]
     key: Digest
+    public: CertificatePublicKeyTypes = field(compare=False, repr=False)
 
 
 def read_request(pem: bytes) -> SigningRequest:
@@ -71,17 +75,30 @@ def read_request(pem: bytes) -> SigningRequest:
     if not _strong(public):
         raise BadSigningRequest("its key is neither ECDSA on a NIST curve nor RSA of 2048 bits or more")
     der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return SigningRequest(subject, dns, addresses, sha256(der))
+    return SigningRequest(subject, dns, addresses, sha256(der), public)
 
 
 def make_request(key: PrivateKey, subject: Subject, hosts: Sequence[str] = ()) -> bytes:
     """A request in PEM, as a kubelet makes it: organizations before the name, hosts as subjectAltName."""
-    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in subject.organizations]
-    names.append(x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name))
-    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(names))
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(subject))
     if hosts:
         builder = builder.add_extension(x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False)
     return builder.sign(key.handle, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def certify(
+    authority: CertificateAuthority, request: SigningRequest, *, client: bool, lifetime: timedelta, now: datetime
+) -> Certificate:
+    """A certificate for exactly what a request asks for, which somebody approved; raises CertificateExpired."""
+    hosts = [_general(host) for host in (*request.dns, *request.addresses)]
+    usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
+    names = x509.SubjectAlternativeName(hosts) if hosts else None
+    return authority.certify(request.public, _name(request.subject), usage, lifetime, now, names)
+
+
+def _name(subject: Subject) -> x509.Name:
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in subject.organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name)])
 
 
 def _subject(handle: x509.CertificateSigningRequest) -> Subject:

@@ -23,6 +23,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy, PolicyBuilder, Store, VerificationError
 
@@ -178,7 +179,7 @@ class CertificateAuthority:
         key = PrivateKey.generate(entropy)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = (
-            _builder(subject, subject, key, entropy, now, lifetime)
+            _builder(subject, subject, key.handle.public_key(), entropy, now, lifetime)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_CA_USAGE, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.handle.public_key()), critical=False)
@@ -224,25 +225,37 @@ class CertificateAuthority:
         now: datetime,
         names: x509.SubjectAlternativeName | None = None,
     ) -> Credential:
+        key = PrivateKey.generate(self._entropy)
+        return Credential(self.certify(key.handle.public_key(), subject, usage, lifetime, now, names), key)
+
+    def certify(
+        self,
+        public: CertificatePublicKeyTypes,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        lifetime: timedelta,
+        now: datetime,
+        names: x509.SubjectAlternativeName | None = None,
+    ) -> Certificate:
+        """A certificate for a key that somebody else holds; raises CertificateExpired."""
         if now > self.certificate.not_after:
             raise CertificateExpired("the authority has expired", "Create a new authority and hand it to all clients.")
-        key = PrivateKey.generate(self._entropy)
         # A leaf never outlives its authority: a path to it could not be built anyway.
         lifetime = min(lifetime, self.certificate.not_after - now)
         issuer = self.certificate.handle
         builder = (
-            _builder(subject, issuer.subject, key, self._entropy, now, lifetime)
+            _builder(subject, issuer.subject, public, self._entropy, now, lifetime)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_LEAF_USAGE, critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.handle.public_key()), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.handle.public_key()), critical=False
             )
         )
         if names is not None:
             builder = builder.add_extension(names, critical=False)
-        return Credential(_signed(builder, self.key), key)
+        return _signed(builder, self.key)
 
 
 def verify_client(
@@ -333,7 +346,7 @@ def _accept_usage(policy: Policy, certificate: x509.Certificate, extension: x509
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
-    key: PrivateKey,
+    public: CertificatePublicKeyTypes,
     entropy: RandomBytes,
     now: datetime,
     lifetime: timedelta,
@@ -344,7 +357,7 @@ def _builder(
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key.handle.public_key())
+        .public_key(public)
         .serial_number(serial)
         .not_valid_before(now - BACKDATE)
         .not_valid_after(now + lifetime)

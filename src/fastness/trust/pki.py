@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from fastness.crypto.csr import certify, read_request
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.jws import SigningKey, TokenKeys
@@ -117,6 +118,11 @@ class ApiPki:
     def issue_node(self, name: str, now: datetime, lifetime: timedelta = NODE_LIFETIME) -> Credential:
         """A client certificate for a node; whoever calls has seen it attested."""
         return self.authority.issue_client(f"system:node:{name}", ["system:nodes"], lifetime, now)
+
+    def sign_for_node(self, request: bytes, *, client: bool, lifetime: timedelta, now: datetime) -> Certificate:
+        """A certificate for an approved request of a kubelet, an hour at most; raises BadSigningRequest, CertificateExpired."""
+        lifetime = min(lifetime, NODE_LIFETIME)
+        return certify(self.authority, read_request(request), client=client, lifetime=lifetime, now=now)
 
     def _renew_authority(self, now: datetime) -> bool:
         before = [certificate.fingerprint for certificate in self.client_authorities], self.authority

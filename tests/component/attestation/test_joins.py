@@ -1,10 +1,10 @@
-"""Attested join against a real kube-apiserver and kube-controller-manager: tokens, requests, certificates, impostors."""
+"""Attested join: tokens, requests, certificates, impostors; on the embedded API and on a real Kubernetes, which must agree."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.vendor import SimVendor
@@ -30,9 +31,11 @@ from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
 from tests.attesting import ENTROPY, until
 from tests.contract.worlds import served
+from tests.embedded.fixtures import Embedded
 from tests.joining import (
     CSRS,
     JoiningSite,
+    Place,
     certificate_of,
     client_request,
     joining,
@@ -71,9 +74,24 @@ def vendor() -> SimVendor:
     return SimVendor(ENTROPY)
 
 
-@pytest.fixture
-async def site(kube: RealKube, vendor: SimVendor) -> AsyncIterator[JoiningSite]:
-    async with joining(kube, vendor) as found:
+@pytest.fixture(params=["embedded", "real"])
+async def site(request: pytest.FixtureRequest, vendor: SimVendor, tmp_path: Path) -> AsyncIterator[JoiningSite]:
+    if request.param == "real":
+        async with opened(Place.real(request.getfixturevalue("kube")), vendor) as found:
+            yield found
+        return
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"))
+    try:
+        async with opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as found:
+            yield found
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def opened(place: Place, vendor: SimVendor) -> AsyncIterator[JoiningSite]:
+    """A site that knows the image and lets machines ask."""
+    async with joining(place, vendor) as found:
         with suppress(AlreadyExists):
             await found.world.approve("tpm")
         await until(lambda: _bound(found))
@@ -248,7 +266,7 @@ async def test_a_node_serves_under_its_own_names_only(site: JoiningSite, tmp_pat
 
 async def test_who_else_may_ask_gets_no_node_of_a_machine_and_other_nodes_are_left_to_others(site: JoiningSite) -> None:
     node = await site.node(await site.attested())
-    async with site.client(site.kube.users["admin"].token) as admin:
+    async with site.admin() as admin:
         assert outcome(await site.ask(admin, client_request(new_key(), node))) == ("Denied", "NotTheMachine")
         made = await admin.post(CSRS, json=client_request(new_key(), "control-plane-0"))
         marker = await site.ask(admin, client_request(new_key(), node))

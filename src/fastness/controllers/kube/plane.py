@@ -16,6 +16,7 @@ from fastness.controllers.kube.garbage import GarbageCollector
 from fastness.controllers.kube.inventory import Inventory
 from fastness.controllers.kube.namespaces import NamespaceLifecycle
 from fastness.controllers.kube.roles import RoleAggregation
+from fastness.controllers.kube.signing import NodeSigner, NodeSigning
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,10 @@ class KubeLoops:
     feeds: dict[str, Feed]
 
 
-def kube_loops(cluster: Cluster, inventory: Inventory, clock: Clock, root_ca: str) -> KubeLoops:
-    """What Kubernetes does itself, for the embedded API."""
+def kube_loops(
+    cluster: Cluster, inventory: Inventory, clock: Clock, root_ca: str, signer: NodeSigner | None = None
+) -> KubeLoops:
+    """What Kubernetes does itself, for the embedded API; without a signer nobody signs what was approved."""
 
     def fenced(kind: type[Controller]) -> FencedCluster:
         return FencedCluster(cluster, kind.name, kind.writes)  # type: ignore[arg-type]  # class attributes
@@ -40,6 +43,7 @@ def kube_loops(cluster: Cluster, inventory: Inventory, clock: Clock, root_ca: st
             NamespaceFurniture(fenced(NamespaceFurniture), root_ca),
             BudgetStatus(fenced(BudgetStatus), clock),
             RoleAggregation(fenced(RoleAggregation)),
+            *((NodeSigning(fenced(NodeSigning), signer, clock),) if signer else ()),
         ),
         {GarbageCollector.name: inventory.listen},
     )

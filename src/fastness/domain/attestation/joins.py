@@ -162,15 +162,15 @@ def decide(asked: Asked, known: Known, now: datetime) -> Decision:
     ours = bool(asked.token_id) and BOOTSTRAP_GROUP in asked.groups
     if not ours and known.machine is None:
         return NotOurs()
-    decision = _form(asked) or _requester(asked, known, now) or _machine(asked, known, now) or _names(asked, known)
+    decision = malformed(asked) or _requester(asked, known, now) or _machine(asked, known, now) or _names(asked, known)
     if decision is not None:
         return decision
     assert known.machine is not None  # noqa: S101  # _requester and _machine looked
     return Approve(known.machine)
 
 
-def _form(asked: Asked) -> Deny | None:
-    """What is wrong with the request itself."""
+def malformed(asked: Asked) -> Deny | None:
+    """What no kubelet asks for, whoever approves it; None when the request itself is as it should be."""
     if asked.request is None:
         return Deny("BadRequest", asked.problem)
     if not asked.node or asked.request.subject.organizations != (NODE_GROUP,):
@@ -181,6 +181,10 @@ def _form(asked: Asked) -> Deny | None:
         return Deny("BadUsages", f"the usages must be {' and '.join(sorted(needed))}")
     if asked.seconds is not None and asked.seconds > LONGEST.total_seconds():
         return Deny("TooLong", f"certificates of nodes live {LONGEST.total_seconds():.0f} seconds at most")
+    if asked.signer == CLIENT_SIGNER and asked.hosts:
+        return Deny("BadNames", "a client certificate speaks for no host")
+    if asked.signer == SERVING_SIGNER and not asked.hosts:
+        return Deny("BadNames", "a serving certificate speaks for at least one name or address")
     return None
 
 
@@ -230,12 +234,10 @@ def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
 
 def _names(asked: Asked, known: Known) -> Deny | Wait | None:
     """What is wrong with the names that a certificate shall speak for."""
-    assert asked.request is not None  # noqa: S101  # _form looked
+    assert asked.request is not None  # noqa: S101  # malformed looked
     names, addresses = asked.request.dns, asked.request.addresses
     if asked.signer == CLIENT_SIGNER:
-        return Deny("BadNames", "a client certificate speaks for no host") if names or addresses else None
-    if not names and not addresses:
-        return Deny("BadNames", "a serving certificate speaks for at least one name or address")
+        return None
     foreign = [name for name in names if name != asked.node and not name.startswith(f"{asked.node}.")]
     foreign += [address for address in addresses if not _own(address)]
     if foreign:

@@ -1,8 +1,8 @@
 """Who is asking, and may they: authentication and authorization of the embedded API.
 
-`authenticator.py` turns a peer certificate or an Authorization header into a `User`; `certificates.py`, `tokens.py` and
-`bootstrap.py` are its three ways. `issuing.py` answers TokenRequest, `reviews.py` the review kinds. `authorizer.py` holds the
-current policy and asks `domain/access`.
+`authenticator.py` turns a peer certificate or an Authorization header into a `User`; `certificates.py`, `tokens.py`,
+`bootstrap.py` and `joining.py` are its four ways. `issuing.py` answers TokenRequest, `reviews.py` the review kinds.
+`authorizer.py` holds the current policy and asks `domain/access`.
 
 * Nobody is anonymous: no credential is None, and the route table of the HTTP layer says where that is enough. A credential that
   does not verify is a 401, whatever else was sent without one that does.

@@ -11,6 +11,7 @@ from datetime import datetime
 from fastness.cluster.embedded.auth.bootstrap import BootstrapTokens
 from fastness.cluster.embedded.auth.certificates import ClientCertificates
 from fastness.cluster.embedded.auth.errors import CredentialRefused, MalformedCredential
+from fastness.cluster.embedded.auth.joining import JoinTokens, is_join_token
 from fastness.cluster.embedded.auth.tokens import ServiceAccountTokens
 from fastness.cluster.errors import Unauthorized
 from fastness.crypto.errors import CryptoError
@@ -26,6 +27,7 @@ class Authenticator:
         self.certificates = certificates
         self.tokens = tokens
         self.bootstrap = bootstrap or BootstrapTokens()
+        self.joining = JoinTokens(tokens.lookups)
 
     def authenticate(self, peer_cert_der: bytes | None, authorization: str | None, now: datetime) -> User | None:
         """Who is asking; None when nothing was shown; raises Unauthorized when what was shown does not verify."""
@@ -49,12 +51,16 @@ class Authenticator:
         token = token.strip()
         if scheme.lower() != "bearer" or not token or not token.isascii():
             raise MalformedCredential("the Authorization header holds no bearer token")
+        if is_join_token(token):
+            return self.joining.authenticate(token, now)
         if "." in token:  # a JWT has two dots; a static token is made without any
             return self.tokens.authenticate(token, now)
         return self._static(token)
 
     def identify(self, token: str, now: datetime) -> tuple[User, tuple[str, ...]]:
         """Whose token this is, and for which audiences; raises CryptoError, CredentialRefused."""
+        if is_join_token(token):
+            return self.joining.authenticate(token, now), self.tokens.audiences
         if "." in token:
             verified = self.tokens.verify(token, now)
             return verified.user, verified.audiences
