@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from fastness.domain.osimage.firmware import FirmwareVars
@@ -36,7 +36,7 @@ TOOLS = (
     "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "policysecret", "quote",
     "readpublic", "startauthsession",
 )  # fmt: skip
-DEADLINE = 240.0
+DEADLINE = 360.0
 AGENT = "usr/lib/fastness/agent"
 
 INIT = f"""#!/bin/busybox sh
@@ -100,14 +100,15 @@ def require_joining() -> None:
 
 def image(trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
     """An image for one cluster."""
-    files = dict(_carried())
-    files["usr/lib/fastness/trust.json"] = trust
-    links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
-    parts = {
-        ".osrel": b"ID=fastness-test\n", ".cmdline": command_line,
-        ".initrd": gzip.compress(archive(files, links), 6, mtime=0), ".linux": kernel(),
-    }  # fmt: skip
+    parts = {".osrel": b"ID=fastness-test\n", ".cmdline": command_line, ".initrd": _initrd(trust), ".linux": kernel()}
     return write_uki(machine.STUB.read_bytes(), parts)
+
+
+@lru_cache(maxsize=1)
+def _initrd(trust: bytes) -> bytes:
+    links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
+    files = {**_carried(), "usr/lib/fastness/trust.json": trust}
+    return gzip.compress(archive(files, links), 6, mtime=0)
 
 
 def predicted(uki: bytes) -> Measurement:

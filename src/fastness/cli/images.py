@@ -18,6 +18,7 @@ import click
 
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
+from fastness.cli.imagetrust import trust
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
 from fastness.model.kind import JsonObject
@@ -34,6 +35,9 @@ _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.group()
 def image() -> None:
     """Images that machines may boot."""
+
+
+image.add_command(trust)
 
 
 @image.command("approve")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -16,13 +18,16 @@ from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.drivers.configfs_tsm import TsmAttester
 from fastness.formats import json
+from fastness.formats.snp.certtable import TableEntry, table
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.refusals import Refusal
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust.enrolment import DoorUrls
 from tests.component.delivery.meddler import good, meddling, with_body, without
+from tests.component.drivers.test_configfs_tsm import FakeKernel
 from tests.delivering import ACCEPT, ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
@@ -69,6 +74,26 @@ async def test_a_machine_of_each_kind_comes_by_its_configuration(world: Deliveri
         assert found.node_name
     assert world.shelf.asked == [("worker", ACCEPT)] * 3
     assert [entry.what for entry in world.record.entries] == ["release"] * 3
+
+
+@pytest.mark.parametrize(("tee", "provider"), [("snp", "sev_guest"), ("tdx", "tdx_guest")])
+async def test_a_guest_that_asks_its_kernel_for_reports_comes_by_its_configuration(
+    world: DeliveringWorld, tmp_path: Path, tee: str, provider: str
+) -> None:
+    chip = world.machine(tee).machine
+    kernel = FakeKernel(tmp_path / "report", provider)
+    if tee == "snp":
+        chain = chip.quote(bytes(64))["cert_chain"]
+        kernel.auxiliary = table(tuple(TableEntry(one["cert_type"], base64.b64decode(one["data"])) for one in chain))
+        kernel.report_of = lambda data: base64.b64decode(chip.quote(data)["attestation_report"])
+    else:
+        kernel.report_of = lambda data: base64.b64decode(chip.quote(data)["quote"])
+        (tmp_path / "ccel").write_bytes(base64.b64decode(chip.quote(bytes(64))["cc_eventlog"]))
+    guest = TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel")
+    found = await boot_once(guest, await world.ask(), world.trust, world.patience())
+    assert found.body == world.shelf.body
+    again = TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel")
+    assert (await boot_once(again, await world.ask(), world.trust, world.patience())).machine == found.machine
 
 
 async def test_ten_minutes_of_clock_skew_do_not_keep_a_machine_out(world: DeliveringWorld) -> None:

@@ -13,6 +13,7 @@ from fastness.agent.enrol import (
     BEGIN,
     COMPLETE,
     MAX_WAIT_SECONDS,
+    Doors,
     DoorUnreachable,
     Enrolled,
     EnrolmentFailed,
@@ -191,3 +192,15 @@ async def test_a_tpm_without_a_certificate_says_its_endorsement_key_instead() ->
     assert bare["ek_public"]
     assert "ek_public" not in whole
     assert len(whole["ek_certificates"]) == 2
+
+
+def test_the_last_answer_may_say_where_to_go_next() -> None:
+    good = json.decode(DONE.body)
+    assert read_enrolled(json.encode(good)).doors is None
+    doors = {"broker": "https://b", "gate": "https://g", "via": "Broker"}
+    assert read_enrolled(json.encode({**good, "doors": doors})).doors == Doors("https://b", "https://g", "Broker")
+    bad_doors: list[Any] = [[], "x", {}, {**doors, "via": "Post"}, {**doors, "broker": ""}, {**doors, "gate": None}]
+    for bad in bad_doors:
+        with pytest.raises(EnrolmentFailed) as failed:
+            read_enrolled(json.encode({**good, "doors": bad}))
+        assert failed.value.reason == "bad-answer"

@@ -1,0 +1,85 @@
+"""`fastness image trust`: the file that an image carries so that its machines know this cluster.
+
+It holds public things only: the authority of the doors and the keys that sign configurations. Whoever builds the image decides
+with it whom its machines believe, so it belongs under /usr/lib/fastness/trust.json, where it is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+from fastness.cli.tickets import cluster_options
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+
+NAMESPACE: Final = "fastness-system"
+
+
+@click.command("trust")
+@click.option(
+    "--origin", default="", help="Tie the image to one address of the cluster, such as https://cluster.example:8000."
+)
+@click.option(
+    "--file", "-f", "target", type=click.Path(path_type=Path), default=None, help="Where to write; default: print."
+)
+@cluster_options
+def trust(origin: str, target: Path | None, kubeconfig: Path | None, context: str) -> None:
+    """Print whom machines of this cluster believe, for /usr/lib/fastness/trust.json of an image."""
+    from fastness.agent.imagetrust import BadTrust, ImageTrust
+    from fastness.formats import json
+
+    with told():
+        authorities, keys = asyncio.run(_known(kubeconfig, context))
+    found = {"ca": authorities.decode(), "configKeys": keys, **({"origin": origin.rstrip("/")} if origin else {})}
+    text = json.encode(found)
+    try:
+        # What machines cannot read must not reach an image.
+        ImageTrust.parse(text)
+    except BadTrust as error:
+        raise CliError(error.message, error.hint, Exit.USAGE) from error
+    if target is None:
+        click.echo(text.decode())
+        return
+    target.write_bytes(text + b"\n")
+    tell(f"wrote {target}: put it into the image as /usr/lib/fastness/trust.json")
+
+
+async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[object]]:
+    """The doors' authorities (PEM) and the public config-signing keys; raises CliError, ApiError."""
+    from fastness.cli.machine import connected
+    from fastness.formats import json
+    from fastness.trust.configkey import CONFIG_KEYS
+    from fastness.trust.doors import DOORS
+
+    async with connected(kubeconfig, context) as cluster:
+        authorities = await _public(cluster, DOORS.name, "ca.crt")
+        keys = json.decode(await _public(cluster, CONFIG_KEYS.name, "jwks.json"))
+    return authorities, list(keys["keys"])
+
+
+async def _public(cluster: Cluster, secret: str, member: str) -> bytes:
+    """The public part of one of our Secrets."""
+    from fastness.cluster.errors import NotFound
+    from fastness.trust.authorities import SECRETS
+
+    try:
+        found = await cluster.get(SECRETS, secret, NAMESPACE)
+        return base64.b64decode((found.get("data") or {})[member], validate=True)
+    except NotFound as error:
+        raise CliError(
+            f"the cluster has no Secret {secret} yet",
+            "Start the doors once: the gate makes what it needs.",
+            Exit.MISSING,
+        ) from error
+    except (KeyError, binascii.Error) as error:
+        raise CliError(f"the Secret {secret} has no {member} that can be read", "Restore it.", Exit.MISSING) from error
