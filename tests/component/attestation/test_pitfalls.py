@@ -1,0 +1,159 @@
+"""Mistakes that key brokers have made, tried at the doors as the product composes them; numbers are those of the threat model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from fastness.agent.attester import Attester
+from fastness.agent.prove import PREFIX, BrokerClient, BrokerRefused
+from fastness.formats import json, kbs
+from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import changed, default_image
+from fastness.sim.tee.tamper import with_certificates_of
+from tests.attesting import ENTROPY, AttestingWorld, attesting_world
+from tests.embedded.fixtures import Embedded
+
+STATUS = "default/attestation-status/status"
+
+
+@pytest.fixture
+async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
+    async with attesting_world(embedded_server.cluster) as world:
+        yield world
+
+
+class StepByStep(BrokerClient):
+    """A machine that takes each step of the handshake by itself."""
+
+    async def challenged(self, tee: str = "") -> str:
+        """A nonce of the broker."""
+        opened = await self._call("POST", f"{PREFIX}/auth", kbs.request_message(tee or self._attester.tee))
+        return str(json.decode(opened)["nonce"])
+
+    async def answer_to(self, nonce: str) -> kbs.KbsAttestation:
+        """A good answer."""
+        return await self._answer(nonce, None)
+
+    async def outcome(self, answer: kbs.KbsAttestation) -> tuple[int, str]:
+        """What the broker says to an answer."""
+        try:
+            await self._call("POST", f"{PREFIX}/attest", kbs.attestation_message(answer))
+        except BrokerRefused as error:
+            return error.status, error.reason
+        return 200, ""
+
+
+def client(world: AttestingWorld, machine: Attester) -> StepByStep:
+    return StepByStep(f"https://127.0.0.1:{world.doors.broker.port}", world.trust, machine, ENTROPY)
+
+
+def with_evidence(answer: kbs.KbsAttestation, evidence: JsonObject) -> kbs.KbsAttestation:
+    return kbs.KbsAttestation(answer.nonce, answer.tee_pubkey, evidence, answer.additional, answer.init_data)
+
+
+async def left_behind(world: AttestingWorld) -> int:
+    """How many objects attempts have left."""
+    found = [await world.cluster.list(kind.resource) for kind in (VERDICT, SPENT_CHALLENGE)]
+    return sum(len(one.items) for one in found)
+
+
+@pytest.mark.parametrize("tee", ["snp", "tdx"])
+async def test_pitfall_10_a_machine_that_can_be_debugged_gets_nothing(here: AttestingWorld, tee: str) -> None:
+    await here.approve(tee)
+    machine = SimAttester(here.vendor.chip(tee).boot(default_image(), debug=True))  # type: ignore[call-arg]
+    await here.enrol(machine, await here.ticket())
+    async with here.broker(machine) as broker:
+        with pytest.raises(BrokerRefused) as refused:
+            await broker.attest()
+        assert (refused.value.status, refused.value.reason) == (403, "debug-allowed")
+        with pytest.raises(BrokerRefused) as nothing:
+            await broker.resource(STATUS)
+        assert nothing.value.status == 401
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
+async def test_pitfall_12_evidence_that_is_bound_to_nothing_is_refused_and_leaves_nothing(
+    here: AttestingWorld, tee: str
+) -> None:
+    await here.approve(tee)
+    machine = await here.enrolled(tee)
+    async with client(here, machine) as broker:
+        answer = await broker.answer_to(await broker.challenged())
+        unbound = await machine.evidence(bytes(32 if tee == "tpm" else 64))
+        assert await broker.outcome(with_evidence(answer, unbound)) == (403, "nonce-differs")
+    assert await left_behind(here) == 0
+
+
+async def test_pitfall_12_an_answer_without_runtime_data_is_malformed(here: AttestingWorld) -> None:
+    machine = await here.enrolled("tpm")
+    async with client(here, machine) as broker:
+        answer = await broker.answer_to(await broker.challenged())
+        body = json.decode(kbs.attestation_message(answer))
+        del body["runtime-data"]
+        with pytest.raises(BrokerRefused) as refused:
+            await broker._call("POST", f"{PREFIX}/attest", json.encode(body))
+        assert refused.value.status == 400
+
+
+async def test_pitfall_13_a_challenge_is_spent_by_an_answer_that_was_refused(here: AttestingWorld) -> None:
+    await here.approve("tpm")
+    machine = await here.enrolled("tpm", changed(default_image(), command_line="init=/bin/sh"))
+    async with client(here, machine) as broker:
+        nonce = await broker.challenged()
+        assert (await broker.outcome(await broker.answer_to(nonce)))[0] == 403
+        assert await broker.outcome(await broker.answer_to(nonce)) == (401, "challenge-replayed")
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
+async def test_pitfall_14_evidence_of_another_challenge_is_not_fresh_although_nobody_saw_it(
+    here: AttestingWorld, tee: str
+) -> None:
+    await here.approve(tee)
+    machine = await here.enrolled(tee)
+    async with client(here, machine) as broker:
+        unseen = await broker.answer_to(await broker.challenged())
+        nonce = await broker.challenged()
+        assert (await broker.outcome(unseen))[0] == 401
+        answer = await broker.answer_to(nonce)
+        assert await broker.outcome(with_evidence(answer, dict(unseen.evidence))) == (403, "nonce-differs")
+        assert await broker.outcome(answer) == (200, "")
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
+async def test_pitfall_15_a_genuine_machine_does_not_answer_for_another(here: AttestingWorld, tee: str) -> None:
+    await here.approve(tee)
+    ours, stranger = await here.enrolled(tee), here.machine(tee)
+    async with client(here, ours) as broker, client(here, stranger) as other:
+        nonce = await broker.challenged()
+        own = await broker.answer_to(nonce)
+        # The stranger's evidence covers our nonce and its own key; we pass it on as ours.
+        relayed = await other.answer_to(nonce)
+        status, reason = await broker.outcome(relayed)
+        assert (status, reason) == (403, "not-enrolled")
+        mixed = with_evidence(own, dict(relayed.evidence))
+        assert (await broker.outcome(mixed))[0] == 403
+        papers = with_certificates_of(dict(relayed.evidence), dict(own.evidence))
+        assert (await broker.outcome(with_evidence(own, papers)))[0] == 403
+    assert await left_behind(here) == 0
+
+
+async def test_pitfall_25_no_door_speaks_without_tls(here: AttestingWorld) -> None:
+    for port in (here.doors.broker.port, here.doors.enrolment.port):
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=5) as plain:
+            with pytest.raises(httpx.HTTPError):
+                await plain.get("/healthz")
+
+
+async def test_pitfall_27_a_challenge_for_one_kind_of_evidence_is_not_answered_by_another(here: AttestingWorld) -> None:
+    await here.approve("snp")
+    machine = await here.enrolled("snp")
+    async with client(here, machine) as broker:
+        answer = await broker.answer_to(await broker.challenged("tpm"))
+        assert (await broker.outcome(answer))[0] in (400, 403)
+    assert await left_behind(here) == 0
