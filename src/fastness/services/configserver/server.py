@@ -100,7 +100,7 @@ async def config_server(
     if authorize is None:
         revocations = MachineRevocations(informers, clock)
         await revocations.synced()
-        authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations)
+        authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations, confidential)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     outer = _ticket_listener(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
     inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
