@@ -26,6 +26,25 @@ def test_every_row_of_the_threat_model_has_a_test_or_a_decision() -> None:
     assert [row for row in rows if not TEST_ID.search(row) and "](adr/" not in row] == []
 
 
+def test_each_of_the_thirty_mistakes_has_its_tests_or_is_said_to_be_open() -> None:
+    table = THREATS.partition("## Mistakes that others made")[2].partition("\n## ")[0]
+    rows = {int(number): rest for number, rest in re.findall(r"^\| (\d+) \| (.+) \|$", table, re.MULTILINE)}
+    assert sorted(rows) == list(range(1, 31))
+    assert [
+        number for number, row in rows.items() if not TEST_ID.search(row) and "what-is-known-to-be-open" not in row
+    ] == []
+
+
+def test_every_test_that_was_written_for_a_mistake_names_one_of_the_table() -> None:
+    named = {
+        int(number)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for number in re.findall(r"^(?:async )?def test_pitfall_(\d+)_", path.read_text(), re.MULTILINE)
+    }
+    assert named
+    assert named <= set(range(1, 31))
+
+
 def test_every_decision_is_in_the_index() -> None:
     directory = ROOT / "docs" / "adr"
     index = (directory / "index.md").read_text()

@@ -17,7 +17,7 @@ from fastness.domain.attestation.differences import COMPARED
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.values import ValueBook
 from fastness.domain.trustmodel import Mode, mode_of
-from fastness.model.objects import holds, view
+from fastness.model.objects import holds
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -64,13 +64,13 @@ def standing_of(machine: Machine, now: datetime, interval: timedelta) -> str:
     return "attested" if fresh and holds(machine.status.conditions, "Attested") else "refused"
 
 
-def counted(machines: Iterable[Object], now: datetime, interval: timedelta) -> Counts:
+def counted(machines: Iterable[Machine], now: datetime, interval: timedelta) -> Counts:
     """The counts over all machines."""
     found = {"attested": 0, "pending": 0, "refused": 0, "revoked": 0}
     total = 0
     for one in machines:
         total += 1
-        found[standing_of(view(one, Machine), now, interval)] += 1
+        found[standing_of(one, now, interval)] += 1
     return Counts(total, found["attested"], found["pending"], found["refused"], found["revoked"])
 
 
