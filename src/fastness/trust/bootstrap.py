@@ -48,6 +48,7 @@ TAG: Final = "bootstrap-token"
 _ID, _SECRET = 6, 16
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TRIES: Final = 8
+PAUSE: Final = 0.01
 _AS: Final = WriteOptions(manager="broker")
 
 
@@ -77,7 +78,7 @@ class BootstrapTokens:
 
     async def _at(self, identity: str, grant: Grant, key: Digest) -> SecretBytes | None:
         """The token under one id; None when the id is somebody else's."""
-        for _ in range(_TRIES):
+        for turn in range(_TRIES):
             now = self._clock.now()
             try:
                 secret = await self._cluster.get(SECRETS, f"{PREFIX}{identity}", NAMESPACE)
@@ -93,6 +94,8 @@ class BootstrapTokens:
             try:
                 await self._write(secret, wanted)
             except (AlreadyExists, Conflict, NotFound):
+                # Another replica was faster; what it wrote may not be visible yet.
+                await self._clock.sleep(PAUSE * 2**turn * (0.5 + self._entropy.fraction()))
                 continue
             return _text(identity, _value(wanted, "token-secret"))
         raise TokenContended("the bootstrap token is being changed by others", "Ask again.")

@@ -16,6 +16,7 @@ those that have ended or whose machine is no longer trusted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from fastness.cluster.clock import Clock
@@ -63,6 +64,7 @@ BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindin
 BINDING: Final = "fastness:node-bootstrapper"
 TOKENS: Final = Scope(bootstrap.NAMESPACE, labels=f"{bootstrap.LABEL}=true")
 LOOK_SECONDS: Final = 60.0
+TRIES: Final = 5
 _APPROVAL: Final = WriteOptions(manager="joins", subresource="approval")
 _STATUS: Final = WriteOptions(manager="joins", subresource="status")
 _AS: Final = WriteOptions(manager="joins")
@@ -221,18 +223,22 @@ class Joins:
         await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
 
     async def _joined(self, machine: Machine, asked: Asked) -> None:
-        """Say on the Machine that it became a node."""
-        found = await self._cluster.get(MACHINE.resource, machine.metadata.name, NAMESPACE)
-        known = (found.get("status") or {}).get("conditions") or []
-        conditions = with_condition(
-            known, kind="Joined", status="True", reason="CertificateApproved",
-            message=f"it may be the node {asked.node}", now=self._clock.now(),
-        )  # fmt: skip
-        if conditions == known:
-            return
-        version = {"resourceVersion": metadata(found)["resourceVersion"]}
-        patch = {"metadata": version, "status": {"conditions": conditions}}
-        await self._cluster.patch(MACHINE.resource, machine.metadata.name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+        """Say on the Machine that it became a node; the verifier may write at the same time."""
+        for _ in range(TRIES):
+            found = await self._cluster.get(MACHINE.resource, machine.metadata.name, NAMESPACE)
+            known = (found.get("status") or {}).get("conditions") or []
+            conditions = with_condition(
+                known, kind="Joined", status="True", reason="CertificateApproved",
+                message=f"it may be the node {asked.node}", now=self._clock.now(),
+            )  # fmt: skip
+            if conditions == known:
+                return
+            version = {"resourceVersion": metadata(found)["resourceVersion"]}
+            patch = {"metadata": version, "status": {"conditions": conditions}}
+            name = machine.metadata.name
+            with suppress(Conflict):
+                await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+                return
 
     async def _append(self, what: str, csr: JsonObject, asked: Asked, known: Known, reason: str) -> None:
         machine = known.machine
