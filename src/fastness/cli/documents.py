@@ -1,13 +1,17 @@
 """Vendors' documents for the doors that this command runs: an imported directory, a cache, and the vendors' services if asked.
 
 The services learn which chips and platforms a site has, so they are not asked unless somebody says so.
+
+`ends_of` looks at directories from outside, for `fastness doctor`: until when each document counts. Whether it is genuine is asked
+where it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,3 +51,34 @@ async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         services = VendorServices(client, clock, Services())
         yield Collateral(clock, imported=documents.imported, kept=documents.kept, services=services)
+
+
+def ends_of(directories: Iterable[Path]) -> dict[str, datetime | None]:
+    """Until when the documents in directories count, by file; None for one that cannot be read."""
+    found: dict[str, datetime | None] = {}
+    for directory in directories:
+        for pattern in ("tdx/*.json", "snp/*/crl.der"):
+            for path in sorted(directory.glob(pattern)):
+                found[str(path.relative_to(directory.parent))] = _end_of(path)
+    return found
+
+
+def _end_of(path: Path) -> datetime | None:
+    from fastness.crypto.errors import CryptoError
+    from fastness.crypto.revocation import RevocationList
+    from fastness.formats.cursor import EvidenceError
+    from fastness.formats.tdx.collateral import parse_collateral
+    from fastness.trust.collateralfiles import MAX_FILE
+
+    try:
+        if path.stat().st_size > MAX_FILE:
+            return None
+        data = path.read_bytes()
+        if path.suffix == ".der":
+            return RevocationList(data).ends
+        documents = parse_collateral(data)
+        lists = [RevocationList(one).ends for one in (documents.pck_crl, documents.root_crl)]
+        ends = [documents.tcb_info.next_update, documents.qe_identity.next_update, *lists]
+        return min(end for end in ends if end is not None)
+    except (OSError, CryptoError, EvidenceError):
+        return None

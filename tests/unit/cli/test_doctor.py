@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from click.testing import CliRunner
 
 from fastness.cli import doctor
 from fastness.cli.exits import Exit
+from fastness.formats.snp.tcb import Generation
+from fastness.sim.tee import SimVendor
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def nowhere(_: str) -> str | None:
@@ -54,3 +59,35 @@ def test_json_says_the_same(tmp_path: Path) -> None:
     report = json.loads(said.output)
     assert report["ok"] is True
     assert {"name", "state", "found", "purpose", "fix"} == set(report["findings"][0])
+
+
+def imported(state: Path, at: datetime) -> None:
+    """What an operator of a site imported at that time."""
+    vendor = SimVendor()
+    documents = {
+        "tdx/50806f000000-platform.json": vendor.collateral(at).raw.encode(),
+        "snp/Genoa/crl.der": vendor.revocations(Generation.GENOA, at),
+    }
+    for name, data in documents.items():
+        path = state / "collateral" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+
+
+def test_documents_of_vendors_are_told_with_the_day_on_which_the_first_runs_out(tmp_path: Path) -> None:
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
+    assert (found["collateral"].state, found["collateral"].found) == ("optional", "none")
+    assert "--vendor-services" in found["collateral"].fix
+    imported(tmp_path, NOW)
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
+    assert found["collateral"].state == "ok"
+    assert found["collateral"].found.startswith("2 documents, the first runs out on 20")
+
+
+def test_documents_that_ran_out_or_cannot_be_read_are_named(tmp_path: Path) -> None:
+    imported(tmp_path, NOW)
+    (tmp_path / "collateral" / "snp" / "Genoa" / "crl.der").write_bytes(b"no list")
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW + timedelta(days=365))}
+    assert found["collateral/snp/Genoa/crl.der"].found == "cannot be read"
+    assert found["collateral/tdx/50806f000000-platform.json"].found.startswith("ran out on ")
+    assert "collateral" not in found
