@@ -7,7 +7,7 @@
     fastness break-glass apply override.json
     fastness break-glass end
 
-`agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed makes that signature worth nothing.
+`agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed voids that signature.
 The verifiers of the cluster check names, keys and times themselves.
 """
 

@@ -21,9 +21,9 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, condition, view, with_condition
+from fastness.model.objects import ObjectName, condition, object_name, view, with_condition
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe.metrics import LAST_ATTESTED
 from fastness.trust import collateralnews
 from fastness.trust.ports import Entry, Record
@@ -61,12 +61,20 @@ class Confidential:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, record: Record | None = None) -> None:
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-        self._machines = informers.of(MACHINE.resource)
+        # Read once per change: machines attest again all the time, and this looks at all of them.
+        self._seen: dict[ObjectName, Machine] = {}
+        informers.of(MACHINE.resource).subscribe(self._machine_changed)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._maps = informers.of(CONFIG_MAPS)
         self._clock = clock
         self._record = record
+
+    def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            self._seen.pop(object_name(old or {}), None)
+        else:
+            self._seen[object_name(new)] = view(new, Machine)
 
     async def reconcile(self, _: ObjectName) -> Done:
         """Write what changed; look again in a while, because proofs grow old by themselves."""
@@ -91,13 +99,13 @@ class Confidential:
 
     def _status(self, found: JsonObject) -> JsonObject:
         now = self._clock.now()
-        counts = counted(self._machines.list(), now, interval_of(found))
+        machines, interval = self._seen.values(), interval_of(found)
+        counts = counted(machines, now, interval)
         book = ValueBook.of(self._sets.list(), now, self._images.list())
         conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
         generation = found["metadata"].get("generation")
         told = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
         collateral = freshness(told.values(), now)
-        machines, interval = self._machines.list(), interval_of(found)
         last = newest_success(machines)
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
         alarms = (verifying(found, machines, now, interval), override_said(found, now))

@@ -30,7 +30,7 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.ports import Entry, Record
 
 KEY: Final = ObjectName("", "*")
-GATHER_SECONDS: Final = 0.2
+GATHER_SECONDS: Final = 1.0
 FINALIZER: Final = "fastness.dev/on-the-record"
 _AS: Final = WriteOptions(manager="distrust")
 _STATUS: Final = WriteOptions(manager="distrust", subresource="status")
@@ -41,44 +41,64 @@ def _one(_: object) -> Iterable[ObjectName]:
 
 
 class Distrusting:
-    """Makes machines show what stands against them."""
+    """Makes machines show what stands against them.
+
+    A machine that changes is looked at alone; all of them only when what is distrusted changes. Whom each Distrust hits is kept
+    in memory, so that counting costs nothing while machines attest again.
+    """
 
     name = "distrust"
-    sources: Sequence[Source] = (
-        Source(DISTRUST.resource, _one),
-        Source(MACHINE.resource, _one, delay=GATHER_SECONDS),
-    )
     writes: Sequence[Resource] = (DISTRUST.resource, MACHINE.resource, AUDIT_BATCH.resource)
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (
+            Source(DISTRUST.resource, _one),
+            Source(MACHINE.resource),
+            Source(MACHINE.resource, self._recount, delay=GATHER_SECONDS),
+        )
         self._cluster = cluster
         self._distrusts = informers.of(DISTRUST.resource)
         self._machines = informers.of(MACHINE.resource)
         self._record = record
         self._clock = clock
+        self._hits: dict[str, tuple[str, ...]] = {}
+        self._applied: list[Distrusted] | None = None
 
-    async def reconcile(self, _: ObjectName) -> Done:
-        """All of them at once: a machine may be hit by several, and is free when none is left."""
+    def _recount(self, _: object) -> Iterable[ObjectName]:
+        return (KEY,) if self._hits or self._applied else ()
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One machine; or, when what is distrusted changed, all of them, and the counts."""
         now = self._clock.now()
-        objects = self._distrusts.list()
-        read = [one for one in map(read_distrust, objects) if one is not None]
+        read = [one for one in map(read_distrust, self._distrusts.list()) if one is not None]
         live = [one for one in read if one.live(now)]
-        hits: dict[str, int] = dict.fromkeys((one.name for one in read), 0)
+        if key != KEY:
+            return Done() if await self._look(key, live, now) else Done(again_after=0.5)
         late = False
-        for machine in self._machines.list():
-            if is_being_deleted(machine) or not (machine.get("status") or {}).get("keyThumbprint"):
-                continue
-            found = against(live, about_machine(view(machine, Machine)), now)
-            for one in found:
-                hits[one.name] += 1
-            late |= not await self._mark(machine, found, now)
-        for obj in objects:
+        if live != self._applied:
+            done = [await self._look(object_name(machine), live, now) for machine in self._machines.list()]
+            late = not all(done)
+            self._applied = None if late else live
+        for obj in self._distrusts.list():
             if is_being_deleted(obj):
                 await self._end(obj)
             else:
-                await self._count(obj, hits, now)
+                await self._count(obj, now)
         ends = [(one.expires - now).total_seconds() for one in live if one.expires is not None]
         return Done(again_after=0.5 if late else max(0.1, min(ends)) if ends else None)
+
+    async def _look(self, key: ObjectName, live: Sequence[Distrusted], now: datetime) -> bool:
+        """One machine; False when it changed meanwhile."""
+        machine = self._machines.get(*key)
+        if machine is None or is_being_deleted(machine) or not (machine.get("status") or {}).get("keyThumbprint"):
+            self._hits.pop(key.name, None)
+            return True
+        found = against(live, about_machine(view(machine, Machine)), now)
+        if found:
+            self._hits[key.name] = tuple(one.name for one in found)
+        else:
+            self._hits.pop(key.name, None)
+        return await self._mark(machine, found, now)
 
     async def _mark(self, machine: JsonObject, found: Sequence[Distrusted], now: datetime) -> bool:
         """Write what a machine must show; False when it changed meanwhile."""
@@ -111,11 +131,11 @@ class Distrusting:
         with suppress(NotFound, Conflict):
             await self._cluster.patch(DISTRUST.resource, name, {"metadata": meta}, PatchType.MERGE, "", _AS)
 
-    async def _count(self, obj: JsonObject, hits: dict[str, int], now: datetime) -> None:
+    async def _count(self, obj: JsonObject, now: datetime) -> None:
         read = read_distrust(obj)
         if read is None:
             return
-        live, count = read.live(now), hits.get(read.name, 0)
+        live, count = read.live(now), sum(read.name in names for names in self._hits.values())
         known = obj.get("status") or {}
         status: JsonObject = {
             "target": read.line[:1024], "affected": {"machines": count},

@@ -7,7 +7,7 @@ end, into their withdrawal. So a set has one writer for its values, and its life
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -35,30 +35,56 @@ GATHER_SECONDS: Final = 1.0
 _AS: Final = WriteOptions(manager="image-life")
 
 
-def _one(_: Object) -> Iterable[ObjectName]:
-    return (KEY,)
-
-
 class ImageLives:
-    """Follows images from their first use to the end of their last."""
+    """Follows images from their first use to the end of their last.
+
+    Nodes and machines change all the time; only a change of what they name here wakes the loop.
+    """
 
     name = "image-life"
-    sources: Sequence[Source] = tuple(
-        Source(resource, _one, delay=GATHER_SECONDS)
-        for resource in (REFERENCE_VALUE_SET.resource, APPROVED_IMAGE.resource, POOLS, NODES, MACHINE.resource)
-    )
     writes: Sequence[Resource] = (REFERENCE_VALUE_SET.resource,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        watched = (REFERENCE_VALUE_SET.resource, APPROVED_IMAGE.resource, POOLS, NODES, MACHINE.resource)
+        self.sources: Sequence[Source] = tuple(Source(one, self._if_changed, delay=GATHER_SECONDS) for one in watched)
         self._cluster = cluster
         self._clock = clock
+        self._changed = True
+        self._named: dict[str, tuple[str, ...]] = {}
+        self._booted: dict[str, tuple[str, ...]] = {}
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._approvals = informers.of(APPROVED_IMAGE.resource)
-        self._pools, self._nodes = informers.of(POOLS), informers.of(NODES)
-        self._configs, self._machines = informers.of(MACHINE_CONFIG.resource), informers.of(MACHINE.resource)
+        self._pools, self._configs = informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)
+        for one in watched[:3]:
+            informers.of(one).subscribe(self._something)
+        informers.of(NODES).subscribe(lambda old, new: self._note(self._named, old, new, _named))
+        informers.of(MACHINE.resource).subscribe(lambda old, new: self._note(self._booted, old, new, _booted))
+
+    def _something(self, _old: JsonObject | None, _new: JsonObject | None) -> None:
+        self._changed = True
+
+    def _note(
+        self,
+        kept: dict[str, tuple[str, ...]],
+        old: JsonObject | None,
+        new: JsonObject | None,
+        read: Callable[[JsonObject], tuple[str, ...]],
+    ) -> None:
+        name, says = object_name(new or old or {}).name, read(new) if new is not None else None
+        if kept.get(name) == says:
+            return
+        self._changed = True
+        if says is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = says
+
+    def _if_changed(self, _: Object) -> Iterable[ObjectName]:
+        return (KEY,) if self._changed else ()
 
     async def reconcile(self, _: ObjectName) -> Done:
         """Write what changed in the life of every image."""
+        self._changed = False
         now, uses = self._clock.now(), self._uses()
         ends: list[datetime] = []
         for values in self._sets.list():
@@ -87,18 +113,14 @@ class ImageLives:
         wanted = {
             ((pool.get("spec") or {}).get("configuration") or {}).get("name") or "" for pool in self._pools.list()
         }
-        used: set[str] = set()
-        images: set[str] = set()
-        for node in self._nodes.list():
-            notes = annotations_of(node)
-            used |= {notes.get(names.CURRENT_CONFIG, ""), notes.get(names.DESIRED_CONFIG, "")}
-            images |= {notes.get(names.CURRENT_IMAGE, ""), notes.get(names.DESIRED_IMAGE, "")}
+        used = {config for configs in self._named.values() for config in configs[:2]}
+        images = {image for configs in self._named.values() for image in configs[2:]}
         found = {config: self._image(config) for config in (wanted | used) - {""}}
         named = {config: image for config, image in found.items() if image}
         return Uses(
             frozenset(digest_of(named[config]) for config in wanted & named.keys()),
             frozenset(digest_of(image) for image in {named[config] for config in used & named.keys()} | images - {""}),
-            frozenset(self._booted()),
+            frozenset(digest_of(image) for images in self._booted.values() for image in images),
             uncertain=any(image is None for image in found.values()),
         )
 
@@ -107,8 +129,15 @@ class ImageLives:
         found: JsonObject | None = self._configs.get("", config)
         return None if found is None else str((found.get("spec") or {}).get("osImageURL") or "")
 
-    def _booted(self) -> Iterable[str]:
-        for machine in self._machines.list():
-            seen = view(machine, Machine)
-            if membership_of(seen) is Membership.APPROVED:
-                yield from map(digest_of, images_in(seen.status.properties))
+
+def _named(node: JsonObject) -> tuple[str, ...]:
+    """The configs and images that a node has and aims at."""
+    notes = annotations_of(node)
+    keys = (names.CURRENT_CONFIG, names.DESIRED_CONFIG, names.CURRENT_IMAGE, names.DESIRED_IMAGE)
+    return tuple(notes.get(key, "") for key in keys)
+
+
+def _booted(machine: JsonObject) -> tuple[str, ...]:
+    """The images that a machine of ours proved to be made of."""
+    seen = view(machine, Machine)
+    return tuple(images_in(seen.status.properties)) if membership_of(seen) is Membership.APPROVED else ()

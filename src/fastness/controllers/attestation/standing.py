@@ -27,7 +27,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES
-from fastness.domain.attestation.breakglass import live_override
+from fastness.domain.attestation.breakglass import ANNOTATION, live_override
 from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE
 from fastness.domain.attestation.standing import (
     NOTE,
@@ -74,8 +74,14 @@ class Standing:
         self._nodes = informers.of(NODES)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._recorder = Recorder(cluster, self.name, clock)
+        self._asked: tuple[object, object] | None = None
 
-    def _every_machine(self, _: Object) -> Iterable[ObjectName]:
+    def _every_machine(self, confidential: Object) -> Iterable[ObjectName]:
+        """All of them when the cluster asks for something else; its status changes all the time and says nothing new."""
+        asks = (confidential["metadata"].get("generation"), annotations_of(confidential).get(ANNOTATION))
+        if asks == self._asked:
+            return ()
+        self._asked = asks
         return [object_name(machine) for machine in self._machines.list()]
 
     async def reconcile(self, key: ObjectName) -> Done:

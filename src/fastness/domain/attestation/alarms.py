@@ -6,7 +6,7 @@ good proofs is an alarm of its own. It compares the newest success of all machin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,27 +15,29 @@ from fastness.domain.attestation.breakglass import BadOverride, agreed_override
 from fastness.domain.attestation.clusterstatus import Said
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.trustmodel import Mode, mode_of
-from fastness.model.objects import condition, view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
 SILENT_ROUNDS: Final = 3
 
 
-def newest_success(machines: Iterable[Object]) -> datetime | None:
+def newest_success(machines: Iterable[Machine]) -> datetime | None:
     """When any machine last passed an appraisal, not counting those that an override let pass."""
-    proved = [one for one in machines if (condition(one, "Attested") or {}).get("reason") != BREAK_GLASS]
-    last = [(machine.get("status") or {}).get("lastAttested") for machine in proved]
-    return max((datetime.fromisoformat(text) for text in last if text), default=None)
+    # Times of one form in UTC: as texts they sort as they follow one another.
+    last = max((one.status.last_attested or "" for one in machines if not _let_pass(one)), default="")
+    return datetime.fromisoformat(last) if last else None
 
 
-def verifying(cluster: Object, machines: Iterable[Object], now: datetime, interval: timedelta) -> Said:
+def _let_pass(machine: Machine) -> bool:
+    return any(one.type == "Attested" and one.reason == BREAK_GLASS for one in machine.status.conditions)
+
+
+def verifying(cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta) -> Said:
     """Whether proofs still come in, while there is somebody who should bring them."""
-    known = list(machines)
-    waiting = [view(one, Machine) for one in known if membership_of(view(one, Machine)) is Membership.APPROVED]
+    waiting = [one for one in machines if membership_of(one) is Membership.APPROVED]
     if mode_of(cluster) is Mode.DISABLED or not waiting:
         return Said("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
-    last = newest_success(known)
+    last = newest_success(machines)
     # A cluster that never verified anybody is given as long as one that stopped.
     since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)
     if now - since < interval * SILENT_ROUNDS:
