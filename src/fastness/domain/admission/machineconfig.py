@@ -6,6 +6,7 @@
 * A MachineConfig that changes the kernel, its arguments, FIPS mode or extensions is accepted, and a warning says what follows
   where the pool's trust model does not allow it or cannot vouch for it: nothing is rendered for a confidential pool, and the
   host of pod VMs is not attested.
+* A NodeOverlay that cannot be merged is accepted too, and a warning says what is wrong and that its machines will wait.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
+from fastness.domain.machineconfig import overlay
+from fastness.domain.machineconfig.problem import fatal
 from fastness.domain.machineconfig.validate import examine, host_fields, side_doors
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.formats.errors import SelectorError
@@ -23,6 +26,7 @@ from fastness.model.objects import labels_of, object_name
 OPERATOR_GROUP: Final = "operator.openshift.io"
 ROLE_LABEL: Final = "machineconfiguration.openshift.io/role"
 BUILT_IN_ROLES: Final = ("master", "worker", "arbiter")
+MOST_WARNINGS: Final = 3
 
 Object = Mapping[str, Any]
 
@@ -59,6 +63,15 @@ def warn_about_trust_model(request: AdmissionRequest, lookups: AdmissionLookups)
         return None
     warnings = tuple(_warning(name, model, ", ".join(touched)) for name, model in models.items())
     return Allowed(warnings)
+
+
+def warn_about_overlay(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:
+    """Warn about an overlay that cannot be merged; one that is not changed is not read again."""
+    if request.old is not None and _spec(request.old) == _spec(request.new):
+        return None
+    wrong = fatal(overlay.examine(request.new).problems)
+    told = tuple(f"machines that match will wait: {one.short}" for one in wrong[:MOST_WARNINGS])
+    return Allowed(told) if told else None
 
 
 def _touched(config: Object) -> list[str]:

@@ -74,6 +74,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
+    Row(machineconfig.warn_about_overlay, _WRITE, confidential.GROUP, "nodeoverlays"),
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tests.unit.domain.admission.writes import World, write
 Object = dict[str, Any]
 POOLS = "machineconfigpools.machineconfiguration.openshift.io"
 CONFIGS = "machineconfigs.machineconfiguration.openshift.io"
+OVERLAYS = "nodeoverlays.fastness.dev"
 
 
 def pool(name: str, selector: Any) -> Object:
@@ -139,3 +140,19 @@ def test_all_fields_are_named_in_one_warning() -> None:
 def test_without_a_confidential_cluster_nothing_is_confidential() -> None:
     new = {"metadata": {"name": "x", "labels": {ROLE_LABEL: "worker"}}, "spec": {"fips": True}}
     assert review(write("CREATE", CONFIGS, new), World(all_pools=WORLD.all_pools)) == Allowed()
+
+
+def overlay(**config: Any) -> Object:
+    spec = {"match": {"machines": ["uid"]}, "config": {"ignition": {"version": "3.4.0"}, **config}}
+    return {"metadata": {"name": "rack"}, "spec": spec}
+
+
+def test_an_overlay_that_cannot_be_merged_is_warned_about_with_its_place_and_only_when_it_changes() -> None:
+    bad = overlay(kernelArguments={"shouldExist": ["debug"]})
+    found = review(write("CREATE", OVERLAYS, bad), World())
+    assert isinstance(found, Allowed)
+    assert len(found.warnings) == 1
+    assert "machines that match will wait: spec.config.kernelArguments.shouldExist" in found.warnings[0]
+    labelled = {**bad, "metadata": {"name": "rack", "labels": {"a": "b"}}}
+    assert review(write("UPDATE", OVERLAYS, labelled, bad), World()) == Allowed()
+    assert review(write("CREATE", OVERLAYS, overlay()), World()) == Allowed()
