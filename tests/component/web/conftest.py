@@ -1,18 +1,26 @@
-"""A page in front of a fresh embedded API; after whatever a test does, it logged no error."""
+"""A page in front of a fresh embedded API, both with a clock that can be moved; after a test nothing has logged an error."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from fastness.services.api.server import EmbeddedServer, ServerOptions
 from tests.component.web.world import WebWorld, web_world
 from tests.embedded.fixtures import Embedded
+from tests.enrolling import MovedClock
 
 
 @pytest.fixture
-async def web(embedded_server: Embedded, caplog: pytest.LogCaptureFixture) -> AsyncIterator[WebWorld]:
-    async with web_world(embedded_server) as world:
-        yield world
+async def web(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[WebWorld]:
+    directory, clock = tmp_path / "state", MovedClock()
+    server = await EmbeddedServer.open(ServerOptions(directory), clock)
+    try:
+        async with web_world(Embedded(server, directory), clock) as world:
+            yield world
+    finally:
+        await server.close()
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import httpx
 import pytest
 
@@ -98,6 +100,14 @@ async def test_a_credential_that_ends_takes_its_login_along(web: WebWorld) -> No
     await browser.log_in(await web.account("leaver", "cluster-admin"))
     assert (await browser.get("/pools")).status_code == 200
     await web.cluster.delete(ACCOUNTS, "leaver", "default")
+    assert (await browser.get("/pools")).status_code == 303
+
+
+async def test_a_token_that_expires_takes_its_login_along(web: WebWorld) -> None:
+    browser = web.browser()
+    await browser.log_in(await web.account("brief", "cluster-admin"))
+    assert (await browser.get("/pools")).status_code == 200
+    web.clock.ahead += timedelta(minutes=61)  # the session has hours left, the token has none
     assert (await browser.get("/pools")).status_code == 303
 
 

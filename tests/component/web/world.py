@@ -178,9 +178,9 @@ condition = _condition
 
 
 @asynccontextmanager
-async def web_world(embedded: Embedded) -> AsyncIterator[WebWorld]:
-    """A page for the time of the block."""
-    server, clock = embedded.server, MovedClock()
+async def web_world(embedded: Embedded, clock: MovedClock) -> AsyncIterator[WebWorld]:
+    """A page for the time of the block; the API should have the same clock."""
+    server = embedded.server
     cluster = Shaky(server.api)
     await settle_cluster(cluster, {"mode": "Enforce", "simulated": True})
     deeds: list[tuple[str, str, int]] = []

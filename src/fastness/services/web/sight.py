@@ -19,6 +19,7 @@ from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
@@ -32,6 +33,7 @@ NODES: Final = find("", "v1", "nodes").resource
 POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
 CONFIGS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
 CONFIGURATIONS: Final = find("operator.openshift.io", "v1", "machineconfigurations").resource
+ROLLOUTS: Final = ROLLOUT_POLICY.resource
 CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
 IMAGES: Final = APPROVED_IMAGE.resource
 VALUE_SETS: Final = REFERENCE_VALUE_SET.resource
@@ -42,7 +44,7 @@ CHECKPOINTS: Final = AUDIT_CHECKPOINT.resource
 # What is seen, and the topic under which open pages hear of a change.
 SEEN: Final[Mapping[Resource, str]] = {
     MACHINES: "machines", VERDICTS: "machines", NODES: "machines", POOLS: "pools", CONFIGS: "pools",
-    CONFIGURATIONS: "pools", CLUSTERS: "trust", IMAGES: "trust", VALUE_SETS: "trust", POLICIES: "trust",
+    CONFIGURATIONS: "pools", ROLLOUTS: "pools", CLUSTERS: "trust", IMAGES: "trust", VALUE_SETS: "trust", POLICIES: "trust",
     DISTRUSTS: "trust", CHECKPOINTS: "trust",
 }  # fmt: skip
 BY_SUBJECT: Final = "page-subject"

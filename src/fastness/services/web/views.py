@@ -43,6 +43,7 @@ from fastness.services.web.sight import (
     NODES,
     POLICIES,
     POOLS,
+    ROLLOUTS,
     VALUE_SETS,
     VERDICTS,
     Sight,
@@ -125,7 +126,7 @@ async def pools_view(shown: Shown) -> bytes:
     return pools_page(shown.frame, [
         PoolStory(pool, *_change(pool, configs, settings, members.get(pool["metadata"]["name"], [])))
         for pool in pools
-    ])  # fmt: skip
+    ], sight.those(ROLLOUTS))  # fmt: skip
 
 
 async def trust_view(shown: Shown) -> bytes:

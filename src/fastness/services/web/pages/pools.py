@@ -28,9 +28,21 @@ class PoolStory:
     nodes: Sequence[NodeFacts] = ()
 
 
-def pools_page(frame: Frame, stories: Sequence[PoolStory]) -> bytes:
+def pools_page(frame: Frame, stories: Sequence[PoolStory], rollouts: Sequence[JsonObject] = ()) -> bytes:
     """The whole view."""
-    return page(frame, "Pools", "/pools", "pools machines", [_pool(story, frame) for story in stories] or "No pools.")
+    pools = [_pool(story, frame) for story in stories] or "No pools."
+    return page(frame, "Pools", "/pools", "pools machines", pools, [_rollout(one, frame) for one in rollouts])
+
+
+def _rollout(policy: JsonObject, frame: Frame) -> Markup:
+    """A policy by which changes travel: the wave under way, and whether it goes on, waits or has stopped."""
+    status = policy.get("status") or {}
+    wave = int(status.get("wave") or 0)
+    under_way = f"wave {wave} is under way" if wave else "no wave is under way"
+    return section(
+        f"Rollout policy {policy['metadata']['name']}",
+        tag("p", under_way, "."), conditions(status.get("conditions") or (), frame.now),
+    )  # fmt: skip
 
 
 def _pool(story: PoolStory, frame: Frame) -> Markup:

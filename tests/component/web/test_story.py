@@ -1,0 +1,61 @@
+"""A tampered machine, from its boot to the page: the real doors refuse it, and the page says what, why and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastness.agent.prove import BrokerRefused
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.services.web.sight import MACHINES
+from fastness.sim.tee.images import changed, default_image
+from tests.attesting import attesting_world, until
+from tests.component.web.test_views import harmless
+from tests.component.web.world import WebWorld
+
+
+async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: WebWorld) -> None:
+    async with attesting_world(web.cluster) as world:
+        await world.approve("tpm")
+        tampered = await world.enrolled("tpm", changed(default_image(), command_line="console=ttyS0 init=/bin/sh"))
+        async with world.broker(tampered) as broker:
+            with pytest.raises(BrokerRefused):
+                await broker.attest()
+        name = (await world.machine_object(tampered))["metadata"]["name"]
+
+        async def known() -> bool:
+            found = web.informers.of(MACHINES).get(NAMESPACE, name)
+            return bool(found and (found.get("status") or {}).get("lastVerdict"))
+
+        await until(known)
+        admin = await web.administrator()
+        html = (await admin.get(f"/machines/{name}")).text
+        harmless(html)
+        first = html[html.index("The first difference") :]
+        assert "PCR 4 (boot loader and kernel)" in first[:200]
+        assert "The first event that no approved image has is number" in first
+        assert first.index("Seen") < first.index("Expected")
+        assert "fastness image approve" in html
+        assert "verdict Refused" in html
+        inbox = (await admin.get("/?state=inbox")).text
+        assert name in inbox
+        assert "Needs a decision (1)" in inbox
+
+
+async def test_a_good_machine_has_no_difference(web: WebWorld) -> None:
+    async with attesting_world(web.cluster) as world:
+        await world.approve("tdx")
+        machine = await world.enrolled("tdx")
+        async with world.broker(machine) as broker:
+            await broker.attest()
+        name = (await world.machine_object(machine))["metadata"]["name"]
+        admin = await web.administrator()
+        html = ""
+
+        async def attested() -> bool:
+            nonlocal html
+            html = (await admin.get(f"/machines/{name}")).text
+            return "is attested (tdx)" in html
+
+        await until(attested)
+        assert "The first difference" not in html
+        assert "verdict Affirmed" in html
