@@ -16,7 +16,9 @@ from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.port import PatchType, Scope, WriteOptions
 from fastness.controllers.attestation.joins import BINDING, BINDINGS
 from fastness.controllers.engine.events import EVENTS
-from fastness.crypto.x509 import Certificate
+from fastness.crypto.csr import make_request
+from fastness.crypto.x509 import Certificate, Subject
+from fastness.domain.attestation.joins import CLIENT_SIGNER
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.crd import manifests
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
@@ -38,6 +40,7 @@ from tests.joining import (
     Place,
     certificate_of,
     client_request,
+    csr,
     joining,
     new_key,
     outcome,
@@ -89,9 +92,9 @@ async def site(request: pytest.FixtureRequest, vendor: SimVendor, tmp_path: Path
 
 
 @asynccontextmanager
-async def opened(place: Place, vendor: SimVendor) -> AsyncIterator[JoiningSite]:
+async def opened(place: Place, vendor: SimVendor, spec: JsonObject | None = None) -> AsyncIterator[JoiningSite]:
     """A site that knows the image and lets machines ask."""
-    async with joining(place, vendor) as found:
+    async with joining(place, vendor, spec) as found:
         with suppress(AlreadyExists):
             await found.world.approve("tpm")
         await until(lambda: _bound(found))
@@ -272,3 +275,41 @@ async def test_who_else_may_ask_gets_no_node_of_a_machine_and_other_nodes_are_le
         marker = await site.ask(admin, client_request(new_key(), node))
         assert outcome(marker)[0] == "Denied"
         assert outcome(await site.settled(made.json()["metadata"]["name"], decided=False)) == ("", "")
+
+
+async def test_an_approval_does_not_make_a_bad_request_good(site: JoiningSite) -> None:
+    pem = make_request(new_key(), Subject("admin", ("system:masters",)))
+    wanted = csr(pem, CLIENT_SIGNER, ("digital signature", "client auth"))
+    async with site.admin() as admin:
+        made = (await admin.post(CSRS, json=wanted)).json()
+        approved = {"type": "Approved", "status": "True", "reason": "ByHand", "message": "by mistake"}
+        put = await admin.put(
+            f"{CSRS}/{made['metadata']['name']}/approval", json={**made, "status": {"conditions": [approved]}}
+        )
+        assert put.status_code == 200, put.text
+        await until(lambda: _failed(site, made["metadata"]["name"]))
+    found = await site.settled(made["metadata"]["name"], decided=False)
+    assert not found["status"].get("certificate")
+
+
+async def _failed(site: JoiningSite, name: str) -> bool:
+    found = condition(await site.settled(name, decided=False), "Failed")
+    return found is not None and found["reason"] == "SignerValidationFailure"
+
+
+async def test_with_mode_audit_nothing_is_denied_and_what_would_be_is_told(tmp_path: Path, vendor: SimVendor) -> None:
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"))
+    try:
+        place = Place.embedded(Embedded(server, tmp_path / "state"))
+        async with opened(place, vendor, {"mode": "Audit", "simulated": True}) as site:
+            machine = await site.attested()
+            async with site.admin() as admin:
+                made = await admin.post(CSRS, json=client_request(new_key(), await site.node(machine)))
+            name = made.json()["metadata"]["name"]
+            await until(lambda: _told(site, name, "WouldDenyNotTheMachine"))
+            assert outcome(await site.settled(name, decided=False)) == ("", "")
+            key = new_key()
+            async with site.client(await site.token(machine, key)) as http:
+                assert outcome(await site.ask(http, client_request(key, await site.node(machine))))[0] == "Approved"
+    finally:
+        await server.close()
