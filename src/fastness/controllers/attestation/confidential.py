@@ -49,20 +49,21 @@ class Confidential:
     """Writes the status of the ConfidentialCluster."""
 
     name = "confidential-cluster"
-    sources: Sequence[Source] = (
-        Source(CONFIDENTIAL_CLUSTER.resource, _one),
-        Source(MACHINE.resource, _one, delay=GATHER_SECONDS),
-        Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
-        Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
-        Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
-    )
     writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, record: Record | None = None) -> None:
+        self.sources: Sequence[Source] = (
+            Source(CONFIDENTIAL_CLUSTER.resource, _one),
+            Source(MACHINE.resource, self._if_changed, delay=GATHER_SECONDS),
+            Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
+            Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
+            Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
+        )
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-        # Read once per change: machines attest again all the time, and this looks at all of them.
+        # Read once per change, and woken only by one that tells another story: machines attest again all the time.
         self._seen: dict[ObjectName, Machine] = {}
+        self._changed = True
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
@@ -72,12 +73,18 @@ class Confidential:
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
-            self._seen.pop(object_name(old or {}), None)
-        else:
-            self._seen[object_name(new)] = view(new, Machine)
+            self._changed = self._seen.pop(object_name(old or {}), None) is not None or self._changed
+            return
+        seen, known = view(new, Machine), self._seen.get(object_name(new))
+        self._changed = self._changed or known is None or _story(seen) != _story(known)
+        self._seen[object_name(new)] = seen
+
+    def _if_changed(self, _: Any) -> Iterable[ObjectName]:
+        return (KEY,) if self._changed else ()
 
     async def reconcile(self, _: ObjectName) -> Done:
         """Write what changed; look again in a while, because proofs grow old by themselves."""
+        self._changed = False
         found = self._clusters.get("", NAME)
         if found is None:
             return GONE
@@ -116,6 +123,12 @@ class Confidential:
                 generation=generation,
             )  # fmt: skip
         return {"conditions": list(conditions), "observedGeneration": generation, **counts.to_json()}
+
+
+def _story(machine: Machine) -> tuple[object, ...]:
+    """What the counts depend on, but for the time of the last proof: that is looked at every while anyway."""
+    said = tuple((one.type, one.status, one.reason) for one in machine.status.conditions)
+    return machine.spec.approval, bool(machine.status.last_verdict), said
 
 
 def interval_of(cluster: JsonObject | None) -> timedelta:
