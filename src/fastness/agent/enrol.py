@@ -210,7 +210,10 @@ class HttpTransport:
     """HTTPS to the door; believes only the given context."""
 
     def __init__(self, url: str, trust: ssl.SSLContext, seconds: float = 30.0) -> None:
-        self._http = httpx.AsyncClient(base_url=url, verify=trust, timeout=seconds, follow_redirects=False)
+        # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
+        self._http = httpx.AsyncClient(
+            base_url=url, verify=trust, timeout=seconds, follow_redirects=False, trust_env=False
+        )
 
     async def __aenter__(self) -> Self:
         return self

@@ -73,7 +73,10 @@ class BrokerClient:
     def __init__(
         self, url: str, trust: ssl.SSLContext, attester: Attester, entropy: Entropy, seconds: float = 30.0
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=url, verify=trust, timeout=seconds, follow_redirects=False)
+        # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
+        self._http = httpx.AsyncClient(
+            base_url=url, verify=trust, timeout=seconds, follow_redirects=False, trust_env=False
+        )
         self._attester = attester
         self._entropy = entropy
         self.key = PrivateKey.generate(entropy)

@@ -96,6 +96,15 @@ async def test_a_guest_that_asks_its_kernel_for_reports_comes_by_its_configurati
     assert (await boot_once(again, await world.ask(), world.trust, world.patience())).machine == found.machine
 
 
+async def test_settings_of_a_user_do_not_change_how_a_machine_shows_itself(
+    world: DeliveringWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert (await booted(world)).body == world.shelf.body
+
+
 async def test_ten_minutes_of_clock_skew_do_not_keep_a_machine_out(world: DeliveringWorld) -> None:
     for minutes in (-10, 10):
         clock = MovedClock()
