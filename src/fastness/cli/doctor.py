@@ -163,12 +163,25 @@ async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
     ]
 
 
+async def approvers(cluster: Cluster) -> Finding:
+    """Whether somebody else lets machines join, past attestation."""
+    from fastness.controllers.attestation.joins import BINDINGS
+    from fastness.domain.attestation.joins import other_approvers
+
+    others = other_approvers((await cluster.list(BINDINGS)).items)
+    purpose = "only machines that proved themselves become nodes"
+    if not others:
+        return Finding("node approval", "ok", "nobody else approves nodes", purpose)
+    fix = f"kubectl delete clusterrolebinding {' '.join(others)}"
+    return Finding("node approval", "optional", f"Kubernetes approves nodes by {', '.join(others)}", purpose, fix)
+
+
 async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
     from fastness.cluster.kube import Surroundings, connect, find
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        return await neighbours(cluster, datetime.now(UTC))
+        return [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster)]
 
 
 @click.command()

@@ -20,7 +20,7 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -29,6 +29,7 @@ from fastness.crypto.csr import SigningRequest, read_request
 from fastness.crypto.errors import BadSigningRequest
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.standing import proof_of
+from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -41,6 +42,9 @@ NODE_USER: Final = "system:node:"
 NODE_GROUP: Final = "system:nodes"
 LONGEST: Final = timedelta(hours=1)
 _PURPOSE: Final = {CLIENT_SIGNER: "client auth", SERVING_SIGNER: "server auth"}
+_APPROVING_ROLES: Final = tuple(
+    f"system:certificates.k8s.io:certificatesigningrequests:{kind}" for kind in ("nodeclient", "selfnodeclient")
+)
 _TOKEN_ID: Final = re.compile(r"[a-z0-9]{6}\Z", re.ASCII)
 
 
@@ -256,6 +260,12 @@ def _own(address: str) -> bool:
     """Whether an address can be that of one machine in a network."""
     found = ipaddress.ip_address(address)
     return not (found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local)
+
+
+def other_approvers(bindings: Iterable[Object]) -> list[str]:
+    """The ClusterRoleBindings by which Kubernetes itself approves requests of kubelets, whatever their machines proved."""
+    found = (one for one in bindings if (one.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
+    return sorted(object_name(one).name for one in found if one.get("subjects"))
 
 
 def addresses_of(node: Object) -> frozenset[str]:

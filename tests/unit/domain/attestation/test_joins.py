@@ -26,6 +26,7 @@ from fastness.domain.attestation.joins import (
     addresses_of,
     decide,
     is_decided,
+    other_approvers,
     read_asked,
 )
 from fastness.model.kind import JsonObject
@@ -209,3 +210,16 @@ def test_the_names_of_a_node_are_what_it_tells() -> None:
     told = [{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "ExternalIP"}]
     assert addresses_of({"status": {"addresses": told}}) == {"n", "10.0.0.1"}
     assert addresses_of({}) == frozenset()
+
+
+def test_bindings_by_which_kubernetes_approves_by_itself_are_found() -> None:
+    prefix = "system:certificates.k8s.io:certificatesigningrequests"
+
+    def binding(name: str, role: str, **more: Any) -> JsonObject:
+        return {"metadata": {"name": name}, "roleRef": {"name": role}, "subjects": [{"kind": "Group"}], **more}
+
+    found = [
+        binding("rotation", f"{prefix}:selfnodeclient"), binding("bootstrap", f"{prefix}:nodeclient"),
+        binding("nobody", f"{prefix}:nodeclient", subjects=None), binding("other", "view"), {"metadata": {"name": "odd"}},
+    ]  # fmt: skip
+    assert other_approvers(found) == ["bootstrap", "rotation"]
