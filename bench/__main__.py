@@ -26,6 +26,7 @@ from bench import (
     broker,
     cases,
     curves,
+    delivery,
     features,
     policy,
     record,
@@ -129,6 +130,8 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += features.figures(say, results.rounds)
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
+        if "delivery" in wanted:
+            results.singles += delivery.figures(bench, say, results.rounds)
         if "record" in wanted:
             results.singles += record.figures(say)
 

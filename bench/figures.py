@@ -128,6 +128,8 @@ class Gate:
 TPM_TIMES = "verdict on a TPM quote, P-256, over its signature check: CPU"
 SNP_TIMES = "verdict on an SNP report, warm chain, over its signature check: CPU"
 EVENT = "event log: CPU per event"
+STORM = "boot storm of 1,000 machines: CPU of machines and doors together"
+ATTESTED = "attested fetch over new TLS connections, over the bare config server: CPU"
 RENDER = "render 20 configs, 300 files, 60 units: CPU"
 
 
@@ -147,6 +149,8 @@ def gates(rows: Sequence[Row], singles: Sequence[Single] = ()) -> list[Gate]:
         Gate(TPM_TIMES, 1.5, False, alone.get(TPM_TIMES), "×"),
         Gate(SNP_TIMES, 1.3, False, alone.get(SNP_TIMES), "×"),
         Gate(EVENT, 6.0, False, alone.get(EVENT), " µs"),
+        Gate(STORM, 40.0, False, alone.get(STORM), " s"),
+        Gate(ATTESTED, 1.5, False, alone.get(ATTESTED), "×"),
     ]
 
 

@@ -48,6 +48,7 @@ class Job:
     count: int
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
+    extra: Mapping[str, str] = field(default_factory=dict)
     accept: str = "application/json"
     first: int = 0
     connections: int = 64

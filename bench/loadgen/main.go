@@ -34,7 +34,8 @@ type Job struct {
 	Method      string            `json:"method"`
 	Path        string            `json:"path"`
 	Body        string            `json:"body"`
-	Headers     map[string]string `json:"headers"`
+	Headers     map[string]string `json:"headers"` // of requests with a body
+	Extra       map[string]string `json:"extra"`   // of every request
 	Accept      string            `json:"accept"`
 	First       int               `json:"first"`
 	Count       int               `json:"count"`

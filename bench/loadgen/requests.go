@@ -48,7 +48,7 @@ func prepare(job Job, trust *tls.Config) (*field, error) {
 			return nil, err
 		}
 		// The first request of a connection pays for the handshake and the look-up of the credential.
-		if status, body, err := c.ask(job, "GET", "/version", ""); err != nil || status != http.StatusOK {
+		if status, body, err := c.ask(job, "GET", warming(job), ""); err != nil || status != http.StatusOK {
 			return nil, fmt.Errorf("the server is not there: %d %s %v", status, body, err)
 		}
 		c.bytes = 0
@@ -161,6 +161,14 @@ func (c *connection) ask(job Job, method, path, body string) (int, []byte, error
 	return response.StatusCode, nil, err
 }
 
+// warming is the path of the first request: API servers have one that costs nothing, doors only have what they hand out.
+func warming(job Job) string {
+	if len(job.Extra) > 0 {
+		return job.Path
+	}
+	return "/version"
+}
+
 func (c *connection) write(job Job, method, path, body string) {
 	c.out.Reset()
 	c.out.WriteString(method + " " + path + " HTTP/1.1\r\nHost: " + job.Address + "\r\nUser-Agent: loadgen\r\nAccept: " + job.Accept + "\r\n")
@@ -169,6 +177,9 @@ func (c *connection) write(job Job, method, path, body string) {
 	}
 	if job.Token != "" {
 		c.out.WriteString("Authorization: Bearer " + job.Token + "\r\n")
+	}
+	for name, value := range job.Extra {
+		c.out.WriteString(name + ": " + value + "\r\n")
 	}
 	if body != "" {
 		for name, value := range job.Headers {

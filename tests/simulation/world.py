@@ -199,11 +199,10 @@ class World:
     def good(self, machine: SimMachine) -> bool:
         """Whether a machine should be attested and have its configuration."""
         identity = self.identity(str(machine.number))
-        return (
-            machine.task is not None
-            and self.truth(machine.image) not in self.withdrawn
-            and identity not in self.revoked
-        )
+        same = [one for one in self.machines if one.task is not None and self.identity(str(one.number)) == identity]
+        # Whoever has the identity of a machine that boots something else shares its verdicts.
+        genuine = all(self.truth(one.image) not in self.withdrawn for one in same)
+        return machine in same and genuine and identity not in self.revoked
 
     async def ticket(self, uses: int = 0) -> SecretText:
         """A new ticket."""

@@ -12,6 +12,7 @@ The keys live in a Secret with their JWKS beside them; each signs for 30 days, t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -36,6 +37,7 @@ TYPE: Final = "JWT"
 LIFETIME: Final = timedelta(days=30)
 SKEW: Final = timedelta(seconds=30)
 MAX_AGE: Final = timedelta(hours=24)
+MOST_SIGNED: Final = 4096
 _HINT: Final = "Attest again."
 
 
@@ -69,6 +71,9 @@ class TokenIssuer:
         self._clock = clock
         self._entropy = entropy
         self._issuer = issuer
+        # Signatures that were found good under the keys of now; everything else about a token is asked every time.
+        self._trusted: TokenKeys | None = None
+        self._signed: OrderedDict[str, JsonObject] = OrderedDict()
 
     @classmethod
     async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> TokenIssuer:
@@ -91,10 +96,18 @@ class TokenIssuer:
 
     def verify(self, token: str, audience: str) -> JsonObject:
         """The claims of a token that counts now, for this audience; raises BadToken."""
-        try:
-            claims = self._keys.current.verify(token, TYPE)
-        except BadSignature as error:
-            raise BadToken(error.message, _HINT) from error
+        keys = self._keys.current
+        if keys is not self._trusted:
+            self._trusted, self._signed = keys, OrderedDict()
+        claims = self._signed.get(token)
+        if claims is None:
+            try:
+                claims = keys.verify(token, TYPE)
+            except BadSignature as error:
+                raise BadToken(error.message, _HINT) from error
+            self._signed[token] = claims
+            if len(self._signed) > MOST_SIGNED:
+                self._signed.popitem(last=False)
         check_claims(claims, self._issuer, audience, self._clock.now())
         return claims
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
@@ -25,6 +26,7 @@ from fastness.formats.errors import JsonError
 HEADER: Final = "Fastness-Signature"
 TYPE: Final = "fastness-config"
 ALGORITHM: Final = "EdDSA"
+MOST_REMEMBERED: Final = 1024 * 1024
 MAX_SIGNATURE: Final = 1024
 _LIMITS: Final = json.JsonLimits(max_bytes=512, max_depth=2)
 
@@ -83,7 +85,17 @@ def _header(header: Any, keys: Mapping[str, Ed25519Verifier]) -> tuple[int, Ed25
 
 def _message(shown: str, served: Served, until: int) -> bytes:
     payload = {
-        "sha256": sha256(served.body).hex, "pool": served.pool, "machine": served.machine, "nonce": served.nonce,
+        "sha256": _digest(served.body), "pool": served.pool, "machine": served.machine, "nonce": served.nonce,
         "exp": until,
     }  # fmt: skip
     return f"{shown}.{encoded(json.canonical(payload))}".encode()
+
+
+def _digest(body: bytes) -> str:
+    """SHA-256 of a body. A pool's config goes out as the same bytes to all its machines: it is digested once."""
+    return _remembered(body) if len(body) <= MOST_REMEMBERED else sha256(body).hex
+
+
+@lru_cache(maxsize=8)
+def _remembered(body: bytes) -> str:
+    return sha256(body).hex

@@ -21,7 +21,7 @@ from fastness.services.delivery import Overlays
 from fastness.services.gate.app import Behind, Gate
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener
+from fastness.services.http.showing import LoopListener, Showing
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
@@ -74,7 +74,7 @@ async def gate(
         Overlays(overlays),
     )  # fmt: skip
     app = Gate(behind, Turnstile(limits, clock), clock, entropy)
-    listener = LoopListener(app, host=options.host, port=options.port)
+    listener = _listener(app, clock, options)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:
@@ -87,3 +87,11 @@ async def gate(
                 turning.cancel()
     finally:
         await listener.stop()
+
+
+def _listener(app: Gate, clock: Clock, options: ListenOptions) -> Showing:
+    if not options.rust:
+        return LoopListener(app, host=options.host, port=options.port)
+    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
+
+    return RustListener(app, clock, host=options.host, port=options.port)
