@@ -4,8 +4,9 @@ A handshake is a challenge, TPM evidence with a whole event log, a verdict, a to
 process of its own: embedded API, verifier, record, both doors. The machines of a simulated vendor are in another process, and
 their cost is not counted. Beside it stands what cannot be saved: the cryptographic operations of one handshake alone.
 
-Memory is watched apart, over many handshakes and with the controllers that take away what a handshake leaves: after the first
-challenges have run out it must stay where it is.
+Memory is watched apart, over many handshakes and with the controllers that take away what a handshake leaves. What is kept for a
+while by intention (spent challenges for ten minutes after their end, the history of the store for fifteen) is kept for seconds
+there, so that a short run sees its end: whatever still grows then is a leak.
 
     python -m bench.broker serve         opens the doors, says where they are, serves until its input ends
     python -m bench.broker keep          the same with the loops that sweep challenges and order the record
@@ -53,7 +54,8 @@ MEMORY = "resident memory gained per handshake, controllers running, once challe
 RESIDENT = "resident memory after {:,} handshakes, controllers running"
 LONG = 10_000
 STRETCHES = 5
-SHORT_LIVED = "10s"  # challenges of the long run, so that sweeping is under way for most of it
+SHORT_LIVED = "10s"
+SHORT = 10.0
 STATUS = "default/attestation-status/status"
 ENTROPY = SystemEntropy()
 
@@ -151,6 +153,7 @@ async def keep(told: IO[bytes]) -> None:
 async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
     from fastness.cli.collector import settle_memory
+    from fastness.cluster.embedded.store.records import StoreSettings
     from fastness.cluster.errors import AlreadyExists
     from fastness.cluster.informers import Informers
     from fastness.crypto.aead import KeyRing, SealKey
@@ -166,7 +169,8 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
 
     clock, ticket = SystemClock(), mint(ENTROPY)
     with tempfile.TemporaryDirectory() as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
+        history = StoreSettings(log_seconds=SHORT) if loops else None
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state", store=history))
         cluster = server.cluster
 
         async def make(kind: Kind, name: str, spec: Any) -> None:
@@ -205,11 +209,13 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
     if directory is None:
         yield
         return
+    from fastness.controllers.attestation import challenges
     from fastness.controllers.engine import Runner
     from fastness.controllers.machineconfig.plane import Around
     from fastness.controllers.plane import FAMILIES, product_loops
     from fastness.trust.tiles import FileTiles
 
+    challenges.SKEW = timedelta(seconds=SHORT)
     around = Around(SystemClock(), ENTROPY, tiles=FileTiles(directory / "record"))
     found = product_loops(cluster, informers, around, without=FAMILIES)
     runner = asyncio.create_task(Runner(found, informers, SystemClock(), ENTROPY).run())

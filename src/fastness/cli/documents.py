@@ -2,8 +2,8 @@
 
 The services learn which chips and platforms a site has, so they are not asked unless somebody says so.
 
-`ends_of` looks at directories from outside, for `fastness doctor`: until when each document counts. Whether it is genuine is asked
-where it is used.
+`ends_of` looks at directories from outside, for `fastness doctor`: until when each document counts. Whether it is genuine is
+asked where it is used.
 """
 
 from __future__ import annotations
