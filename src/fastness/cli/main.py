@@ -55,6 +55,7 @@ VERBS: Mapping[str, Verb] = {
     "resource": Verb("fastness.cli.resources:resource", "Set, list and delete secrets that attested machines read."),
     "secret": Verb("fastness.cli.sealing:secret", "Seal secrets that open only inside an attested guest."),
     "features": Verb("fastness.cli.features:features", "Say what a machine can do, and what rules make of it."),
+    "initdata": Verb("fastness.cli.initdata:initdata", "Build, check and apply what the guest of a pod starts with."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from fastness.cli.agentpolicy import agent
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json
@@ -44,6 +45,9 @@ class Found:
 @click.group()
 def policy() -> None:
     """Policies that judge evidence and resources."""
+
+
+policy.add_command(agent)
 
 
 @policy.command("test")

@@ -6,12 +6,18 @@
     "aa.toml" = '''…'''
 
 The digest is over the exact text with the document's own algorithm. Total, with limits; unknown members are refused,
-because whoever wrote them expected them to matter.
+because whoever wrote them expected them to matter. `lint` in `domain.workloads.initdata` says more about what is inside.
+
+On its way to a guest the text is an annotation of the pod: gzip, then base64. Packing here is deterministic, unpacking takes what
+any other packer made, and neither changes the digest.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import tomllib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,11 +25,16 @@ from typing import Final
 from fastness.formats.errors import FormatError
 
 MAX_TEXT: Final = 1024 * 1024
+MAX_UNPACKED: Final = 4 * 1024 * 1024
+MAX_ENCODED: Final = 2 * MAX_UNPACKED
 VERSIONS: Final = ("0.1.0",)
 ALGORITHMS: Final[Mapping[str, str]] = {
     "sha256": "sha256", "sha384": "sha384", "sha512": "sha512",
     "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512",
 }  # fmt: skip
+_GZIP_HEADER: Final = bytes.fromhex("1f8b08000000000002ff")
+_ENCODE: Final = "Make it with `fastness initdata build`."
+_ESCAPES: Final[Mapping[str, str]] = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class InitDataError(FormatError):
@@ -62,3 +73,60 @@ def parse_init_data(text: str) -> InitData:
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise InitDataError("init-data-table", "data must be a table of texts", "data")
     return InitData(ALGORITHMS[algorithm], data, text.encode())
+
+
+def encode_init_data(text: bytes) -> str:
+    """The annotation of a pod: gzip, then base64 on one line. The same text always gives the same characters."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    body = packer.compress(text) + packer.flush()
+    # The header has no time, no name and no operating system, so that nothing but the text decides.
+    whole = (
+        _GZIP_HEADER + body + zlib.crc32(text).to_bytes(4, "little") + (len(text) & 0xFFFFFFFF).to_bytes(4, "little")
+    )
+    return base64.b64encode(whole).decode()
+
+
+def decode_init_data(encoded: str) -> bytes:
+    """The text in an annotation, whatever packed it; raises InitDataError."""
+    if len(encoded) > MAX_ENCODED:
+        raise InitDataError("init-data-too-large", f"more than {MAX_ENCODED} characters", hint="Shorten the entries.")
+    try:
+        packed = base64.b64decode(encoded.strip().encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise InitDataError("init-data-base64", "this is not base64", hint=_ENCODE) from error
+    unpacker = zlib.decompressobj(31)
+    try:
+        text = unpacker.decompress(packed, MAX_UNPACKED + 1)
+    except zlib.error as error:
+        raise InitDataError("init-data-gzip", "this is not gzip", hint=_ENCODE) from error
+    if len(text) > MAX_UNPACKED:
+        raise InitDataError(
+            "init-data-bomb", f"it unpacks to more than {MAX_UNPACKED} bytes", hint="Shorten the entries."
+        )
+    if not unpacker.eof:
+        raise InitDataError("init-data-truncated", "the gzip data ends too early", hint="Copy the whole line.")
+    if unpacker.unused_data:
+        raise InitDataError("init-data-trailing", "something follows the gzip data", hint=_ENCODE)
+    return text
+
+
+def write_init_data(algorithm: str, data: Mapping[str, str]) -> str:
+    """The document with these entries, in their order; raises InitDataError."""
+    lines = [f'version = "{VERSIONS[0]}"', f"algorithm = {_quoted(algorithm)}", "", "[data]"]
+    lines += [f"{_quoted(name)} = {_block(text)}" for name, text in data.items()]
+    text = "\n".join(lines) + "\n"
+    read = parse_init_data(text)
+    if dict(read.data) != dict(data):
+        raise InitDataError("init-data-text", "an entry has characters that TOML cannot keep", "data", "Remove them.")
+    return text
+
+
+def _block(text: str) -> str:
+    plain = (
+        "'''" not in text and not text.endswith("'") and all(c in "\n\t" or (c >= " " and c != "\x7f") for c in text)
+    )
+    return f"'''\n{text}'''" if plain else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c) for c in text) + '"'

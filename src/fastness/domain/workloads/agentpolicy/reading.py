@@ -1,0 +1,118 @@
+"""The statements of a policy text, with their lines, without running it.
+
+Only the outer shape is read: package, defaults, and rules with their spans. Comments and texts are blanked first, so that nothing
+inside them looks like a statement. A rule is unconditional when it has no body, or one that is plainly true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+MAX_POLICY: Final = 16 * 1024 * 1024
+MAX_LINE: Final = 64 * 1024
+MAX_LINES: Final = 200_000
+_HIDDEN: Final = re.compile(r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`")
+_DEFAULT: Final = re.compile(r"default\s+([A-Za-z_]\w*)\s*(?::=|=)\s*(.*)", re.DOTALL)
+_RULE: Final = re.compile(r"([A-Za-z_]\w*)(\s*(?::=|=|\{|\[|\(|if\b|contains\b)|\s*\Z)", re.DOTALL)
+_PACKAGE: Final = re.compile(r"package\s+([\w.]+)")
+_HEAD: Final = re.compile(
+    r"[A-Za-z_]\w*\s*(?:(?::=|=)\s*(?P<value>true|false|\{[^{}]*\}))?\s*(?P<body>.*)\Z", re.DOTALL
+)
+_PLAINLY_TRUE: Final = re.compile(r"(?:if\s+)?(?:\{\s*)?(?:true|1\s*==\s*1)?(?:\s*\})?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A default or a rule: its name, its line, where it stands, and what it says."""
+
+    name: str
+    line: int
+    start: int
+    end: int
+    is_default: bool
+    value: str
+    unconditional: bool
+
+    @property
+    def allows(self) -> bool:
+        """Whether it says yes when it applies."""
+        return self.value != "false" and not re.search(r"allowed\"?\s*:\s*false", self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """The statements of a text."""
+
+    text: str
+    package: str
+    statements: tuple[Statement, ...]
+
+    def named(self, name: str) -> list[Statement]:
+        """The statements about one name, in order."""
+        return [one for one in self.statements if one.name == name]
+
+    def default(self, name: str) -> Statement | None:
+        """The default that counts: the agent takes the first."""
+        return next((one for one in self.named(name) if one.is_default), None)
+
+    def duplicates(self) -> list[tuple[Statement, Statement]]:
+        """Defaults that were said before, each with the first."""
+        defaults = [one for one in self.statements if one.is_default]
+        first: dict[str, Statement] = {}
+        pairs = [(first.setdefault(one.name, one), one) for one in defaults]
+        return [(before, again) for before, again in pairs if before is not again]
+
+    def without(self, *statements: Statement) -> str:
+        """The text with some statements blanked; lines stay where they are."""
+        text = self.text
+        for one in statements:
+            text = text[: one.start] + re.sub(r"[^\n]", " ", text[one.start : one.end]) + text[one.end :]
+        return text
+
+    def loadable(self) -> str:
+        """The text as the agent understands it: of several defaults only the first is left."""
+        return self.without(*(again for _, again in self.duplicates()))
+
+
+def read_policy(text: str) -> PolicyText:
+    """The statements of a text; total."""
+    blanked = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " " if found[0].startswith("#") else "_", found[0]), text)
+    package = _PACKAGE.search(blanked)
+    statements = []
+    for start, end in _spans(blanked):
+        statement = _statement(text, blanked, start, end)
+        if statement is not None:
+            statements.append(statement)
+    return PolicyText(text, package[1] if package else "", tuple(statements))
+
+
+def _spans(blanked: str) -> Iterator[tuple[int, int]]:
+    """From each line that begins a statement to the next such line."""
+    depth, begin, at = 0, None, 0
+    for line in blanked.splitlines(keepends=True):
+        if depth == 0 and line[:1].isalpha() and not line.startswith("else"):
+            if begin is not None:
+                yield begin, at
+            begin = at
+        depth = max(0, depth + sum(line.count(c) for c in "{[(") - sum(line.count(c) for c in "}])"))
+        at += len(line)
+    if begin is not None:
+        yield begin, at
+
+
+def _statement(text: str, blanked: str, start: int, end: int) -> Statement | None:
+    said = blanked[start:end].rstrip()
+    line = text.count("\n", 0, start) + 1
+    if found := _DEFAULT.match(said):
+        value = text[start + found.start(2) : start + found.end(2)].strip()
+        return Statement(found[1], line, start, end, True, value, True)
+    found = _RULE.match(said)
+    if found is None or found[1] in ("package", "import", "default"):
+        return None
+    head = _HEAD.match(said)
+    value, body = (head["value"] or "true", head["body"]) if head else ("true", said)
+    value = text[start + head.start("value") : start + head.end("value")] if head and head["value"] else value
+    return Statement(found[1], line, start, end, False, value, _PLAINLY_TRUE.match(body.strip()) is not None)
