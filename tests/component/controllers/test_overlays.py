@@ -62,7 +62,7 @@ class World:
     async def status(self, *writes: Resource) -> JsonObject:
         """The status of the overlay after a look of a loop that may write these and nothing else."""
         async with Informers(self.cluster, clock=VirtualClock(), entropy=SystemEntropy()) as informers:
-            fenced: Any = FencedCluster(self.cluster, "test", writes, lambda: True)
+            fenced: Any = FencedCluster(self.cluster, "test", writes)
             loop = NodeOverlays(fenced, informers, VirtualClock())
             for resource in (NODE_OVERLAY.resource, MACHINE.resource, NODE.resource):
                 await informers.of(resource).synced()
@@ -107,7 +107,7 @@ async def test_a_bad_fragment_is_told_with_its_place_and_the_way_out(embedded_se
     async with world(embedded_server) as here:
         bad = overlay({"properties": {"tee": "snp"}}, kernelArguments={"shouldExist": ["debug"]})
         await here.cluster.create(NODE_OVERLAY.resource, bad)
-        status, message = told(await here.status(), "Valid")
+        status, message = told(await here.status(NODE_OVERLAY.resource), "Valid")
         assert status == "False"
         assert "spec.config.kernelArguments.shouldExist" in message
 
@@ -119,7 +119,7 @@ async def test_nodes_that_booted_with_something_else_are_named(embedded_server: 
         await here.machine(3, "tpm", "rack@000000000000 other@1")
         await here.machine(4, "tpm", "track@000000000000")
         await here.cluster.create(NODE_OVERLAY.resource, overlay({"properties": {"tee": "snp"}}))
-        status, message = told(await here.status(), "Applied")
+        status, message = told(await here.status(NODE_OVERLAY.resource), "Applied")
         assert status == "False"
         assert "worker-1, worker-2 booted without this version" in message
         assert "worker-3 booted with it and would not get it any more" in message
