@@ -79,10 +79,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class BootedConfig:
-    """A configuration that the cluster signed for this machine."""
+    """A configuration that the cluster signed for this machine, and when the cluster wants to see the next proof."""
 
     body: bytes
     machine: Enrolled
+    reattest: timedelta | None = None
 
     @property
     def node_name(self) -> str:
@@ -142,13 +143,14 @@ class _Walk:
         self._doors = self._next_doors()
         self._end = end
         self._ahead = timedelta()
+        self._reattest: timedelta | None = None
 
     async def run(self) -> BootedConfig:
         """Attest and fetch until there is a config or a refusal."""
         waited, unbelieved = 0, 0
         while True:
             try:
-                return BootedConfig(await self._once(), self._enrolled)
+                return BootedConfig(await self._once(), self._enrolled, self._reattest)
             except DoorRefused as error:
                 if error.passing:
                     pause, waited, unbelieved = self._pause(error, waited), waited + 1, 0
@@ -167,7 +169,7 @@ class _Walk:
         question = Question(_text(self._patience.entropy.token(NONCE_BYTES)), self._ask.accept)
         async with BrokerClient(self._doors.broker, self._trust.tls, self._attester, self._patience.entropy) as broker:
             await broker.attest()
-            issued = broker.issued
+            issued, self._reattest = broker.issued, broker.reattest
             self._ahead = issued - self._patience.clock.now() if issued else timedelta()
             delivered = await self._fetch(broker, question)
         self._check(delivered, question.nonce)

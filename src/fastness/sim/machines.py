@@ -21,6 +21,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +104,7 @@ class VirtualMachine:
         directory = fleet.directory / name
         self.machine = DirectoryMachine(directory, watcher(directory / "root"), fleet.entropy.uid)
         self.boots = 0
+        self._reattest: timedelta | None = None
 
     async def run(self) -> None:
         """Boot, work, boot again; until cancelled."""
@@ -151,7 +153,7 @@ class VirtualMachine:
             proofs.attester(self._number), proofs.broker, lambda: proofs.trust().tls, fleet.clock, fleet.entropy,
             name=self.node,
         )  # fmt: skip
-        first = staying.rounds.regular if proved else 0.0
+        first = staying.rounds.proved(self._reattest) if proved else 0.0
         async with asyncio.TaskGroup() as group:
             task = group.create_task(staying.run(first))
             try:
@@ -188,6 +190,7 @@ class VirtualMachine:
         ask = Ask(pool, SecretText(ticket), server, ACCEPT)
         booted = await boot_once(proofs.attester(self._number), ask, proofs.trust(), patience)
         self._node_file.write_text(booted.node_name)
+        self._reattest = booted.reattest
         return booted.body
 
     @property
