@@ -7,6 +7,7 @@ log that the same write over the API would leave.
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastness.cluster.clock import Clock, Entropy
@@ -24,8 +25,17 @@ from fastness.services.web.server import Page, PageOptions, web_server
 from fastness.trust.tiles import FileTiles
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the page listens, and the state directory of the control plane that it shows."""
+
+    state: Path
+    host: str
+    port: int = 0
+
+
 def embedded_page(
-    server: EmbeddedServer, informers: Informers, state: Path, host: str, clock: Clock, entropy: Entropy
+    server: EmbeddedServer, informers: Informers, place: Place, clock: Clock, entropy: Entropy
 ) -> AbstractAsyncContextManager[Page]:
     """The page, for the time of a block; raises TrustError, ApiError, OSError."""
 
@@ -36,8 +46,9 @@ def embedded_page(
     options = PageOptions(
         writers=lambda user: LocalCluster(server.api, user),
         administrator=lambda: server.pki.admin.certificate.der,
-        host=host,
-        tiles=FileTiles(state / "record"),
+        host=place.host,
+        port=place.port,
+        tiles=FileTiles(place.state / "record"),
         deed=deed,
     )
     return web_server(server.cluster, informers, server.guard, clock, entropy, options)

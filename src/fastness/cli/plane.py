@@ -20,7 +20,7 @@ from typing import Any
 
 from fastness.cli.documents import Documents
 from fastness.cli.documents import opened as documents_opened
-from fastness.cli.page import embedded_page
+from fastness.cli.page import Place, embedded_page
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
@@ -59,6 +59,7 @@ class PlaneOptions:
     port: int = 0
     machines: int = 0
     profile: str = "cluster"
+    page_port: int = 0
     vendor_services: bool = False
 
 
@@ -177,10 +178,11 @@ async def _doors(
         )  # fmt: skip
         chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
         record = ClusterRecord(cluster, clock, entropy, "gate")
+        place = Place(options.state, options.host, options.page_port)
         async with (
             attesting.attesting(cluster, informers, needs, chosen) as proofs,
             gate(cluster, informers, source, record, clock, entropy, listen) as keeper,
-            embedded_page(server, informers, options.state, options.host, clock, entropy) as page,
+            embedded_page(server, informers, place, clock, entropy) as page,
         ):
             ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port, page.port)
             told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STATE = Path("state")
 API_PORT = 6443
+PAGE_PORT = 8443
 READY_SECONDS = 60.0
 PORTS_TRIED = 20
 
@@ -35,6 +36,10 @@ PORTS_TRIED = 20
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=None, help="Port of the API; default 6443 or the next free one."
 )
+@click.option(
+    "--page-port", type=click.IntRange(0, 65535), default=None,
+    help="Port of the page; default 8443 or the next free one, with --port any free one.",
+)  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--machines", type=click.IntRange(0, 5000), default=0, show_default=True, help="Virtual machines to start."
@@ -53,7 +58,9 @@ PORTS_TRIED = 20
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print where things are."
 )
-def up(state: Path, port: int | None, host: str, log_level: str, output: str, **given: Any) -> None:
+def up(
+    state: Path, port: int | None, page_port: int | None, host: str, log_level: str, output: str, **given: Any
+) -> None:
     """Run a whole control plane on this machine.
 
     It is ready when it says so; STATE/kubeconfig and STATE/endpoints.json tell others where it is.
@@ -64,26 +71,27 @@ def up(state: Path, port: int | None, host: str, log_level: str, output: str, **
 
     logs.configure(level=log_level)
     chosen = _port(host, port)
+    page = _port(host, 0 if page_port is None and port is not None else page_port, PAGE_PORT, "--page-port")
     with told():
         from fastness.cli.plane import PlaneOptions
 
-        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, **given), output))
+        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, **given), output))
 
 
-def _port(host: str, asked: int | None) -> int:
-    """The port to use: the asked one or an error, else 6443 or the next free one."""
+def _port(host: str, asked: int | None, usual: int = API_PORT, option: str = "--port") -> int:
+    """The port to use: the asked one or an error, else the usual or the next free one."""
     if asked is not None:
         if asked and not _free(host, asked):
             raise CliError(
                 f"port {asked} on {host} is in use",
-                "Choose another one with --port, or --port 0 for any.",
+                f"Choose another one with {option}, or {option} 0 for any.",
                 Exit.MISSING,
             )
         return asked
-    for port in range(API_PORT, API_PORT + PORTS_TRIED):
+    for port in range(usual, usual + PORTS_TRIED):
         if _free(host, port):
-            if port != API_PORT:
-                tell(f"port {API_PORT} is in use; using {port}")
+            if port != usual:
+                tell(f"port {usual} is in use; using {port}")
             return port
     return 0
 

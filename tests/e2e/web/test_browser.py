@@ -7,6 +7,7 @@ and keeps the focus, that it says when the control plane is gone and comes back,
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -120,12 +121,27 @@ async def test_a_person_quarantines_with_the_keyboard(live: Live) -> None:
         assert complaints == []
 
 
-async def test_a_control_plane_that_goes_is_said_and_the_login_form_comes_after(live: Live) -> None:
+async def test_a_control_plane_that_goes_is_said_and_what_was_seen_stays(live: Live) -> None:
     async with tab(live) as (page, _):
         assert await page.locator("#live").text_content() == ""
         live.stop()
         await page.get_by_text("The connection to the control plane is lost").wait_for(timeout=SOON)
-        assert await page.get_by_text("2 of 2 machines").count() == 1  # what was seen stays readable
+        assert await page.get_by_text("2 of 2 machines").count() == 1
+
+
+async def test_a_control_plane_that_comes_back_leads_to_the_form(tmp_path: Path) -> None:
+    require_program(CHROMIUM, "chromium")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    with Live.start(tmp_path, "--page-port", port) as first:
+        async with tab(first) as (page, _):
+            first.stop()
+            await page.get_by_text("The connection to the control plane is lost").wait_for(timeout=SOON)
+            with Live.start(tmp_path, "--page-port", port):
+                await page.get_by_text("Your login has ended").wait_for(timeout=SOON)
+                await page.reload()
+                await page.get_by_label("Bearer token of the API").wait_for(timeout=SOON)
 
 
 async def test_without_a_script_everything_is_there(live: Live) -> None:

@@ -6,7 +6,8 @@
   const live = document.getElementById("live");
   const topics = new Set((main.dataset.topics || "").split(" ").filter(Boolean));
   if (!document.querySelector("header nav a")) return;
-  let stale = false, asking = false, lost = false;
+  const ENDED = "Your login has ended. Reload the page to log in again.";
+  let stale = false, asking = false, lost = false, ended = false;
 
   const say = (text) => { if (live.textContent !== text) live.textContent = text; };
 
@@ -53,9 +54,17 @@
     asking = true; stale = false;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
-      if (answer.type === "opaqueredirect") { say("Your login has ended. Reload the page to log in again."); return; }
+      if (answer.type === "opaqueredirect") { ended = true; say(ENDED); return; }
       take(await answer.text());
     } catch { stale = true; } finally { asking = false; }
+  };
+
+  // Whether the control plane is back and knows nothing of this login: it was started anew.
+  const check = async () => {
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+      if (answer.type === "opaqueredirect") { ended = true; say(ENDED); }
+    } catch { /* still gone */ }
   };
 
   const listen = () => {
@@ -66,11 +75,14 @@
     source.addEventListener("change", (event) => {
       if (event.data.split(" ").some((topic) => topics.has(topic))) refresh();
     });
-    source.addEventListener("bye", () => { source.close(); say("Your login has ended. Reload the page to log in again."); });
-    source.addEventListener("error", () => {
+    source.addEventListener("bye", () => { source.close(); ended = true; say(ENDED); });
+    source.addEventListener("error", async () => {
+      if (ended) return;
       lost = true;
       say("The connection to the control plane is lost; trying again.");
-      if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+      if (source.readyState !== EventSource.CLOSED) return;
+      await check();
+      if (!ended) setTimeout(listen, 3000);
     });
   };
 
