@@ -44,8 +44,12 @@ VERBS: Mapping[str, Verb] = {
     "ticket": Verb("fastness.cli.tickets:ticket", "Make join tickets for machines."),
     "userdata": Verb("fastness.cli.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."),
     "machine": Verb("fastness.cli.machine:machine", "List, approve and quarantine the machines that enrolled."),
-    "distrust": Verb("fastness.cli.distrust:distrust", "Stop trusting machines, images, keys or chips; see what that hits."),
-    "break-glass": Verb("fastness.cli.breakglass:breakglass", "Override attestation for a pool, if two approvers sign."),
+    "distrust": Verb(
+        "fastness.cli.distrust:distrust", "Stop trusting machines, images, keys or chips; see what that hits."
+    ),
+    "break-glass": Verb(
+        "fastness.cli.breakglass:breakglass", "Override attestation for a pool, if two approvers sign."
+    ),
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
     "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
     "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),

@@ -55,7 +55,8 @@ async def test_a_refused_machine_goes_on_at_the_interval(embedded_server: Embedd
         machines = world.informers.of(MACHINE.resource)
 
         async def heard() -> bool:
-            return (machines.get(NAMESPACE, name) or {}).get("spec", {}).get("approval") == "Quarantined"
+            found = machines.get(NAMESPACE, name)
+            return found is not None and bool(found["spec"].get("approval") == "Quarantined")
 
         await until(heard)
         one = staying(world, attester)

@@ -68,7 +68,9 @@ _STATUS = s.immutable_once_set(
                 s.string(maxLength=512), "What the last authentic evidence proved, in plain words.", maxProperties=32
             ),
             "epoch": s.integer(
-                "Rises when trust in the machine ends; tokens of a lower epoch count no more.", format="int64", minimum=0
+                "Rises when trust in the machine ends; tokens of a lower epoch count no more.",
+                format="int64",
+                minimum=0,
             ),
         },
         "What was observed.",

@@ -116,7 +116,7 @@ def test_a_conclusion_is_refused_for_every_distrust_and_says_how_to_end_it() -> 
     assert "delete Distrust d" in refused.checks[-1].hint
 
 
-def machine(number: int, pool: str, *, attested: bool = True, **properties: str) -> dict[str, Any]:
+def machine(number: int, pool: str, properties: dict[str, str], *, attested: bool = True) -> dict[str, Any]:
     told = {"Approved": True, "Attested": attested}
     conditions = [{"type": kind, "status": str(value), "reason": "X", "message": ""} for kind, value in told.items()]
     return {
@@ -132,8 +132,8 @@ def machine(number: int, pool: str, *, attested: bool = True, **properties: str)
 def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> None:
     milan, genoa = {"chip-generation": "Milan"}, {"chip-generation": "Genoa"}
     machines = [
-        machine(1, "worker", **milan), machine(2, "worker", **genoa), machine(3, "infra", **milan),
-        machine(4, "infra", attested=False, **milan),
+        machine(1, "worker", milan), machine(2, "worker", genoa), machine(3, "infra", milan),
+        machine(4, "infra", milan, attested=False),
         {"metadata": {"name": "not-enrolled", "uid": "u"}, "spec": {"id": "i"}},
     ]  # fmt: skip
     radius = blast_radius(distrust(chipGeneration="Milan"), machines)
