@@ -148,6 +148,6 @@ def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> 
 
 
 def test_a_machine_is_known_by_all_its_keys() -> None:
-    found = machine(1, "worker")
+    found = machine(1, "worker", {})
     found["status"]["endorsement"] = {"key": EK}
     assert about_machine(view(found, Machine)).keys == {f"sha256:{1:064}", EK}
