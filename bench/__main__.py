@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker features record
+                                             serve render rollout agent evidence policy broker delivery features record
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -42,7 +42,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("evidence", "policy", "broker", "features", "record")
+ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "record")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)

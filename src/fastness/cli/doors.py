@@ -129,7 +129,7 @@ async def _gate(
     from fastness.trust.record import ClusterRecord
 
     record = ClusterRecord(cluster, clock, entropy, GATE)
-    listen = ListenOptions(options.host, options.gate_port, names=options.names)
+    listen = ListenOptions(options.host, options.gate_port, names=options.names, rust=True)
     async with _remote("gate", cluster, informers, options, clock, entropy) as configs:
         if configs is None:
             raise CliError(

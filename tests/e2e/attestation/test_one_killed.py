@@ -1,0 +1,167 @@
+"""The walk on a real kube-apiserver: every door a process, two of each, and one killed in the middle of a machine's walk."""
+
+from __future__ import annotations
+
+import base64
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from fastness.agent.boot import Ask, BootedConfig, BootRefused, boot_once
+from fastness.agent.enrol import Patience
+from fastness.agent.imagetrust import ImageTrust
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.crypto.secret import SecretText
+from fastness.drivers.tpm import TpmAttester, TpmTools
+from tests.e2e.attestation.balancer import Balancer
+from tests.e2e.attestation.test_on_real_kubernetes import DOORS_CA, Door, _objects, eventually, free_port
+from tests.e2e.live import FASTNESS, environment, run
+from tests.realkube import RealKube
+from tests.swtpm import Maker, Swtpm
+
+ACCEPT = "application/vnd.coreos.ignition+json;version=3.4.0"
+CONFIG_KEYS = "/api/v1/namespaces/fastness-system/secrets/config-signing-keys"
+PORTS = {"configserver": "--internal-port", "enrol": "--enrol-port", "broker": "--broker-port", "gate": "--gate-port"}
+
+
+class Site:
+    """A cluster with two replicas of everything, and a balancer in front of each pair."""
+
+    def __init__(self, kube: RealKube, home: Path) -> None:
+        self.kube, self.home = kube, home
+        self.env = environment(home, KUBECONFIG=str(kube.kubeconfig))
+        self.ports = {f"{role}-{letter}": free_port() for role in PORTS for letter in "ab"}
+        self.fronts = {role: Balancer([self.ports[f"{role}-a"], self.ports[f"{role}-b"]]) for role in PORTS}
+        self.doors: dict[str, Door] = {}
+
+    def start(self, name: str) -> None:
+        """Start a replica, or start it again."""
+        role = name.rpartition("-")[0]
+        urls = {
+            "--internal-url": self.fronts["configserver"].url, "--broker-url": self.fronts["broker"].url,
+            "--gate-url": self.fronts["gate"].url,
+        }  # fmt: skip
+        words = [word for pair in urls.items() for word in pair]
+        if role == "controllers":
+            words = ["--enrol-url", self.fronts["enrol"].url, "--config-url", self.fronts["configserver"].url]
+        else:
+            words += [PORTS[role], str(self.ports[name])]
+        if role == "configserver":
+            words += ["--config-port", "0"]
+        if role == "broker":
+            words += ["--vault", str(self.home / "vault.json")]
+        self.doors[name] = Door(self.kube, self.home, role, *words)
+
+    def kill(self, name: str) -> None:
+        """No warning."""
+        self.doors[name].end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """End everything."""
+        for door in self.doors.values():
+            door.end()
+        for front in self.fronts.values():
+            front.close()
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Write objects."""
+        for one in objects:
+            said = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(one).decode())
+            assert said.code == 0, said.err
+
+    def deliver_by(self, via: str) -> None:
+        """Choose the way to the configurations."""
+        patch = f'{{"spec":{{"delivery":{{"via":"{via}"}}}}}}'
+        said = run(["kubectl", "patch", "confidentialcluster", "cluster", "--type=merge", "-p", patch], self.env)
+        assert said.code == 0, said.err
+
+    def trust(self) -> ImageTrust:
+        """What an image for this cluster believes."""
+        with self.kube.client() as admin:
+
+            def data(path: str) -> Any:
+                return eventually(lambda: (got := admin.get(path)).is_success and got.json()["data"], path)
+
+            ca, keys = data(DOORS_CA)["ca.crt"], data(CONFIG_KEYS)["jwks.json"]
+        jwks = orjson.loads(base64.b64decode(keys))["keys"]
+        return ImageTrust.parse(orjson.dumps({"ca": base64.b64decode(ca).decode(), "configKeys": jwks}))
+
+    async def boot(self, tpm: Swtpm, directory: Path) -> BootedConfig:
+        """A machine with this TPM walks from its ticket to its configuration."""
+        said = run([FASTNESS, "ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json"], self.env)
+        ask = Ask("worker", SecretText(said.json["ticket"]), self.fronts["enrol"].url, ACCEPT)
+        attester = TpmAttester(TpmTools(tpm.tcti, event_log=directory / "none"), directory / "ak")
+        return await boot_once(attester, ask, self.trust(), Patience(SystemClock(), SystemEntropy(), 60, pause=0.3))
+
+
+@pytest.fixture(scope="module")
+def site(bare_kube: RealKube, tpm_maker: Maker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = Site(bare_kube, tmp_path_factory.mktemp("home"))
+    crds = run([FASTNESS, "crds"], made.env).out
+    assert run(["kubectl", "apply", "--server-side", "-f", "-"], made.env, stdin=crds).code == 0
+    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], made.env)
+    run(["kubectl", "create", "namespace", "fastness-system"], made.env)
+    tpm_maker.provision("one")
+    with ExitStack() as stack:
+        stack.callback(made.close)
+        made.apply(*_objects(tpm_maker))
+        for role in ("controllers", *PORTS):
+            for letter in "ab":
+                made.start(f"{role}-{letter}")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("via", "role"), [("Gate", role) for role in PORTS] + [("Broker", role) for role in PORTS if role != "gate"]
+)
+async def test_a_machine_gets_its_configuration_although_a_door_is_killed_in_the_middle_of_its_walk(
+    site: Site, swtpm: Swtpm, tmp_path: Path, via: str, role: str
+) -> None:
+    site.deliver_by(via)
+    killed: list[str] = []
+
+    def kill() -> None:
+        site.kill(f"{role}-a")
+        killed.append(role)
+
+    site.fronts[role].meet = kill
+    booted = await site.boot(swtpm, tmp_path)
+    assert killed == [role]
+    assert orjson.loads(booted.body)["ignition"]["version"].startswith("3.")
+    site.start(f"{role}-a")
+
+
+async def test_a_machine_waits_for_the_next_leader_when_the_controllers_are_killed(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    site.kill("controllers-a")
+    booted = await site.boot(swtpm, tmp_path)
+    assert booted.machine.approved
+    site.start("controllers-a")
+
+
+async def test_with_replicas_killed_and_back_a_changed_machine_still_gets_nothing(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    swtpm.tool("pcrextend", "11:sha256=" + "ab" * 32)
+    site.fronts["broker"].meet = lambda: site.kill("broker-a")
+    with pytest.raises(BootRefused):
+        await site.boot(swtpm, tmp_path)
+    site.start("broker-a")
+
+
+def test_every_release_is_on_a_record_that_can_be_proved(site: Site, tmp_path: Path) -> None:
+    def releases() -> int:
+        shown = run([FASTNESS, "audit", "show", "-o", "json"], site.env)
+        return [one["what"] for one in shown.json].count("release") if shown.code == 0 else 0
+
+    eventually(lambda: releases() >= 1, "a release on the record")
+    assert run([FASTNESS, "audit", "export", str(tmp_path / "record")], site.env).code == 0
+    key = run([FASTNESS, "audit", "key"], site.env).out.strip()
+    checked = run([FASTNESS, "audit", "verify", str(tmp_path / "record"), "--key", key], site.env)
+    assert (checked.code, checked.out[:4]) == (0, "good")
