@@ -34,6 +34,7 @@ from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
+from fastness.controllers.workloads.features import NodeFeatures
 from fastness.model.kind import Resource
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.record import ClusterRecord
@@ -87,6 +88,7 @@ def product_loops(
         JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
+        NodeFeatures(fenced(NodeFeatures.name, NodeFeatures.writes), informers, around.clock),
         *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
     ]
 

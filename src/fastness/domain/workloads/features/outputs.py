@@ -3,7 +3,8 @@
 * Names without a prefix get `feature.node.kubernetes.io/`, but those of taints do not.
 * `kubernetes.io` and everything below it is denied, except for `feature.node.kubernetes.io` (and, for labels,
   `profile.node.kubernetes.io`) with what is below them. Settings deny more, or allow more labels; allowing wins.
-* The prefix of attested properties is denied to every rule: hosts must not be able to write what only a verdict proves.
+* Our own namespaces, that of attested properties above all, are denied to every rule, whatever the settings say: hosts must not
+  be able to write what only a verdict proves.
 * `@<domain>.<feature>.<element>` takes the value of an attribute.
 * Whatever breaks a rule here is dropped alone, with a reason; the rest stays.
 """
@@ -24,7 +25,8 @@ from fastness.formats.quantity import parse_quantity
 
 PREFIX: Final = "feature.node.kubernetes.io"
 PROFILE: Final = "profile.node.kubernetes.io"
-DENIED: Final = ("kubernetes.io", "*.kubernetes.io", "fastness.dev", "*.fastness.dev")
+DENIED: Final = ("kubernetes.io", "*.kubernetes.io")
+OURS: Final = ("fastness.dev", "*.fastness.dev")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MAX_ANNOTATION: Final = 1024
 REFERENCE: Final = "@"
@@ -160,6 +162,8 @@ def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None
     problems = qualified_name(name)
     if problems:
         return problems[0]
+    if _inside(namespace, OURS):
+        return f"the namespace {namespace} is denied to rules: what it says comes from verdicts"
     extra = settings.extra_label_ns if settings else ()
     if _inside(namespace, extra) or any(namespace == one or namespace.endswith(f".{one}") for one in allowed):
         return ""

@@ -36,6 +36,7 @@ NODE = Features(
         ("node-role.kubernetes.io/master", Settings(), None),
         ("attested.fastness.dev/tee", Settings(), None),
         ("fastness.dev/attested", Settings(), None),
+        ("attested.fastness.dev/tee", Settings(extra_label_ns=("attested.fastness.dev", "*")), None),
         ("node.kubernetes.io/x", Settings(extra_label_ns=("node.kubernetes.io",)), "node.kubernetes.io/x"),
         ("a.example.com/x", Settings(deny_label_ns=("*.example.com",)), None),
         ("example.com/x", Settings(deny_label_ns=("*.example.com",)), "example.com/x"),
