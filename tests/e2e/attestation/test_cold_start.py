@@ -1,0 +1,34 @@
+"""Everything ends at once without warning, and starts again: all machines are known, attested and ready, without hands."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.e2e.attestation.test_confidential_cluster import Confidential, until
+from tests.e2e.live import Live
+
+MACHINES = 5
+
+
+def test_after_the_power_failed_everywhere_all_machines_are_attested_and_ready_again(tmp_path: Path) -> None:
+    live = Live.start(tmp_path, "--machines", str(MACHINES))
+    first = Confidential(live)
+    try:
+        until(lambda: len(first.nodes()) == MACHINES and first.attested() == MACHINES, "attested nodes")
+        before = sorted(one["metadata"]["uid"] for one in first.machines())
+        nodes, proved = sorted(first.nodes()), _proved(first)
+    finally:
+        live.stop(signal.SIGKILL)
+    with Live.start(tmp_path, "--machines", str(MACHINES)) as again:
+        second = Confidential(again)
+        until(lambda: sorted(second.nodes()) == nodes and second.attested() == MACHINES, "the same nodes, attested")
+        assert sorted(one["metadata"]["uid"] for one in second.machines()) == before
+        until(lambda: all(_proved(second)[name] > at for name, at in proved.items()), "new proofs of all machines")
+        assert all(one["status"]["simulated"] for one in second.machines())
+        said = second.fastness("audit", "show", "-o", "json")
+        assert [one["what"] for one in said.json].count("enrol") == MACHINES
+
+
+def _proved(cluster: Confidential) -> dict[str, str]:
+    return {one["metadata"]["name"]: one["status"]["lastAttested"] for one in cluster.machines()}
