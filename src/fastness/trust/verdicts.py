@@ -19,6 +19,7 @@ from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.checks import Check
+from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL, ROUNDS
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.subject import Subject
@@ -130,7 +131,7 @@ class Verdicts:
 class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
-    __slots__ = ("conclusion", "policy", "properties", "simulated", "value_sets")
+    __slots__ = ("conclusion", "counts_for", "policy", "properties", "simulated", "value_sets")
 
     def __init__(
         self,
@@ -140,12 +141,14 @@ class Found:
         *,
         simulated: bool,
         properties: Mapping[str, str] | None = None,
+        counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
         self.value_sets = value_sets
         self.simulated = simulated
         self.properties = dict(properties or {})
+        self.counts_for = counts_for
 
 
 def _content(tee: str, found: Found) -> str:
@@ -177,12 +180,16 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
     )
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
     if same and (known.get("lastVerdict"), known.get("simulated")) == (verdict["metadata"]["name"], found.simulated):
-        return {"lastAttested": rfc3339(now)} if conclusion.accepted else {}
+        return _proved(found, now) if conclusion.accepted else {}
     status: JsonObject = {
         "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
         "properties": _replacing(known.get("properties") or {}, found.properties),
     }  # fmt: skip
-    return {**status, "lastAttested": rfc3339(now)} if conclusion.accepted else status
+    return {**status, **_proved(found, now)} if conclusion.accepted else status
+
+
+def _proved(found: Found, now: datetime) -> JsonObject:
+    return {"lastAttested": rfc3339(now), "attestedUntil": rfc3339(now + found.counts_for)}
 
 
 def _message(conclusion: Conclusion) -> str:

@@ -25,6 +25,7 @@ from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
 from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
+from fastness.domain.attestation.clusterstatus import ROUNDS, interval_of
 from fastness.domain.attestation.conclude import Conclusion, Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
@@ -67,6 +68,7 @@ class _Rules:
         self.cluster = cluster
         self.evidence = frozenset(accepted_evidence(cluster))
         self.demands = Demands.of(cluster)
+        self.counts_for = interval_of(cluster) * ROUNDS
         self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
 
     def anchors(self, tee: str, simulated: Anchors | None) -> list[Anchors]:
@@ -159,7 +161,7 @@ class ClusterVerifier:
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         found = Found(
             conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated,
-            properties=properties,
+            properties=properties, counts_for=self._asked.counts_for,
         )  # fmt: skip
         verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
         await self._verdicts.mark(raw, verdict, found, now)

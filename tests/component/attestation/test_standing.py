@@ -14,6 +14,7 @@ from fastness.controllers.machineconfig.eviction import PODS
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import LABEL_PREFIX, NOTE, TAINT_KEY
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName, condition
 from fastness.model.trusted_execution.machine import MACHINE
@@ -132,6 +133,23 @@ async def test_missed_rounds_taint_then_cordon_then_drain_and_a_proof_undoes_it(
     healed = condition(await place.machine(), "Attested")
     assert healed is not None
     assert healed["status"] == "True"
+
+
+async def test_a_shorter_interval_taints_nobody_who_was_not_told_of_it(here: AttestingWorld) -> None:
+    place = await placed(here)
+    patch = {"spec": {"attestation": {"reattestInterval": "1m"}}}
+    await here.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+    clusters = here.informers.of(CONFIDENTIAL_CLUSTER.resource)
+
+    async def heard() -> bool:
+        return bool(clusters.list()[0]["spec"]["attestation"]["reattestInterval"] == "1m")
+
+    await until(heard)
+    here.clock.ahead = timedelta(minutes=10)
+    assert not tainted(await place.look())
+    await place.prove()
+    here.clock.ahead = timedelta(minutes=13)
+    assert tainted(await place.look())
 
 
 async def test_a_node_that_somebody_else_cordoned_stays_cordoned(here: AttestingWorld) -> None:

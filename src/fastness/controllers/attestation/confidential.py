@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
@@ -12,13 +11,11 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.domain.attestation.alarms import newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
-from fastness.domain.attestation.clusterstatus import conditions_of, counted
+from fastness.domain.attestation.clusterstatus import conditions_of, counted, interval_of
 from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.values import ValueBook
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, object_name, view, with_condition
@@ -32,7 +29,6 @@ from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 KEY: Final = ObjectName("", NAME)
 GATHER_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 30.0
-DEFAULT_INTERVAL: Final = timedelta(minutes=15)
 _STATUS: Final = WriteOptions(manager="confidential-cluster", subresource="status")
 
 
@@ -129,11 +125,3 @@ def _story(machine: Machine) -> tuple[object, ...]:
     """What the counts depend on, but for the time of the last proof: that is looked at every while anyway."""
     said = tuple((one.type, one.status, one.reason) for one in machine.status.conditions)
     return machine.spec.approval, bool(machine.status.last_verdict), said
-
-
-def interval_of(cluster: JsonObject | None) -> timedelta:
-    """How often machines attest again."""
-    try:
-        return duration(view(cluster or {}, ConfidentialCluster).spec.attestation.reattest_interval, "interval")
-    except BadPolicy:
-        return DEFAULT_INTERVAL

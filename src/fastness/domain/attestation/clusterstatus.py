@@ -16,12 +16,16 @@ from fastness.domain.attestation.collateralstate import Freshness
 from fastness.domain.attestation.differences import COMPARED
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.values import ValueBook
+from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
-from fastness.model.objects import holds
+from fastness.model.fastness_dev.cluster import ConfidentialCluster
+from fastness.model.objects import holds, view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
 ROUNDS = 2
+DEFAULT_INTERVAL = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,23 @@ class Said:
     message: str
 
 
+def interval_of(cluster: Object | None) -> timedelta:
+    """How often machines attest again."""
+    try:
+        return duration(view(cluster or {}, ConfidentialCluster).spec.attestation.reattest_interval, "interval")
+    except BadPolicy:
+        return DEFAULT_INTERVAL
+
+
+def proof_ends(machine: Machine, interval: timedelta) -> datetime | None:
+    """When the last proof of a machine grows old: by the interval that it was told, else by that of now; None without one."""
+    if machine.status.last_attested is None:
+        return None
+    if machine.status.attested_until is not None:
+        return datetime.fromisoformat(machine.status.attested_until)
+    return datetime.fromisoformat(machine.status.last_attested) + interval * ROUNDS
+
+
 def standing_of(machine: Machine, now: datetime, interval: timedelta) -> str:
     """attested, pending, refused or revoked."""
     membership = membership_of(machine)
@@ -59,8 +80,8 @@ def standing_of(machine: Machine, now: datetime, interval: timedelta) -> str:
         return "revoked"
     if membership is Membership.PENDING or not machine.status.last_verdict:
         return "pending"
-    last = machine.status.last_attested
-    fresh = last is not None and now - datetime.fromisoformat(last) < interval * ROUNDS
+    ends = proof_ends(machine, interval)
+    fresh = ends is not None and now < ends
     return "attested" if fresh and holds(machine.status.conditions, "Attested") else "refused"
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
-from fastness.domain.attestation.clusterstatus import ROUNDS
+from fastness.domain.attestation.clusterstatus import ROUNDS, proof_ends
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.properties import label_value
 from fastness.domain.machineconfig.nodes import drain_verb
@@ -102,7 +102,7 @@ def proof_of(machine: Machine, now: datetime, interval: timedelta, override: Ove
         return Proof(False, NEVER, "the machine never passed an appraisal", _since(conditions, "Attested"))
     if membership is Membership.PENDING:
         return Proof(False, "Pending", "the machine waits for approval", _since(conditions, "Approved"))
-    until = datetime.fromisoformat(last) + interval * ROUNDS
+    until = proof_ends(machine, interval) or now
     if not holds(conditions, "Attested") and not _only_old(conditions):
         found = _condition(conditions, "Attested")
         reason = found.reason if found else "Refused"

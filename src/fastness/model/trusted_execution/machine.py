@@ -63,6 +63,7 @@ _STATUS = s.immutable_once_set(
             "supersedes": s.string("UID of the Machine that this one replaces.", maxLength=36),
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
             "lastAttested": s.timestamp("When the machine last passed an appraisal."),
+            "attestedUntil": s.timestamp("Until when that counts, by the interval that the machine was told."),
             "simulated": s.boolean("Whether the machine's evidence came from a simulated TEE."),
             "properties": s.mapping(
                 s.string(maxLength=512), "What the last authentic evidence proved, in plain words.", maxProperties=32
@@ -139,6 +140,7 @@ class MachineStatus(View):
     supersedes: str = ""
     last_verdict: str = ""
     last_attested: str | None = None
+    attested_until: str | None = None
     simulated: bool = False
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     epoch: int = 0

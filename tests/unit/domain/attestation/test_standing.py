@@ -6,6 +6,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,14 @@ def test_a_proof_is_good_while_it_is_affirmed_and_young(seen: Machine, at: datet
     proof = proof_of(seen, at, INTERVAL)
     assert (proof.good, proof.reason) == (good, reason)
     assert proof.final == (reason in ("Quarantined", "Revoked"))
+
+
+def test_a_shorter_interval_counts_for_a_machine_only_once_it_was_told() -> None:
+    told = machine()
+    status = {"attested_until": rfc3339(NOW + 30 * MINUTE)}
+    seen = msgspec.structs.replace(told, status=msgspec.structs.replace(told.status, **status))
+    assert proof_of(seen, NOW + 29 * MINUTE, MINUTE).good
+    assert not proof_of(seen, NOW + 30 * MINUTE, timedelta(hours=1)).good
 
 
 def test_a_proof_by_override_is_good_as_long_as_the_override() -> None:
