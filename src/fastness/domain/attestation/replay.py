@@ -24,6 +24,7 @@ from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, p
 _LOCALITY: Final = b"StartupLocality\0"
 _RESET_TO_ONES: Final = range(17, 23)
 _REMEMBERED: Final = 64 * 1024
+_NO_ACTION: Final = EVENT_NAMES[EV_NO_ACTION]
 Registers = Mapping[int, bytes]
 
 
@@ -79,7 +80,7 @@ class _Told:
     def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]]) -> None:
         self.ends = ends
         self._events = events
-        self._shown: tuple[frozenset[int], list[dict[str, Any]]] | None = None
+        self._shown: frozenset[int] | None = None
 
     @classmethod
     def of(cls, data: bytes, bank: str, register: Register) -> _Told | None:
@@ -90,14 +91,16 @@ class _Told:
 
     def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
         """The events, with those verified that extend registers whose end was signed."""
-        shown = self._shown
-        if shown is None or shown[0] != agreeing:
-            no_action = EVENT_NAMES[EV_NO_ACTION]
-            made = [
-                {**one, "verified": one["type"] != no_action and one["register"] in agreeing} for one in self._events
-            ]
-            shown = self._shown = agreeing, made
-        return list(shown[1])
+        if self._shown is None:
+            made = self._events  # nobody else has them yet
+        elif self._shown == agreeing:
+            return list(self._events)
+        else:
+            made = [dict(one) for one in self._events]
+        for one in made:
+            one["verified"] = one["register"] in agreeing and one["type"] != _NO_ACTION
+        self._events, self._shown = made, agreeing
+        return list(made)
 
 
 # A machine that attests again brings the same log, and so does a fleet of one image.

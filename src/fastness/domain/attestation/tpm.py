@@ -146,7 +146,7 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
         proof=True,
     )
     if required is not None:
-        _requirement(findings, seen, set(valued), required)
+        _requirement(findings, seen, valued, required)
 
 
 @lru_cache(maxsize=256)
@@ -155,17 +155,21 @@ def _listed(bank: str, registers: tuple[int, ...]) -> str:
     return f"{bank}:{','.join(map(str, registers))}"
 
 
-def _requirement(findings: Findings, seen: str, quoted: set[int], required: frozenset[int]) -> None:
-    missing, soft = sorted(required - quoted), sorted(required & RESETTABLE)
+def _requirement(findings: Findings, seen: str, quoted: tuple[int, ...], required: frozenset[int]) -> None:
+    code, expected, hint = _lacking(quoted, required)
     findings.expect(
-        "register-requirement",
-        not missing and not soft,
-        "register-resettable" if soft else "register-missing",
-        seen=seen,
-        expected=",".join(map(str, sorted(required))),
-        source="the expectations",
-        hint="Registers 16 and 23 can be reset by anybody: expect others." if soft else f"Quote also {missing}.",
+        "register-requirement", not code, code, seen=seen, expected=expected, source="the expectations", hint=hint
     )
+
+
+@lru_cache(maxsize=256)
+def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, str, str]:
+    """What a selection lacks: a code, empty when nothing; what is expected; what to do. A fleet has a handful of answers."""
+    missing, soft = sorted(required - set(quoted)), required & RESETTABLE
+    expected = ",".join(map(str, sorted(required)))
+    if soft:
+        return "register-resettable", expected, "Registers 16 and 23 can be reset by anybody: expect others."
+    return ("register-missing", expected, f"Quote also {missing}.") if missing else ("", expected, "")
 
 
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
