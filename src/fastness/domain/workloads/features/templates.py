@@ -23,6 +23,7 @@ from fastness.domain.workloads.features.errors import BadTemplate
 MAX_TEXT: Final = 64 * 1024
 MAX_STEPS: Final = 500_000
 MAX_DEPTH: Final = 40
+_COMMENT: Final = re.compile(r"-?\s*/\*")
 _STOP: Final = re.compile(r"\}\}|[\"`]")
 _REST_OF_STRING: Final = re.compile(r"(?:[^\"\\\n]|\\.)*\"")
 _TOKEN: Final = re.compile(
@@ -165,16 +166,17 @@ def _pieces(template: str) -> Iterator[tuple[bool, str]]:
 
 def _end_of_action(template: str, at: int) -> int:
     """Where the `}}` stands that ends an action; raises BadTemplate."""
-    if (comment := re.compile(r"-?\s*/\*").match(template, at)) is not None:
-        at = template.find("*/", comment.end()) if "*/" in template[comment.end() :] else len(template)
+    if (comment := _COMMENT.match(template, at)) is not None:
+        closed = template.find("*/", comment.end())
+        at = closed if closed >= 0 else len(template)
     while (stop := _STOP.search(template, at)) is not None:
         if stop[0] == "}}":
             return stop.start()
         if stop[0] == "`":
             at = template.find("`", stop.end()) + 1
         else:
-            closed = _REST_OF_STRING.match(template, stop.end())
-            at = closed.end() if closed else 0
+            rest = _REST_OF_STRING.match(template, stop.end())
+            at = rest.end() if rest else 0
         if not at:
             break
     raise BadTemplate("open-action", "an action '{{' has no end", "Close it with '}}'.")

@@ -15,7 +15,7 @@ from fastness.model.kind import JsonObject
 ANNOTATION: Final = "io.katacontainers.config.hypervisor.cc_init_data"
 OLD_ANNOTATIONS: Final = ("io.katacontainers.config.runtime.cc_init_data", "io.katacontainers.config.agent.policy")
 DEFAULT_CLASS: Final = "kata-cc"
-IGNORING: Final = ("kata", "kata-remote-plain")
+IGNORING: Final = ("kata",)
 _TEMPLATE: Final = ("spec", "template")
 TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "Pod": (),
