@@ -32,6 +32,7 @@ COMPONENTS = (
     Component("swtpm", "swtpm", "a second TPM beside the software one"),
     Component("swtpm_setup", "swtpm-tools", "that TPM gets an endorsement key with a certificate"),
     Component("tpm2", "tpm2-tools", "quotes are made and checked by somebody else's code"),
+    Component("chromium", "chromium", "the page is looked at in a real browser"),
     Component("nginx", "nginx-light", "the peer of the config server in benchmarks"),
     Component("qemu-system-x86_64", "qemu-system-x86", "a machine really boots what was measured"),
     Component("/usr/share/OVMF/OVMF_CODE.fd", "ovmf", "the firmware of that machine"),
