@@ -296,4 +296,5 @@ async def tell(seed: int) -> list[str]:
         except Broken as error:
             steps = "\n".join(story.told)
             raise Broken(f"{error}\nafter\n{steps}\nreplay with FASTNESS_SEED={seed}") from error
-        return [*story.told, f"{here.watch.released.total()} releases, record of {here.watch.size}"]
+        done = f"{here.watch.released.total()} releases, record of {here.watch.size}, revision {here.store.revision}"
+        return [*story.told, done]
