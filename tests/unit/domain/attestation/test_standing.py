@@ -72,7 +72,7 @@ def test_a_proof_is_good_while_it_is_affirmed_and_young(seen: Machine, at: datet
 
 
 def test_a_shorter_interval_counts_for_a_machine_only_once_it_was_told() -> None:
-    told = machine()
+    told: Any = machine()
     status = {"attested_until": rfc3339(NOW + 30 * MINUTE)}
     seen = msgspec.structs.replace(told, status=msgspec.structs.replace(told.status, **status))
     assert proof_of(seen, NOW + 29 * MINUTE, MINUTE).good
