@@ -13,7 +13,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fastness.domain.attestation.errors import BadPolicy
@@ -21,7 +20,7 @@ from fastness.domain.workloads.agentpolicy.decide import Decision, decide, open_
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
-from fastness.trust.trial import CPU_SECONDS, MAX_ANSWER, MEMORY, SECONDS
+from fastness.trust.trial import CPU_SECONDS, MAX_ANSWER, MEMORY, SECONDS, reserved_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +77,12 @@ def answered(given: Mapping[str, Any]) -> JsonObject:
 
 def main() -> None:
     """The child."""
-    most = _reserved() + MEMORY
+    most = reserved_memory() + MEMORY
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answer = answered(json.decode(sys.stdin.buffer.read()))
     sys.stdout.buffer.write(b"\n" + json.encode(answer))
-
-
-def _reserved() -> int:
-    """Address space that is taken already: the engine's allocator reserves 256 GiB when it is loaded, and uses little of it."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from fastness.agent.boot import BootRefused, boot_once
 from fastness.agent.enrol import DoorUnreachable
 from fastness.agent.fetch import from_broker, from_gate
 from fastness.agent.prove import BrokerClient, DoorRefused
-from fastness.cluster.port import PatchType
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
@@ -106,6 +107,25 @@ async def test_a_pool_that_is_unknown_to_the_config_server_is_final(world: Deliv
     world.shelf.refusals.append(Refusal(404, "unknown-pool", "there is no such pool"))
     with pytest.raises(BootRefused):
         await boot(world, world.machine("tpm"))
+    assert await releases(world) == []
+
+
+async def test_a_policy_for_the_configuration_of_a_pool_counts_on_both_ways(world: DeliveringWorld) -> None:
+    rego = "package policy\n\nimport rego.v1\n\ndefault allow := false\n"
+    target = "pool/worker/config"
+    body: JsonObject = {
+        "apiVersion": APPRAISAL_POLICY.api_version, "kind": APPRAISAL_POLICY.kind, "metadata": {"name": "nobody"},
+        "spec": {"for": target, "rego": rego, "active": True},
+    }  # fmt: skip
+    await world.cluster.create(APPRAISAL_POLICY.resource, body)
+    active = {"status": {"active": {"for": target, "rego": rego, "version": "v1"}}}
+    options = WriteOptions(subresource="status")
+    await world.cluster.patch(APPRAISAL_POLICY.resource, "nobody", active, PatchType.MERGE, "", options)
+    policies = world.informers.of(APPRAISAL_POLICY.resource)
+    await until(lambda: "status" in (policies.get("", "nobody") or {}))
+    with pytest.raises(BootRefused) as refused:
+        await boot(world, world.machine("tpm"))
+    assert refused.value.reason == "policy-denied"
     assert await releases(world) == []
 
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import (
@@ -38,6 +38,8 @@ from fastness.model.fastness_dev import EVIDENCE_TYPES
 from fastness.model.objects import is_being_deleted, object_name
 
 Object = Mapping[str, Any]
+
+BUILT_IN_POLICY: Final = "built-in-resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class PolicyBook:
         request = Request(tuple(path), query=query)
         matching = [policy for policy in self._resources if policy.matches(path)]
         if not matching:
-            return "" if _built_in_allows(_statuses(claims)) else "built-in-resource"
+            return "" if _built_in_allows(_statuses(claims)) else BUILT_IN_POLICY
         for policy in matching:
             compiled = _resource_policy(policy.rego)
             if compiled is None or not compiled.allow(claims, request):

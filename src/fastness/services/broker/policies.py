@@ -23,9 +23,13 @@ class ActivePolicies:
 
     def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
         """Whether all of them let a caller with these claims have the resource."""
+        return not self.refusing(claims, tuple(data["resource-path"]), data.get("query") or {})
+
+    def refusing(self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None) -> str:
+        """The policy that refuses a resource to a caller with these claims; empty when none does."""
         if self._book is None:
             self._book = PolicyBook.of(self._policies.list())
-        return not self._book.allows(tuple(data["resource-path"]), claims, data.get("query") or {})
+        return self._book.allows(path, claims, query or {})
 
     def _changed(self, _old: object, _new: object) -> None:
         self._book = None

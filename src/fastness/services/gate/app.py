@@ -21,12 +21,14 @@ from fastness.domain.attestation import dpop
 from fastness.domain.attestation.configproof import HEADER, Served
 from fastness.domain.attestation.ear import standing
 from fastness.domain.attestation.grant import Denied, Standing, granted
+from fastness.domain.attestation.policybook import BUILT_IN_POLICY
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
 from fastness.observe import context, logs, metrics
 from fastness.services.broker.configs import delivery_of
 from fastness.services.broker.limits import Turnstile
+from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import Overlays, recipient
 from fastness.services.gate.configs import Config, ConfigSource
@@ -58,6 +60,7 @@ class Behind:
     settings: Settings
     confidential: Informer
     tickets: Informer
+    policies: ActivePolicies
     overlays: Overlays
 
 
@@ -195,6 +198,11 @@ class Gate:
             raise Refusal(403, "revoked", "this machine is no longer trusted", found.verdict)
         if found.subject.pool != pool:
             raise Refusal(403, "wrong-pool", "this machine belongs to another pool", found.verdict)
+        if found.basis is Basis.VERDICT:
+            refusing = behind.policies.refusing(found.claims, ("pool", pool, "config"))
+            # Where nobody wrote a policy the verdict itself decides: an override of two approvers counts at the gate.
+            if refusing and refusing != BUILT_IN_POLICY:
+                raise Refusal(403, "policy-denied", "the policy for this resource does not allow it", found.verdict)
         try:
             return granted(found, f"pool/{pool}/config", behind.settings.current.house, self._clock.now())
         except Denied as error:

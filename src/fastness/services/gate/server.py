@@ -11,10 +11,12 @@ from typing import Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.broker.limits import Limits, Turnstile
+from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.delivery import Overlays
@@ -62,8 +64,9 @@ async def gate(
     """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
     secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
     tickets, overlays = informers.of(JOIN_TICKET.resource), informers.of(NODE_OVERLAY.resource)
+    policies = informers.of(APPRAISAL_POLICY.resource)
     revocations = MachineRevocations(informers, clock)
-    for informer in (secrets, confidential, tickets, overlays):
+    for informer in (secrets, confidential, tickets, overlays, policies):
         await informer.synced()
     await revocations.synced()
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
@@ -71,7 +74,7 @@ async def gate(
     behind = Behind(
         await TokenIssuer.open(cluster, secrets, clock, entropy), await MacKeys.open(cluster, secrets, clock, entropy),
         signer, revocations, record, configs, Settings(confidential), confidential, tickets,
-        Overlays(overlays),
+        ActivePolicies(policies), Overlays(overlays),
     )  # fmt: skip
     app = Gate(behind, Turnstile(limits, clock), clock, entropy)
     listener = _listener(app, clock, options)
