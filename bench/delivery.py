@@ -4,9 +4,10 @@ One process is the cluster: embedded API, all controllers, config server, enrolm
 a simulated vendor, of all three kinds, some dozens under way at any time; each enrols, attests and fetches 200 KiB through the
 gate, over connections of its own. The CPU of both counts together. The attested fetch is asked for by the load generator, with
 one live token and one proof, over new TLS connections, beside the bare config server with a join ticket: as many bytes from the
-same process.
+same process, which is one of doors alone; the API behind them is not counted for either.
 
     python -m bench.delivery serve       opens the doors, says where they are, does what it is told until its input ends
+    python -m bench.delivery doors       a config server and a gate of their own against that API, for the fetches
     python -m bench.delivery machines    reads that, and boots as many machines as it is told
 """
 
@@ -45,7 +46,7 @@ POOL, BARE = "worker", "master"
 SIZES = (100, 300, 1000)
 STORM_SIZE = 1000
 AT_ONCE = 48
-FETCHES, FETCHERS = 1500, 16
+FETCHES, FETCHERS = 1500, 48  # as many as a rack has under way; doors write the record for all who wait at once
 KNOWN = 5000
 IDLE_SECONDS = 10.0
 REVOCATIONS = 20
@@ -64,7 +65,8 @@ def figures(bench: Bench, say: Progress, rounds: int) -> list[Single]:
         found = [_storm(server, machines, size, say) for size in SIZES]
         token = machines.ask({"token": True})
         say("attested fetches beside the bare config server")
-        ratios, kept = asyncio.run(_fetches(bench, server, where, token, rounds))
+        doors = stack.enter_context(Started("doors"))
+        ratios, kept = asyncio.run(_fetches(bench, doors, {**where, **doors.ask(where)}, token, rounds))
         say("how soon a revocation holds")
         held = [_revocation(server, machines) for _ in range(REVOCATIONS)]
         say(f"idle with {KNOWN:,} machines")
@@ -274,6 +276,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
                         await _rendered(source)
                         keys = keeper.signer.jwks()
+                        (directory / "kubeconfig").write_bytes(server.kubeconfig())
                         yield (
                             cluster,
                             {
@@ -282,6 +285,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                                 "configs": configs.port,
                                 "ca": configs.doors.bundle,
                                 "configKeys": keys,
+                                "kubeconfig": str(directory / "kubeconfig"),
                             },
                         )
             finally:
@@ -289,6 +293,30 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                 await asyncio.wait([runner])
     finally:
         await server.close()
+
+
+async def doors(told: IO[bytes]) -> None:
+    """A config server and a gate against the API of the other process, until the input ends."""
+    from fastness.cluster.informers import Informers
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.gate.configs import LocalConfigs
+    from fastness.services.gate.server import gate
+    from fastness.trust.record import ClusterRecord
+
+    where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
+    listen = ListenOptions(rust=True)
+    found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
+    async with (
+        connect(found) as cluster,
+        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        config_server(cluster, informers, clock, ENTROPY, listen) as configs,
+    ):
+        source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
+        async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:
+            await _rendered(source)
+            _say({"configs": configs.port, "gate": keeper.port})
+            await asyncio.to_thread(told.read)
 
 
 async def _settled(cluster: Cluster) -> dict[str, Any]:
@@ -455,4 +483,4 @@ async def machines(told: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run({"serve": serve, "machines": machines}[sys.argv[1]](sys.stdin.buffer))
+    uvloop.run({"serve": serve, "doors": doors, "machines": machines}[sys.argv[1]](sys.stdin.buffer))
