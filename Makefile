@@ -16,7 +16,7 @@ up: $(STAMP)  ## Run a confidential cluster with three virtual machines (Ctrl-C 
 	@exec $(BIN)/fastness up --state $(STATE) --machines 3
 
 test: $(STAMP) components realkube  ## Run all tests.
-	$(BIN)/python -m pytest -q
+	$(BIN)/python tools/run_tests.py
 
 check: $(STAMP)  ## Lint, format, types, imports, generated files.
 	$(BIN)/ruff check .
