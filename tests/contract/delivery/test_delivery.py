@@ -46,9 +46,14 @@ async def boot(world: DeliveringWorld, machine: SimAttester, pool: str = "worker
 
 
 async def releases(world: DeliveringWorld) -> list[JsonObject]:
+    """The releases that were written down."""
+    return await entries(world, "release")
+
+
+async def entries(world: DeliveringWorld, what: str) -> list[JsonObject]:
     """What both doors wrote down: the gate of these tests into a list, the broker into the cluster."""
     batches = (await world.cluster.list(AUDIT_BATCH.resource)).items
-    kept = [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == "release"]
+    kept = [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == what]
     return kept + [
         {
             "who": one.who,
@@ -57,7 +62,7 @@ async def releases(world: DeliveringWorld) -> list[JsonObject]:
             "grant": one.grant,
             "detail": dict(one.detail),
         }
-        for one in world.record.of("release")
+        for one in world.record.of(what)
     ]
 
 
@@ -127,6 +132,8 @@ async def test_a_policy_for_the_configuration_of_a_pool_counts_on_both_ways(worl
         await boot(world, world.machine("tpm"))
     assert refused.value.reason == "policy-denied"
     assert await releases(world) == []
+    (entry,) = await entries(world, "refusal")
+    assert (entry["resource"], entry["detail"]["code"]) == (target, "policy-denied")
 
 
 @pytest.mark.parametrize(("before", "after"), [("Gate", "Broker"), ("Broker", "Gate")])

@@ -34,6 +34,7 @@ from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import recipient
 from fastness.services.http import Answer, Request
+from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.bootstrap import is_bootstrap_token
 from fastness.trust.errors import BadToken, ReplayedChallenge
@@ -90,6 +91,7 @@ class Steps:
         self, behind: Behind, settings: Settings, turnstile: Turnstile, clock: Clock, entropy: Entropy
     ) -> None:
         self._behind = behind
+        self._noted = Noted(behind.record, clock)
         self._settings = settings
         self._turnstile = turnstile
         self._clock = clock
@@ -169,7 +171,11 @@ class Steps:
         path = split_path(segments)
         if path is None:
             raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
-        grant = self._granted(caller, path, query)
+        try:
+            grant = self._granted(caller, path, query)
+        except Refusal as refusal:
+            await self._noted.refusal(caller, str(path), refusal)
+            raise
         if self._behind.configs is not None and is_config(path):
             who, pool = recipient(caller.claims), path.segments[1]
             sealed, config = await self._behind.configs.deliver(grant, who, pool, query)

@@ -34,6 +34,7 @@ from fastness.services.delivery import Overlays, recipient
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
+from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.errors import BadToken, RecordError
@@ -91,6 +92,7 @@ class Gate:
 
     def __init__(self, behind: Behind, turnstile: Turnstile, clock: Clock, entropy: Entropy) -> None:
         self._behind = behind
+        self._noted = Noted(behind.record, clock)
         self._turnstile = turnstile
         self._clock = clock
         self._entropy = entropy
@@ -142,7 +144,11 @@ class Gate:
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
-        grant = self._granted(caller, segments[1])
+        try:
+            grant = self._granted(caller, segments[1])
+        except Refusal as refusal:
+            await self._noted.refusal(caller.standing, f"pool/{segments[1]}/config"[:256], refusal)
+            raise
         pooled = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
         return await self._release(caller, grant, segments[1], found)

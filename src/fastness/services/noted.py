@@ -1,0 +1,46 @@
+"""Final refusals of machines that proved themselves go on the record: somebody who is known asked for what is not theirs.
+
+Strangers are not written down, they could fill the record. Neither can a machine that asks again and again: the same
+refusal of the same machine is written once a minute, and how many are remembered is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.domain.attestation.grant import Standing
+from fastness.domain.attestation.subject import Basis
+from fastness.services.refusals import Refusal
+from fastness.trust.ports import Entry, Record
+
+FINAL: Final = 403
+QUIET_SECONDS: Final = 60.0
+REMEMBERED: Final = 4096
+
+
+class Noted:
+    """Writes refusals to a record, each once in a while."""
+
+    def __init__(self, record: Record, clock: Clock) -> None:
+        self._record = record
+        self._clock = clock
+        self._written: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+
+    async def refusal(self, caller: Standing, resource: str, refusal: Refusal) -> None:
+        """Put a refusal on the record if it is final, of somebody who is known, and news; raises RecordError."""
+        who, now = caller.subject.thumbprint, self._clock.monotonic()
+        key = (who, resource, refusal.code)
+        last = self._written.get(key)
+        if (
+            refusal.status != FINAL
+            or caller.basis is not Basis.VERDICT
+            or (last is not None and now - last < QUIET_SECONDS)
+        ):
+            return
+        self._written[key] = now
+        self._written.move_to_end(key)
+        while len(self._written) > REMEMBERED:
+            self._written.popitem(last=False)
+        await self._record.append(Entry("refusal", who, resource, caller.verdict, detail={"code": refusal.code}))
