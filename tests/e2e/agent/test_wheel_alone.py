@@ -25,7 +25,7 @@ from tests.e2e.agent.test_virtual_machines import MOTD, until
 from tests.e2e.live import Live, environment
 from tools import agent_wheel
 
-SERVER = ("cryptography", "uvicorn", "granian", "jsonschema-rs", "cel-expr-python", "regopy", "fastness")
+SERVER = ("uvicorn", "granian", "jsonschema-rs", "cel-expr-python", "regopy", "fastness")
 INSTALL_SECONDS = 40
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
