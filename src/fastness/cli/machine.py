@@ -28,6 +28,7 @@ from fastness.cli.tickets import cluster_options
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
+    from fastness.domain.attestation.decisions import Decision, Standing
     from fastness.model.kind import JsonObject
 
 _STATES = ("Pending", "Approved", "Quarantined", "Revoked")
@@ -91,7 +92,7 @@ def show(name: str, kubeconfig: Path | None, context: str, output: str) -> None:
 @cluster_options
 def approve(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
     """Let machines attest that wait for approval."""
-    _decide(names, "Approved", ("Pending",), reason, kubeconfig, context)
+    _decide("approve", names, reason, kubeconfig, context)
 
 
 @machine.command()
@@ -100,7 +101,7 @@ def approve(names: tuple[str, ...], reason: str, kubeconfig: Path | None, contex
 @cluster_options
 def quarantine(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
     """Give machines nothing any more, from this moment on; their TPM cannot enrol another key either."""
-    _decide(names, "Quarantined", ("Pending", "Approved", "Revoked"), reason, kubeconfig, context)
+    _decide("quarantine", names, reason, kubeconfig, context)
 
 
 @machine.command()
@@ -109,16 +110,14 @@ def quarantine(names: tuple[str, ...], reason: str, kubeconfig: Path | None, con
 @cluster_options
 def release(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
     """End the quarantine of machines: they may attest again."""
-    _decide(names, "Approved", ("Quarantined",), reason, kubeconfig, context)
+    _decide("release", names, reason, kubeconfig, context)
 
 
-def _decide(
-    names: Sequence[str], wanted: str, come_from: Sequence[str], reason: str, kubeconfig: Path | None, context: str
-) -> None:
+def _decide(verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str) -> None:
     with told():
-        done = asyncio.run(_write(names, wanted, come_from, reason, kubeconfig, context))
-    for name, changed in done:
-        click.echo(f"{name}: {wanted.lower()}{'' if changed else ' already'}")
+        done = asyncio.run(_write(verb, names, reason, kubeconfig, context))
+    for name, state, changed in done:
+        click.echo(f"{name}: {state}{'' if changed else ' already'}")
 
 
 @asynccontextmanager
@@ -153,44 +152,40 @@ async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, A
 
 
 async def _write(
-    names: Sequence[str], wanted: str, come_from: Sequence[str], reason: str, kubeconfig: Path | None, context: str
-) -> list[tuple[str, bool]]:
+    verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str
+) -> list[tuple[str, str, bool]]:
+    """Take a decision about all of these machines, or about none; says the state of each and whether it changed."""
     from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.domain.attestation.decisions import DECISIONS, Standing, decision_patch
     from fastness.model.trusted_execution.machine import MACHINE
 
+    decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
         known = await _machines(cluster)
         chosen = [_one(known, name) for name in names]
-        for found in chosen:
-            _check(found, wanted, come_from)
-        done = []
-        for found in chosen:
-            name, now = found["metadata"]["name"], found["spec"].get("approval", "Pending")
-            changed = now != wanted
-            if changed:
-                # On the version that was judged: a quarantine that came in between is not undone by an approval.
-                patch = {
-                    "metadata": {"resourceVersion": found["metadata"]["resourceVersion"]},
-                    "spec": {"approval": wanted, "approvalReason": reason or None},
-                }
+        standings = [_standing(found, decision) for found in chosen]
+        for found, standing in zip(chosen, standings, strict=True):
+            if standing is Standing.OPEN:
+                meta, patch = found["metadata"], decision_patch(found, decision, reason)
                 options = WriteOptions(manager="fastness-cli")
-                await cluster.patch(
-                    MACHINE.resource, name, patch, PatchType.MERGE, found["metadata"]["namespace"], options
-                )
-            done.append((name, changed))
-    return done
+                await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
+        return [
+            (found["metadata"]["name"], decision.wanted.lower(), standing is Standing.OPEN)
+            for found, standing in zip(chosen, standings, strict=True)
+        ]
 
 
-def _check(found: JsonObject, wanted: str, come_from: Sequence[str]) -> None:
-    row = _row(found)
-    if row["state"] in come_from or found["spec"].get("approval", "Pending") == wanted:
-        return
-    hints = {
-        "Quarantined": "End the quarantine with `fastness machine release`.",
-        "Revoked": "It cannot come back: delete the Machine and let it enrol anew.",
-    }
-    hint = hints.get(row["state"], "Only a quarantined machine can be released.")
-    raise CliError(f"{row['name']} is {row['state'].lower()}", hint, Exit.NO)
+def _standing(found: JsonObject, decision: Decision) -> Standing:
+    """How a machine stands to a decision; raises CliError where it makes no sense."""
+    from fastness.domain.attestation.decisions import Standing, standing, way_out
+    from fastness.model.objects import view
+    from fastness.model.trusted_execution.machine import Machine
+
+    seen = view(found, Machine)
+    if standing(seen, decision) is Standing.CLOSED:
+        row = _row(found)
+        raise CliError(f"{row['name']} is {row['state'].lower()}", way_out(seen), Exit.NO)
+    return standing(seen, decision)
 
 
 async def _machines(cluster: Cluster) -> list[JsonObject]:

@@ -23,7 +23,7 @@ Scope = Literal["machine", "cluster"]
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """One thing that can go wrong: `title` stands on a button, `explanation` says in a sentence what is done and what to expect."""
+    """One thing that can go wrong; `title` stands on a button, `explanation` says what is done and what to expect."""
 
     id: str
     title: str

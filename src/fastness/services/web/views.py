@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.cluster.errors import NotFound
+from fastness.domain.attestation.decisions import open_decisions
 from fastness.domain.attestation.explain import explain
 from fastness.domain.machineconfig.blame import Blame, Origin
 from fastness.domain.machineconfig.diff import compare
@@ -25,7 +26,6 @@ from fastness.formats.tlog import TlogError
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
-from fastness.services.web.decisions import open_decisions
 from fastness.services.web.fleet import Filter, Rows, row_of, survey
 from fastness.services.web.pages.fleet import fleet_page
 from fastness.services.web.pages.layout import Frame

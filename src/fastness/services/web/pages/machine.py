@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from fastness.domain.attestation.decisions import MAX_REASON, Decision
 from fastness.domain.attestation.explain import Explanation
 from fastness.domain.machineconfig.blame import Origin
 from fastness.domain.machineconfig.nodes import NodeFacts
 from fastness.model.fastness_dev.verdict import Check
 from fastness.model.kind import JsonObject
-from fastness.services.web.decisions import MAX_REASON, Decision
 from fastness.services.web.fleet import Row
 from fastness.services.web.markup import Child, Markup, tag
 from fastness.services.web.pages.layout import (

@@ -1,0 +1,89 @@
+"""What a person decides about a machine: approve it, put it into quarantine, end the quarantine.
+
+    decision = DECISIONS["approve"]
+    match standing(machine, decision): ...        # OPEN: it can be taken; DONE: it is; CLOSED: it makes no sense now
+    patch = decision_patch(obj, decision, reason)
+
+One field, `spec.approval`, holds the decision, so kubectl can take it too. Command line and page ask the same function, so
+neither offers what the other refuses.
+
+* A decision is written on the version that was judged: a quarantine that came in between is not undone by an approval.
+* A quarantine needs a reason; all reasons go on the record.
+* A revoked machine can be quarantined as well, and nothing else: it cannot come back, it has to enrol anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import Machine
+
+MAX_REASON: Final = 1024
+Object = Mapping[str, Any]
+
+
+class Standing(StrEnum):
+    """How a machine stands to a decision."""
+
+    OPEN = "open"
+    DONE = "done"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing that can be decided, and about whom."""
+
+    verb: str
+    label: str
+    wanted: Membership
+    come_from: frozenset[Membership]
+    reason_required: bool = False
+
+
+DECISIONS: Final[Mapping[str, Decision]] = {
+    one.verb: one
+    for one in (
+        Decision("approve", "Approve", Membership.APPROVED, frozenset({Membership.PENDING})),
+        Decision("release", "End the quarantine", Membership.APPROVED, frozenset({Membership.QUARANTINED})),
+        Decision(
+            "quarantine", "Quarantine", Membership.QUARANTINED,
+            frozenset({Membership.PENDING, Membership.APPROVED, Membership.REVOKED}), reason_required=True,
+        ),
+    )
+}  # fmt: skip
+_WAYS_OUT: Final[Mapping[Membership, str]] = {
+    Membership.QUARANTINED: "End the quarantine with `fastness machine release`.",
+    Membership.REVOKED: "It cannot come back: delete the Machine and let it enrol anew.",
+}
+
+
+def standing(machine: Machine, decision: Decision) -> Standing:
+    """Whether a decision can be taken about a machine, is taken, or makes no sense."""
+    now = membership_of(machine)
+    if machine.spec.approval == decision.wanted and (now is not Membership.REVOKED or now in decision.come_from):
+        return Standing.DONE
+    return Standing.OPEN if now in decision.come_from else Standing.CLOSED
+
+
+def open_decisions(machine: Machine) -> tuple[Decision, ...]:
+    """What can be decided about a machine now."""
+    return tuple(one for one in DECISIONS.values() if standing(machine, one) is Standing.OPEN)
+
+
+def way_out(machine: Machine) -> str:
+    """What helps with a machine about which a decision is closed."""
+    return _WAYS_OUT.get(membership_of(machine), "Only a quarantined machine can be released.")
+
+
+def decision_patch(machine: Object, decision: Decision, reason: str) -> JsonObject:
+    """The merge patch that writes a decision on the version that was judged."""
+    return {
+        "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
+        "spec": {"approval": decision.wanted.value, "approvalReason": reason or None},
+    }
