@@ -6,12 +6,14 @@ request are kept decoded until their record changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
 from fastness.formats import json
+from fastness.model import kata
+from fastness.model.kata import names
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, metadata
 
@@ -96,9 +98,33 @@ class StoreLookups:
         """All MachineConfigPools."""
         return self._all(MCO, "machineconfigpools")
 
+    def kata_configs(self) -> Iterable[JsonObject]:
+        """All KataConfigs."""
+        return self._all(kata.GROUP, "kataconfigs")
+
+    def feature_gates(self) -> JsonObject | None:
+        """The ConfigMap with the feature gates of confidential containers."""
+        return self.find("configmaps", names.NAMESPACE, names.FEATURE_GATES)
+
     def simulated(self) -> bool | None:
         """Whether this store belongs to a simulated cluster."""
         return self._simulated
+
+    def runtime_class(self, name: str) -> JsonObject | None:
+        """One RuntimeClass."""
+        return self._get(Key("node.k8s.io", "runtimeclasses", "", name))
+
+    def runtime_classes(self) -> Iterator[str]:
+        """The names of all RuntimeClasses."""
+        return (record.key.name for record in self._store.range("node.k8s.io", "runtimeclasses").records)
+
+    def has_operator_group(self, namespace: str) -> bool:
+        """Whether an operator was installed into a namespace."""
+        return bool(self._store.range("operators.coreos.com", "operatorgroups", namespace).records)
+
+    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
+        """Nothing: the policy engine may end its process, so it never runs in this one."""
+        return (), ""
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""

@@ -6,7 +6,7 @@ first `Denied` ends the review, warnings add up, and a patch is applied before t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -117,8 +117,26 @@ class AdmissionLookups(Protocol):
     def pools(self) -> Iterable[Object]:
         """All MachineConfigPools."""
 
+    def kata_configs(self) -> Iterable[Object]:
+        """All KataConfigs."""
+
+    def feature_gates(self) -> Object | None:
+        """The ConfigMap with the feature gates of confidential containers."""
+
     def simulated(self) -> bool | None:
         """Whether this store belongs to a simulated cluster; None as long as it is not bound."""
+
+    def runtime_class(self, name: str) -> Object | None:
+        """One RuntimeClass."""
+
+    def runtime_classes(self) -> Iterable[str]:
+        """The names of all RuntimeClasses."""
+
+    def has_operator_group(self, namespace: str) -> bool:
+        """Whether an operator was installed into a namespace."""
+
+    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
+        """What the policy engine says of an agent policy: requests open to everybody, and its complaint."""
 
 
 Rule = Callable[[AdmissionRequest, AdmissionLookups], Answer | None]

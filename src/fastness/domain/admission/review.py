@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fastness.domain.access.node import MCO_GROUP
 from fastness.domain.access.policy import RBAC_GROUP
-from fastness.domain.admission import confidential, machineconfig, namespaces, rbac
+from fastness.domain.admission import confidential, kata, machineconfig, namespaces, rbac, runtimeclass, workloads
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,
@@ -56,6 +56,14 @@ class Row:
         )
 
 
+# Everything that has a pod in it.
+PODDED: Final = (
+    ("", "pods"), ("", "replicationcontrollers"), ("apps", "deployments"), ("apps", "replicasets"), ("apps", "statefulsets"),
+    ("apps", "daemonsets"), ("batch", "jobs"), ("batch", "cronjobs"), ("apps.openshift.io", "deploymentconfigs"),
+)  # fmt: skip
+_WORKLOADS: Final[tuple[Rule, ...]] = (
+    workloads.not_beside_an_operator, workloads.namespace_gets_what_it_asks, workloads.class_exists,
+)  # fmt: skip
 TABLE: Final[tuple[Row, ...]] = (
     Row(namespaces.namespace_exists, _WRITE, subresources=_EVERY_SUBRESOURCE),
     Row(namespaces.namespace_is_alive, _CREATE, subresources=_EVERY_SUBRESOURCE),
@@ -74,8 +82,20 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
+    Row(kata.is_alone, _CREATE, kata.GROUP, kata.RESOURCE),
+    Row(kata.some_pool_may_have_it, _CREATE, kata.GROUP, kata.RESOURCE),
     Row(machineconfig.warn_about_overlay, _WRITE, confidential.GROUP, "nodeoverlays"),
+    Row(workloads.switches_are_known, _WRITE, "", "namespaces"),
+    Row(runtimeclass.class_is_applied, _CREATE, "", "pods"),
+    *(Row(rule, _WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
 )  # fmt: skip
+
+# A real API server knows its namespaces, its roles and its runtime classes by itself.
+_BUILT_IN: Final = frozenset({
+    namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
+    rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied,
+})  # fmt: skip
+BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 
 
 def review(request: AdmissionRequest, lookups: AdmissionLookups, table: Sequence[Row] = TABLE) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,11 @@ class World:
     all_pools: list[Object] = field(default_factory=list)
     is_simulated: bool | None = None
     all_pods: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+    classes: Mapping[str, Object] = field(default_factory=dict)
+    all_kata: list[Object] = field(default_factory=list)
+    gates: Object | None = None
+    operator_groups: Collection[str] = ()
+    trial: tuple[Collection[str], str] = ((), "")
 
     def namespace(self, name: str) -> Mapping[str, Any] | None:
         return self.namespaces.get(name)
@@ -43,8 +48,26 @@ class World:
     def pools(self) -> Iterable[Mapping[str, Any]]:
         return self.all_pools
 
+    def kata_configs(self) -> Iterable[Mapping[str, Any]]:
+        return self.all_kata
+
+    def feature_gates(self) -> Mapping[str, Any] | None:
+        return self.gates
+
     def simulated(self) -> bool | None:
         return self.is_simulated
+
+    def runtime_class(self, name: str) -> Mapping[str, Any] | None:
+        return self.classes.get(name)
+
+    def runtime_classes(self) -> Iterable[str]:
+        return self.classes
+
+    def has_operator_group(self, namespace: str) -> bool:
+        return namespace in self.operator_groups
+
+    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
+        return self.trial
 
 
 def write(

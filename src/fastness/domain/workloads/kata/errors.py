@@ -1,0 +1,24 @@
+"""Why an installation does not go on.
+
+    KataError
+    └── Refused      nothing is changed; the reason goes into the condition, word for word
+"""
+
+from __future__ import annotations
+
+
+class KataError(Exception):
+    """Base of what this package raises."""
+
+    code = "kata"
+    hint = ""
+
+
+class Refused(KataError):
+    """The installation must not go on as it is asked for: `reason` is one word for the condition."""
+
+    code = "kata-refused"
+
+    def __init__(self, reason: str, message: str, hint: str, *, again: float | None = None) -> None:
+        super().__init__(message)
+        self.reason, self.message, self.hint, self.again = reason, message, hint, again
