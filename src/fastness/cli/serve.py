@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 CONTROLLERS = "controllers"
 ROLES = (CONTROLLERS, *DOORS)
 METRICS_PORT = 9090
-ADOPTABLE = ("machine-config",)
+ADOPTABLE = ("machine-config", "operators")
 _PORT = click.IntRange(0, 65535)
 
 

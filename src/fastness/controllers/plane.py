@@ -35,20 +35,24 @@ from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 from fastness.controllers.workloads.features import NodeFeatures
+from fastness.controllers.workloads.olm import neighbours as olm
+from fastness.controllers.workloads.olm.plane import operator_loops
 from fastness.model.kind import Resource
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 
-FAMILIES: Final = (neighbours.FAMILY,)
+FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY)
 
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
     """The families that must not start because another operator is active, with the sign of it; adopted ones may."""
-    if neighbours.FAMILY in adopted:
-        return {}
-    sign = await neighbours.other_operator(cluster, now)
-    return {neighbours.FAMILY: sign} if sign else {}
+    found: dict[str, str | None] = {}
+    if neighbours.FAMILY not in adopted:
+        found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
+    if olm.FAMILY not in adopted:
+        found[olm.FAMILY] = await olm.other_operator(cluster)
+    return {family: sign for family, sign in found.items() if sign}
 
 
 def product_loops(
@@ -90,6 +94,7 @@ def product_loops(
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
         NodeFeatures(fenced(NodeFeatures.name, NodeFeatures.writes), informers, around.clock),
         *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
+        *(operator_loops(cluster, informers, around) if olm.FAMILY not in without else ()),
     ]
 
 
