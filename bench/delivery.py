@@ -39,6 +39,7 @@ from fastness.crypto.secret import SecretText
 if TYPE_CHECKING:
     from fastness.agent.boot import BootedConfig
     from fastness.cluster.port import Cluster
+    from fastness.services.limits import Limits
     from fastness.sim.tee.attester import SimAttester
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -270,7 +271,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
                     async with (
                         attesting(cluster, informers, around) as doors,
-                        gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper,
+                        gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper,
                     ):
                         ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
                         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
@@ -313,10 +314,17 @@ async def doors(told: IO[bytes]) -> None:
         config_server(cluster, informers, clock, ENTROPY, listen) as configs,
     ):
         source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
-        async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:
+        async with gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper:
             await _rendered(source)
             _say({"configs": configs.port, "gate": keeper.port})
             await asyncio.to_thread(told.read)
+
+
+def _limits() -> Limits:
+    """No bound for one machine: here a few stand for many."""
+    from fastness.services.limits import Limits, Rate
+
+    return Limits(machine=Rate(1e9, 1e9), machine_in_flight=512)
 
 
 async def _settled(cluster: Cluster) -> dict[str, Any]:

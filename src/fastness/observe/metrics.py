@@ -46,10 +46,14 @@ class Labelled:
 
     def __init__(self, name: str, text: str, label: str) -> None:
         self._counter = Counter(name, text, (label,), registry=REGISTRY)
+        self._known: dict[str, Callable[[float], None]] = {}
 
     def inc(self, value: str, by: float = 1) -> None:
         """Count."""
-        self._counter.labels(value).inc(by)
+        count = self._known.get(value)
+        if count is None:
+            count = self._known[value] = self._counter.labels(value).inc
+        count(by)
 
 
 class _Controllers:
@@ -112,7 +116,9 @@ CONFIG_COPY_AGE = Gauge(
 )
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
 RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by the gate", "basis")
+REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook answered", "result")
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
+TURNED_AWAY = Labelled("fastness_turned_away_total", "Requests refused because a limit was reached, by lane", "lane")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
 STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)

@@ -20,11 +20,13 @@ from typing import Any, Final, Protocol
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster
-from fastness.crypto.errors import BadSignature
+from fastness.crypto.errors import BadKey, BadSignature
+from fastness.crypto.jwk import decoded
 from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.ear import Proved, ear_claims
 from fastness.formats import json
+from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 from fastness.trust.errors import BadToken
 from fastness.trust.keyrings import KeySecret, LiveKeys, Ring, RingKey
@@ -46,6 +48,9 @@ class Revocations(Protocol):
 
     def revoked(self, claims: Mapping[str, Any]) -> bool:
         """Whether the machine, key, image or anything else that these claims name was revoked since."""
+
+    def enrolled(self, thumbprint: str) -> bool:
+        """Whether a machine with this key is known."""
 
 
 def _made(entropy: Entropy) -> SecretBytes:
@@ -94,6 +99,10 @@ class TokenIssuer:
             raise BadToken("the claims are too long for a token", "Send less init-data.")
         return token, claims
 
+    def known(self, token: str) -> bool:
+        """Whether the signature of this very token was found good here before."""
+        return token in self._signed
+
     def verify(self, token: str, audience: str) -> JsonObject:
         """The claims of a token that counts now, for this audience; raises BadToken."""
         keys = self._keys.current
@@ -122,6 +131,18 @@ class TokenIssuer:
 
 def _built(ring: Ring) -> TokenKeys:
     return _keys(ring)
+
+
+def claimed_subject(token: str) -> str:
+    """Whose token this claims to be, before anybody verified it: fit to decide who pays for the look, and nothing else."""
+    if len(token) > MAX_TOKEN_CHARS or token.count(".") != 2:
+        return ""
+    try:
+        claims = json.decode(decoded(token.split(".")[1]))
+    except (JsonError, BadKey):
+        return ""
+    subject = claims.get("sub") if isinstance(claims, dict) else None
+    return subject if isinstance(subject, str) else ""
 
 
 def check_claims(

@@ -18,8 +18,8 @@ from fastness.cluster.clock import SystemClock
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.attestation import dpop
 from fastness.formats import kbs
-from fastness.services.broker.limits import Limits
 from fastness.services.broker.routes import ROUTES, Auth, Route, find
+from fastness.services.limits import Limits, Rate
 from tests.component.broker.world import ENTROPY, Guest, World, subject, until, world
 
 STATUS = "/kbs/v0/resource/default/attestation-status/status"
@@ -233,7 +233,7 @@ async def test_keys_and_algorithms_of_a_tokens_header_are_not_followed(here: Wor
 
 
 async def test_overload_is_503_with_retry_after_and_passes(tmp_path: Path) -> None:
-    limits = Limits(appraisals=1, caller_in_flight=3)
+    limits = Limits(appraisals=1, address_in_flight=3)
     async with world(tmp_path / "state", limits=limits) as here:
         here.judge.gate = asyncio.Event()
         slow, quick = await here.guest(subject("a")), await here.guest(subject("b"))
@@ -249,7 +249,7 @@ async def test_overload_is_503_with_retry_after_and_passes(tmp_path: Path) -> No
 
 
 async def test_a_caller_has_a_rate(tmp_path: Path) -> None:
-    async with world(tmp_path / "state", limits=Limits(caller_rate=0.001, caller_burst=5)) as here:
+    async with world(tmp_path / "state", limits=Limits(address=Rate(5, 0.001))) as here:
         http = await here.client()
         codes = [(await http.get("/healthz")).status_code for _ in range(8)]
         assert codes == [200] * 5 + [503] * 3

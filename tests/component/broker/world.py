@@ -27,8 +27,8 @@ from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.kind import JsonObject
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.kbs import ResourcePolicy
-from fastness.services.broker.limits import Limits
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
+from fastness.services.limits import Limits
 from fastness.trust.admins import ROLES, mint
 from fastness.trust.errors import RecordError, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement
@@ -105,6 +105,10 @@ class Revoked:
     def revoked(self, claims: Mapping[str, Any]) -> bool:
         """Whether the machine is in the set."""
         return claims["fastness"]["machine"] in self.machines
+
+    def enrolled(self, thumbprint: str) -> bool:
+        """Everybody who names a key is known here."""
+        return bool(thumbprint)
 
 
 class Guest:

@@ -26,7 +26,7 @@ from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.enrol.app import ROUTES, STATUS, Auth, EnrolDoor
-from fastness.services.enrol.limits import Rate
+from fastness.services.limits import Rate
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor

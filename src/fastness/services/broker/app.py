@@ -11,14 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.crypto.errors import CryptoError
-from fastness.domain.attestation import dpop
-from fastness.domain.attestation.ear import standing
 from fastness.domain.attestation.grant import Standing
 from fastness.formats import json, urlpath
 from fastness.formats.errors import FormatError
@@ -27,10 +25,11 @@ from fastness.observe import context, logs, metrics
 from fastness.services.broker import introspect
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.kbs import Behind, Steps
-from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.routes import KBS, Auth, Route, find
+from fastness.services.callers import Callers, address_of
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
+from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.refusals import Refusal
 from fastness.trust.admins import Admin, Admins
 from fastness.trust.errors import BadToken, RecordError
@@ -38,22 +37,9 @@ from fastness.trust.internal import InternalAuthority
 from fastness.trust.tickets import bearer
 from fastness.trust.tokens import BROKER
 
+BODY_SECONDS: Final = 20.0
 JSON_TYPES: Final = ("", "application/json")
 _log = logs.logger("broker")
-
-
-class NeedsProof(Refusal):
-    """A token came without a proof that counts; the answer carries a nonce for the next."""
-
-    def __init__(self, code: str, detail: str, nonce: str) -> None:
-        super().__init__(401, code, detail)
-        self.nonce = nonce
-
-    def answer(self) -> Answer:
-        """The refusal, with the nonce that a proof must have."""
-        challenge = b'DPoP error="use_dpop_nonce", algs="ES256"'
-        headers = ((b"dpop-nonce", self.nonce.encode()), (b"www-authenticate", challenge))
-        return replace(super().answer(), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +68,7 @@ class Broker:
         self._administration = administration
         self._ours = ours
         self._turnstile = turnstile
+        self._callers = Callers(BROKER, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
         self._entropy = entropy
 
@@ -89,7 +76,7 @@ class Broker:
         """One request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
+        request = Request(scope, receive, BODY_SECONDS)
         correlation = context.begin(self._entropy.uid())
         try:
             name, answer = await self._guarded(request)
@@ -102,12 +89,10 @@ class Broker:
         """The name of the route and the answer, whatever happens."""
         name = "none"
         try:
-            client = request.scope.get("client")
-            with self._turnstile.entered(client[0] if client else ""):
-                segments = urlpath.split(request.path)
-                route = self._route(request, segments)
-                name = route.name
-                return name, await self._handled(route, request, tuple(segments or ()))
+            segments = urlpath.split(request.path)
+            route = self._route(request, segments)
+            name = route.name
+            return name, await self._handled(route, request, tuple(segments or ()))
         except Refusal as refusal:
             return name, self._told(name, refusal)
         except FormatError as error:
@@ -129,6 +114,8 @@ class Broker:
             return name, Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
 
     def _told(self, name: str, refusal: Refusal) -> Answer:
+        if refusal.code == OVERLOAD:  # which is counted, and must cost less than what it keeps away
+            return refusal.answer()
         _log.info("broker.refused", route=name, status=refusal.status, code=refusal.code, verdict=refusal.verdict)
         return refusal.answer()
 
@@ -148,59 +135,60 @@ class Broker:
                 return await self._open(route, request)
             case Auth.CHALLENGE:
                 cookie = self._steps.challenged(request)
-                return await self._steps.attest(cookie, await _json_body(request, MAX_ATTEST_BYTES))
+                body = await self._json_body(request, MAX_ATTEST_BYTES)
+                with self._turnstile.stranger(address_of(request)):
+                    return await self._steps.attest(cookie, body)
             case Auth.SESSION:
                 caller = self._caller(request)
-                return await self._steps.resource(caller, segments[len(KBS) + 1 :], request.query)
+                with self._turnstile.known(caller.subject.thumbprint):
+                    return await self._steps.resource(caller, segments[len(KBS) + 1 :], request.query)
             case Auth.ADMIN:
                 admin = self._admin(request, segments)
-                return await self._administration.call(route, admin, request, segments[len(KBS) + 1 :])
+                with self._turnstile.ours():
+                    return await self._administration.call(route, admin, request, segments[len(KBS) + 1 :])
             case Auth.INTERNAL:
                 introspect.internal_caller(request, self._ours.internal, self._clock.now())
-                body = await request.body(introspect.MAX_BODY)
-                return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
+                with self._turnstile.ours():
+                    body = await request.body(introspect.MAX_BODY)
+                    return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
 
     async def _open(self, route: Route, request: Request) -> Answer:
+        body = await self._json_body(request, MAX_AUTH_BYTES) if route.name == "auth" else b""
         handlers: Mapping[str, Callable[[], Awaitable[Answer]]] = {
             "health": _healthy,
             "jwks": self._jwks,
-            "auth": lambda: self._auth(request),
+            "auth": lambda: self._steps.auth(body),
         }
-        return await handlers[route.name]()
+        with self._turnstile.stranger(address_of(request)):
+            return await handlers[route.name]()
 
-    async def _auth(self, request: Request) -> Answer:
-        return await self._steps.auth(await _json_body(request, MAX_AUTH_BYTES))
+    async def _json_body(self, request: Request, limit: int) -> bytes:
+        """A body that says it is JSON; raises Refusal, ApiError. One that is still on its way takes a place of its own."""
+        kind = request.header(b"content-type").partition(";")[0].strip().lower()
+        if kind not in JSON_TYPES:
+            raise Refusal(415, "unsupported-media-type", "send application/json")
+        if request.complete:
+            return await request.body(limit)
+        with self._turnstile.reading(address_of(request)):
+            return await request.body(limit)
 
     async def _jwks(self) -> Answer:
         return Answer(200, json.encode(self._behind.tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
 
     def _caller(self, request: Request) -> Standing:
         """Who asks for a resource: by cookie, or by token and proof; raises Refusal."""
-        found = self._steps.session(request)
+        try:
+            found = self._steps.session(request)
+        except Refusal as refusal:
+            raise self._callers.unknown(request, refusal) from refusal
         return found if found is not None else self._bearer(request)
 
     def _bearer(self, request: Request) -> Standing:
         scheme, _, token = request.header(b"authorization").partition(" ")
         token = token.strip()
         if scheme.lower() not in ("bearer", "dpop") or not token:
-            raise Refusal(401, "no-session", "attest first")
-        try:
-            claims = self._behind.tokens.verify(token, BROKER)
-        except BadToken as error:
-            raise Refusal(401, error.code, error.message) from error
-        found = standing(claims)
-        if found is None:
-            raise Refusal(401, "bad-token", "the token does not say who its bearer is")
-        proofs, now = request.headers(dpop.HEADER), self._clock.now()
-        demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
-        try:
-            dpop.check_proof(proofs[0] if len(proofs) == 1 else "", demand, found.recipient, self._behind.macs, now)
-        except dpop.BadProof as error:
-            if error.needs_nonce:
-                nonce = dpop.new_nonce(self._behind.macs, now, self._entropy)
-                raise NeedsProof(error.code, error.detail, nonce) from error
-            raise Refusal(401, error.code, error.detail) from error
-        return found
+            raise self._callers.unknown(request, Refusal(401, "no-session", "attest first"))
+        return self._callers.proved(request, token).standing
 
     def _admin(self, request: Request, segments: tuple[str, ...]) -> Admin:
         """The administrator who may make this call; raises Refusal."""
@@ -218,13 +206,6 @@ class Broker:
 
 async def _healthy() -> Answer:
     return Answer(200)
-
-
-async def _json_body(request: Request, limit: int) -> bytes:
-    kind = request.header(b"content-type").partition(";")[0].strip().lower()
-    if kind not in JSON_TYPES:
-        raise Refusal(415, "unsupported-media-type", "send application/json")
-    return await request.body(limit)
 
 
 def _of_api(error: ApiError) -> Refusal:

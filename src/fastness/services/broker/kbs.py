@@ -30,10 +30,10 @@ from fastness.formats import kbs
 from fastness.model.kind import JsonObject
 from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens
-from fastness.services.broker.limits import Turnstile
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import recipient
 from fastness.services.http import Answer, Request
+from fastness.services.limits import Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.bootstrap import is_bootstrap_token

@@ -34,7 +34,6 @@ from fastness.services.broker.app import Broker, Ours
 from fastness.services.broker.configs import PoolConfigs
 from fastness.services.broker.joins import JoinTokens
 from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
-from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
@@ -45,6 +44,7 @@ from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
+from fastness.services.limits import Limits, Turnstile
 from fastness.trust.admins import Admins
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
 from fastness.trust.bootstrap import BootstrapTokens

@@ -22,15 +22,17 @@ from fastness.formats import json, urlpath
 from fastness.formats.enrolment import MAX_BODY, parse_completion, parse_request
 from fastness.formats.errors import FormatError
 from fastness.observe import context, logs, metrics
-from fastness.services.enrol.limits import Buckets, Rate, network
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone, SlowBody
+from fastness.services.limits import Buckets, Limits, Rate, Turnstile, network
 from fastness.services.refusals import Refusal
 from fastness.trust.enrolment import Enrolments
 from fastness.trust.errors import RecordError, TrustError
 from fastness.trust.tickets import bearer
 
-MAX_IN_FLIGHT: Final = 64
+# One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
+LIMITS: Final = Limits(strangers_in_flight=64, reading=256)
+BODY_SECONDS: Final = 20.0
 PER_ADDRESS: Final = Rate(burst=200, per_second=10)
 PER_TICKET: Final = Rate(burst=400, per_second=20)
 # A stranger who guesses costs as much as ten machines.
@@ -105,7 +107,7 @@ class EnrolDoor:
         self._entropy = entropy
         self._addresses = Buckets(per_address)
         self._tickets = Buckets(per_ticket)
-        self._in_flight = 0
+        self._turnstile = Turnstile(LIMITS, clock)
         self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
             "/v1/enrol": self._begin,
             "/v1/enrol/complete": self._complete,
@@ -115,15 +117,12 @@ class EnrolDoor:
         """One request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
+        request = Request(scope, receive, BODY_SECONDS)
         correlation = context.begin(self._entropy.uid())
-        self._in_flight += 1
         try:
             answer = await self._guarded(request)
         except ClientGone:
             return
-        finally:
-            self._in_flight -= 1
         metrics.ENROLMENTS.inc(str(answer.code))
         await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
 
@@ -156,8 +155,6 @@ class EnrolDoor:
         if route.auth is Auth.OPEN:
             return Answer(200, b"")
         self._pace(self._addresses, _address(request))
-        if self._in_flight > MAX_IN_FLIGHT:
-            raise Refusal(503, "overloaded", "too many machines ask at once")
         return await self._told(request, self._handlers[route.path])
 
     async def _told(self, request: Request, handler: Callable[[Request], Awaitable[Answer]]) -> Answer:
@@ -186,10 +183,13 @@ class EnrolDoor:
             raise
         self._pace(self._tickets, ticket.uid)
         message = parse_request(await self._json(request))
-        return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
+        with self._turnstile.stranger(address):
+            return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
 
     async def _complete(self, request: Request) -> Answer:
-        enrolled = await self._enrolments.complete(parse_completion(await self._json(request)))
+        completion = parse_completion(await self._json(request))
+        with self._turnstile.stranger(_address(request)):
+            enrolled = await self._enrolments.complete(completion)
         answer = {**enrolled.answer(), **self._enrolments.doors()}
         return Answer(201 if enrolled.created else 200, json.encode(answer))
 
@@ -197,7 +197,10 @@ class EnrolDoor:
         kind = request.header(b"content-type").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refusal(415, "unsupported-media-type", "send application/json")
-        return await request.body(MAX_BODY)
+        if request.complete:
+            return await request.body(MAX_BODY)
+        with self._turnstile.reading(_address(request)):
+            return await request.body(MAX_BODY)
 
     def _pace(self, buckets: Buckets, key: str) -> None:
         wait = buckets.take(key, self._clock.monotonic())

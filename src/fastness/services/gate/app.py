@@ -17,34 +17,33 @@ from typing import Any, Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informer
-from fastness.domain.attestation import dpop
 from fastness.domain.attestation.configproof import HEADER, Served
-from fastness.domain.attestation.ear import standing
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.policybook import BUILT_IN_POLICY
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
+from fastness.model.kind import JsonObject
 from fastness.observe import context, logs, metrics
-from fastness.services.broker.configs import delivery_of
-from fastness.services.broker.limits import Turnstile
+from fastness.services.broker.configs import Delivery, delivery_of
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
+from fastness.services.callers import Callers, Proven, address_of
 from fastness.services.delivery import Overlays, recipient
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
+from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.configkey import ConfigSigner
-from fastness.trust.errors import BadToken, RecordError
+from fastness.trust.errors import RecordError
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tickets import TicketProblem, bearer, check
 from fastness.trust.tokens import GATE, Revocations, TokenIssuer
 
 READING: Final = ("GET", "HEAD")
-NONCE: Final = b"dpop-nonce"
 _log = logs.logger("gate")
 
 
@@ -65,28 +64,6 @@ class Behind:
     overlays: Overlays
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, and the nonce of the request that the answer will be signed for."""
-
-    standing: Standing
-    token: str
-    nonce: str
-
-
-class NeedsNonce(Refusal):
-    """A proof with the nonce of this answer may count."""
-
-    def __init__(self, code: str, detail: str, nonce: str) -> None:
-        super().__init__(401, code, detail)
-        self.nonce = nonce
-
-    def answer(self) -> Answer:
-        """The refusal with a nonce."""
-        plain = super().answer()
-        return Answer(plain.code, plain.body, headers=(*plain.headers, (NONCE, self.nonce.encode())))
-
-
 class Gate:
     """The gate as an application."""
 
@@ -94,8 +71,10 @@ class Gate:
         self._behind = behind
         self._noted = Noted(behind.record, clock)
         self._turnstile = turnstile
+        self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
         self._entropy = entropy
+        self._read: tuple[JsonObject | None, Delivery] | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """One request."""
@@ -112,11 +91,10 @@ class Gate:
 
     async def _guarded(self, request: Request) -> Answer:
         try:
-            client = request.scope.get("client")
-            with self._turnstile.entered(client[0] if client else ""):
-                return await self._answer(request)
+            return await self._answer(request)
         except Refusal as refusal:
-            _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
+            if refusal.code != OVERLOAD:  # which is counted, and must cost less than what it keeps away
+                _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
             return refusal.answer()
         except ApiError as error:
             _log.warning("gate.unavailable", code=error.reason, error=error)
@@ -140,65 +118,58 @@ class Gate:
         if segments is None or len(segments) != 2 or segments[0] != "config":
             raise Refusal(404, "not-found", "there is /config/<pool>")
         caller = self._caller(request, segments[1])
-        if delivery_of(self._behind.confidential.get("", "cluster")).via == "Broker":
+        if caller.standing.basis is Basis.AUDIT:
+            with self._turnstile.stranger(address_of(request)):
+                return await self._deliver(request, caller, segments[1])
+        with self._turnstile.known(caller.standing.subject.thumbprint):
+            return await self._deliver(request, caller, segments[1])
+
+    async def _deliver(self, request: Request, caller: Proven, pool: str) -> Answer:
+        if self._delivery().via == "Broker":
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
         try:
-            grant = self._granted(caller, segments[1])
+            grant = self._granted(caller, pool)
         except Refusal as refusal:
-            await self._noted.refusal(caller.standing, f"pool/{segments[1]}/config"[:256], refusal)
+            await self._noted.refusal(caller.standing, f"pool/{pool}/config"[:256], refusal)
             raise
-        pooled = await self._behind.configs.fetch(segments[1], request.header(b"accept"), caller.token)
+        pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
-        return await self._release(caller, grant, segments[1], found)
+        return await self._release(caller, grant, pool, found)
 
-    def _caller(self, request: Request, pool: str) -> Caller:
+    def _delivery(self) -> Delivery:
+        """How configurations reach machines now; read again only when the cluster's object is another."""
+        found = self._behind.confidential.get("", "cluster")
+        if self._read is None or self._read[0] is not found:
+            self._read = (found, delivery_of(found))
+        return self._read[1]
+
+    def _caller(self, request: Request, pool: str) -> Proven:
         """Who asks; raises Refusal."""
         scheme, _, shown = request.header(b"authorization").partition(" ")
         if scheme.lower() == "dpop" and shown.strip():
-            return self._proved(request, shown.strip())
+            return self._callers.proved(request, shown.strip())
         ticket = bearer(request.header(b"authorization"))
         if ticket and mode_of(self._behind.confidential.get("", "cluster")) is Mode.AUDIT:
             return self._audited(request, ticket, pool)
-        raise Refusal(401, "token-required", "attest first: show a token with a proof of possession")
+        missing = Refusal(401, "token-required", "attest first: show a token with a proof of possession")
+        raise self._callers.unknown(request, missing)
 
-    def _proved(self, request: Request, token: str) -> Caller:
-        now = self._clock.now()
-        try:
-            claims = self._behind.tokens.verify(token, GATE)
-        except BadToken as error:
-            raise Refusal(401, error.code, error.message) from error
-        found = standing(claims)
-        if found is None:
-            raise Refusal(401, "bad-token", "the token does not say who its bearer is")
-        proofs = request.headers(dpop.HEADER)
-        demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
-        try:
-            nonce = dpop.check_proof(
-                proofs[0] if len(proofs) == 1 else "", demand, found.recipient, self._behind.macs, now
-            )
-        except dpop.BadProof as error:
-            if error.needs_nonce:
-                raise NeedsNonce(
-                    error.code, error.detail, dpop.new_nonce(self._behind.macs, now, self._entropy)
-                ) from error
-            raise Refusal(401, error.code, error.detail) from error
-        return Caller(found, token, nonce)
-
-    def _audited(self, request: Request, ticket: str, pool: str) -> Caller:
+    def _audited(self, request: Request, ticket: str, pool: str) -> Proven:
         """A caller with a ticket, where attestation is only watched; raises Refusal."""
         now = self._clock.now()
         found = check(ticket, pool, self._behind.tickets.list(), now)
         if found.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
         if not found.good:
-            raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
+            wrong = Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
+            raise self._callers.unknown(request, wrong)
         subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
         until = now + self._behind.settings.current.token_lifetime
-        return Caller(Standing(subject, "", {}, until, Basis.AUDIT), "", request.header(b"fastness-nonce")[:128])
+        return Proven(Standing(subject, "", {}, until, Basis.AUDIT), "", request.header(b"fastness-nonce")[:128])
 
-    def _granted(self, caller: Caller, pool: str) -> Grant:
+    def _granted(self, caller: Proven, pool: str) -> Grant:
         found, behind = caller.standing, self._behind
         if found.basis is Basis.VERDICT and behind.revocations.revoked(found.claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted", found.verdict)
@@ -215,7 +186,7 @@ class Gate:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(self, caller: Caller, grant: Grant, pool: str, found: Config) -> Answer:
+    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config) -> Answer:
         """The one way out: on the record first, then signed for this machine and this request."""
         detail = {"basis": str(grant.basis), **found.described()}
         await self._behind.record.append(

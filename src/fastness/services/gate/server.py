@@ -15,7 +15,6 @@ from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
-from fastness.services.broker.limits import Limits, Turnstile
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.configserver.server import ListenOptions
@@ -24,6 +23,7 @@ from fastness.services.gate.app import Behind, Gate
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener, Showing
+from fastness.services.limits import Limits, Turnstile
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority

@@ -85,6 +85,12 @@ class Request:
             found.setdefault(name, value)
         return found
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of the body is here, so that reading it waits for nobody."""
+        arrived = self.scope.get("fastness.arrived")
+        return arrived is not None and arrived() is not None
+
     async def body(self, limit: int) -> bytes:
         """The whole body; raises TooLarge, UnsupportedMedia, SlowBody, BadRequest, ClientGone."""
         self._check_declared(limit)
