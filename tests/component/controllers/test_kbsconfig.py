@@ -13,6 +13,7 @@ import pytest
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists, ApiError
+from fastness.cluster.events import EVENTS
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType
 from fastness.controllers.attestation.kbsconfig import (
@@ -28,7 +29,6 @@ from fastness.controllers.attestation.kbsconfig import (
 )
 from fastness.controllers.engine import Runner
 from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.events import EVENTS
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.domain.attestation.kbsconfig import derive
 from fastness.model.kind import JsonObject, Resource

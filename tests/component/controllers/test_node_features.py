@@ -12,9 +12,9 @@ import pytest
 
 from fastness.agent.features import node_feature, report
 from fastness.cluster.clock import SystemClock
+from fastness.cluster.events import EVENTS
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.engine.events import EVENTS
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
 from fastness.controllers.machineconfig.rollout import NODES

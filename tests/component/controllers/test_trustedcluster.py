@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fastness.cluster.errors import NotFound
+from fastness.cluster.events import EVENTS
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType
 from fastness.controllers.attestation.trustedcluster import (
@@ -23,7 +24,6 @@ from fastness.controllers.attestation.trustedcluster import (
     TrustedClusters,
 )
 from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.events import EVENTS
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
 from fastness.controllers.machineconfig.plane import Around

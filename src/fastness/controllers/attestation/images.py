@@ -17,10 +17,10 @@ from typing import Any
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.domain.attestation.errors import BadValues
 from fastness.domain.attestation.imagelife import Stage, life_of, with_stage
 from fastness.domain.attestation.imagevalues import approval_label, set_name, set_of_image

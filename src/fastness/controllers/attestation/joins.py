@@ -21,10 +21,10 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine

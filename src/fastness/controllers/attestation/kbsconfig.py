@@ -17,10 +17,10 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, Invalid, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.domain.attestation.kbsconfig import OWNER, PLACE, Derived, derive, named_objects, owner_label
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG, TRUSTEE_CONFIG

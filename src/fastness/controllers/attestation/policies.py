@@ -16,9 +16,9 @@ from typing import Any
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.domain.attestation.cases import NOTHING, Trial
 from fastness.domain.attestation.policy import policy_version
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY

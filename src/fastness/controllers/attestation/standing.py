@@ -20,10 +20,10 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.breakglass import ANNOTATION, live_override

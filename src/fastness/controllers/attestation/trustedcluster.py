@@ -19,10 +19,10 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, Forbidden, Invalid, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.crypto.errors import BadKey
 from fastness.crypto.verify import attestation_key
 from fastness.domain.attestation.membership import NAMESPACE, key_conditions

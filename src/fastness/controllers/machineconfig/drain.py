@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing

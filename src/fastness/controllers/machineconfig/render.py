@@ -17,10 +17,10 @@ from collections.abc import Iterable, Sequence
 from fastness import __version__
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.defaults import SETTINGS
 from fastness.controllers.machineconfig.generated import CONTROLLERS, KUBELETS, RUNTIMES
 from fastness.controllers.machineconfig.prune import CONFIGS

@@ -22,10 +22,10 @@ from typing import Any
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.imagegate import ImageGate
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
 from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports

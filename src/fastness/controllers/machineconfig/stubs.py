@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.userdata import CA_DELAY, SECRETS, is_doors_authority
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer

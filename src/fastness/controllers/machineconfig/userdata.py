@@ -21,10 +21,10 @@ from typing import Any
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.render import CONFIDENTIAL
 from fastness.controllers.machineconfig.rollout import EVERY, POOLS
 from fastness.crypto.secret import SecretText

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, Invalid, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.engine.events import EVENTS, Recorder
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.workloads.features.book import NodeOutcome, RuleBook
 from fastness.domain.workloads.features.builtin import builtin_labels

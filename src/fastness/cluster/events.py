@@ -1,4 +1,4 @@
-"""Events: what a controller tells the user about an object.
+"""Events: what a controller or a door tells the user about an object.
 
 An event that repeats is counted, not repeated: the same reason and message for the same object patches `count` and
 `lastTimestamp` of the event that is there. How many distinct events are remembered is bounded. An event that cannot be written is
