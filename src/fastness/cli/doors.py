@@ -1,4 +1,4 @@
-"""The doors that `fastness serve` can run, each on its own and any number of them: config server, enrolment, broker, gate.
+"""The doors that `fastness serve` can run, each on its own and any number: config server, enrolment, broker, gate, webhook.
 
 All state is in the cluster. What differs between replicas is where they listen; what they must share beside the cluster is
 the vault key of the broker, which seals what the broker keeps and is never in the cluster.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fastness.trust.internal import RoleName
     from fastness.trust.resources import Cipher
 
-CONFIG_SERVER, ENROLMENT, BROKER, GATE = "configserver", "enrol", "broker", "gate"
-DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE)
-CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT = 22624, 22626, 8000, 8080, 22623
+CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK = "configserver", "enrol", "broker", "gate", "webhook"
+DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK)
+CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT, WEBHOOK_PORT = 22624, 22626, 8000, 8080, 22623, 9443
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,8 @@ class DoorOptions:
     collateral: Path | None = None
     collateral_cache: Path | None = None
     vendor_services: bool = False
+    webhook_port: int = WEBHOOK_PORT
+    webhook_url: str = ""
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -62,6 +64,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
 
     doors: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
         CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
+        WEBHOOK: _webhook,
     }  # fmt: skip
     clock, entropy = SystemClock(), SystemEntropy()
     waiting = ["the caches and certificates"]
@@ -139,6 +142,21 @@ async def _gate(
             )
         async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
             yield f"gate on {_url(options.host, door.port)}"
+
+
+@asynccontextmanager
+async def _webhook(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.services.configserver.server import ListenOptions
+    from fastness.services.webhook.configuration import NAME, Reachable
+    from fastness.services.webhook.server import webhook_server
+
+    listen = ListenOptions(options.host, options.webhook_port, names=options.names)
+    reached = Reachable(options.webhook_url)
+    async with webhook_server(cluster, informers, clock, entropy, listen, reached) as door:
+        told = f"webhook on {_url(options.host, door.port)}; while it is down confidential workloads are refused"
+        yield f"{told} (kubectl delete validatingwebhookconfiguration {NAME} ends that)"
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
     controllers   of several replicas one leads and writes, the others wait; losing the lease ends the work and begins the
                   wait anew
+    webhook       every replica judges confidential workloads before they are stored
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
 The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
@@ -30,6 +31,7 @@ from fastness.cli.doors import (
     ENROL_PORT,
     GATE_PORT,
     INTERNAL_PORT,
+    WEBHOOK_PORT,
     DoorOptions,
     serve_door,
 )
@@ -98,9 +100,15 @@ class ServeOptions:
 @click.option("--enrol-port", type=_PORT, default=ENROL_PORT, show_default=True, help="Enrolment.")
 @click.option("--broker-port", type=_PORT, default=BROKER_PORT, show_default=True, help="The key broker.")
 @click.option("--gate-port", type=_PORT, default=GATE_PORT, show_default=True, help="The gate.")
+@click.option("--webhook-port", type=_PORT, default=WEBHOOK_PORT, show_default=True, help="The webhook.")
 @click.option("--internal-url", default="", help="Where gate and broker reach the config server (https, port 22626).")
 @click.option("--broker-url", default="", help="Where machines reach the broker (https); enrolment tells them.")
 @click.option("--gate-url", default="", help="Where machines reach the gate (https); enrolment tells them.")
+@click.option(
+    "--webhook-url",
+    default="",
+    help="Where the API server reaches the webhook (https); default the Service fastness-webhook.",
+)
 @click.option("--enrol-url", default="", help="Where machines reach enrolment (https); goes into user-data.")
 @click.option(
     "--config-url",
@@ -146,7 +154,7 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     unknown = sorted(set(roles.split(",")) - set(ROLES))
     if unknown:
         raise CliError(f"unknown role {unknown[0]!r}", f"There are: {', '.join(ROLES)}.", Exit.USAGE)
-    for url in ("config_url", "enrol_url", "internal_url", "broker_url", "gate_url"):
+    for url in ("config_url", "enrol_url", "internal_url", "broker_url", "gate_url", "webhook_url"):
         if given[url] and not given[url].startswith("https://"):
             option = f"--{url.replace('_', '-')}"
             raise CliError(f"{option} is not an https URL", "All doors are served over TLS only.", Exit.USAGE)

@@ -138,6 +138,19 @@ def namespace_gets_what_it_asks(request: AdmissionRequest, lookups: AdmissionLoo
     return forbidden(request, f"namespace {request.namespace} does not allow it: {told}", *causes)
 
 
+def policy_to_try(request: AdmissionRequest, lookups: AdmissionLookups) -> str | None:
+    """The policy that the engine should be asked about before a review; None where its answer would change nothing."""
+    pod = _judged(request)
+    wants = asked_of(lookups.namespace(request.namespace)) if pod is not None else None
+    if pod is None or wants is None or POLICY not in wants.requirements:
+        return None
+    text = lint_encoded(_notes(pod).get(ANNOTATION, ""))[1]
+    policy = lint_text(text)[1].get("policy.rego") if text is not None else None
+    if policy is None or any(one.severity in FATAL for one in lint_policy(policy)):
+        return None
+    return policy
+
+
 def existing(lookups: AdmissionLookups) -> str:
     """The runtime classes that there are, in words."""
     names = sorted(lookups.runtime_classes())

@@ -1,0 +1,131 @@
+"""What the API server is told to ask us, as data.
+
+Each entry is as narrow as its rules allow, because an entry that fails closed stops whatever it covers while no replica answers:
+
+| entry | asks about | when nobody answers |
+| --- | --- | --- |
+| vkataconfig.kb.io | a second KataConfig, and pools that must not have one | refused |
+| namespaces.workloads.fastness.dev | namespaces with our switches | refused |
+| required.workloads.fastness.dev | all workloads of namespaces that ask for something | refused |
+| sandboxed.workloads.fastness.dev | workloads elsewhere with a runtime class or init data | refused |
+| protection.fastness.dev | what must not be weakened by accident | refused |
+| advice.fastness.dev | what is only warned about | accepted |
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.domain.admission.review import PODDED
+from fastness.domain.admission.workloads import ENFORCEMENT, PREFIX
+from fastness.domain.workloads.initdata.workload import ANNOTATION
+from fastness.model.kind import JsonObject, Resource
+
+NAME: Final = "fastness"
+RESOURCE: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
+)
+REVIEW_PATH: Final = "/review"
+KATA_PATH: Final = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
+SERVICE: Final = "fastness-webhook"
+NAMESPACE: Final = "fastness-system"
+SECONDS: Final = 10
+OUTSIDE: Final = ("kube-system", NAMESPACE)  # what the webhook itself needs must never wait for the webhook
+_WRITE: Final = ("CREATE", "UPDATE")
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """Where an API server finds us: a URL without a path, or else the Service of our namespace."""
+
+    url: str = ""
+
+    def client(self, path: str, bundle: str) -> JsonObject:
+        """The clientConfig of one entry."""
+        trusted = {"caBundle": base64.b64encode(bundle.encode()).decode()}
+        if self.url:
+            return {"url": f"{self.url.rstrip('/')}{path}", **trusted}
+        return {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": path, "port": 443}, **trusted}
+
+
+def configuration(where: Reachable, bundle: str) -> JsonObject:
+    """The whole object; every field that a server would fill in is written out, so that two can be compared."""
+    elsewhere = _selected("DoesNotExist")
+    entries = [
+        _entry("vkataconfig.kb.io", [_rule("kataconfiguration.openshift.io", ["kataconfigs"], ("CREATE",))], KATA_PATH),
+        _entry("namespaces.workloads.fastness.dev", [_rule("", ["namespaces"])], condition=_SWITCHED),
+        _entry("required.workloads.fastness.dev", _podded(), namespaces=_selected("Exists")),
+        _entry("sandboxed.workloads.fastness.dev", _podded(), namespaces=elsewhere, condition=_SANDBOXED),
+        _entry("protection.fastness.dev", [
+            _rule("fastness.dev", ["confidentialclusters"], (*_WRITE, "DELETE")),
+            _rule("confidentialcontainers.org", ["trusteeconfigs"]),
+            _rule("machineconfiguration.openshift.io", ["machineconfigpools"]),
+            _rule("operator.openshift.io", ["machineconfigurations"], ("CREATE",)),
+        ]),
+        _entry("advice.fastness.dev", [
+            _rule("machineconfiguration.openshift.io", ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
+        ], policy="Ignore"),
+    ]  # fmt: skip
+    for entry in entries:
+        entry["clientConfig"] = where.client(entry["clientConfig"]["path"], bundle)
+    meta = {"name": NAME, "labels": {"app.kubernetes.io/name": "fastness", "app.kubernetes.io/component": "webhook"}}
+    return {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "metadata": meta, "webhooks": entries}
+
+
+def _entry(
+    name: str, rules: Sequence[JsonObject], path: str = REVIEW_PATH, *, namespaces: JsonObject | None = None,
+    condition: tuple[str, str] | None = None, policy: str = "Fail",
+) -> JsonObject:  # fmt: skip
+    entry: dict[str, Any] = {
+        "name": name, "clientConfig": {"path": path}, "rules": list(rules), "failurePolicy": policy,
+        "matchPolicy": "Equivalent", "namespaceSelector": namespaces or {}, "objectSelector": {}, "sideEffects": "None",
+        "timeoutSeconds": SECONDS, "admissionReviewVersions": ["v1"],
+    }  # fmt: skip
+    if condition is not None:
+        entry["matchConditions"] = [{"name": condition[0], "expression": condition[1]}]
+    return entry
+
+
+def _rule(group: str, resources: Sequence[str], operations: Sequence[str] = _WRITE) -> JsonObject:
+    return {
+        "apiGroups": [group], "apiVersions": ["*"], "resources": list(resources), "operations": list(operations), "scope": "*",
+    }  # fmt: skip
+
+
+def _podded() -> list[JsonObject]:
+    groups = dict.fromkeys(group for group, _ in PODDED)
+    return [_rule(group, [resource for other, resource in PODDED if other == group]) for group in groups]
+
+
+def _selected(operator: str) -> JsonObject:
+    """Namespaces that ask for something, or those that do not; never those that the webhook needs itself."""
+    ours = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(OUTSIDE)}
+    return {"matchExpressions": [{"key": ENFORCEMENT, "operator": operator}, ours]}
+
+
+def _has_sandbox(pod: str) -> str:
+    """CEL: a pod at this place has a runtime class or init data."""
+    noted = f"{pod}.metadata.annotations"
+    return (
+        f"(has({pod}.spec) && has({pod}.spec.runtimeClassName)) || "
+        f"(has({pod}.metadata) && has({noted}) && '{ANNOTATION}' in {noted})"
+    )
+
+
+_SWITCHED: Final = (
+    "has-our-switches",
+    " || ".join(
+        f"(has(object.metadata.{part}) && object.metadata.{part}.exists(name, name.startsWith('{PREFIX}')))"
+        for part in ("labels", "annotations")
+    ),
+)
+_JOB: Final = "object.spec.jobTemplate.spec.template"
+_SANDBOXED: Final = (
+    "has-a-sandbox",
+    f"request.kind.kind == 'Pod' ? ({_has_sandbox('object')}) : request.kind.kind == 'CronJob' ? "
+    f"(has({_JOB}) && ({_has_sandbox(_JOB)})) : "
+    f"(has(object.spec.template) && ({_has_sandbox('object.spec.template')}))",
+)

@@ -1,0 +1,170 @@
+"""What the rules must know, on a cluster that is not ours: informers, one live question, and the policy engine.
+
+A namespace that the cache has not heard of is asked for at once: a pod may come in the same moment as its namespace, and a switch
+that was not seen must not count as none. The policy engine runs in a child of its own, a few at a time, and is remembered by the
+digest of the policy; a policy that it cannot read, or not in time, counts as one that does not parse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastness.cluster.errors import NotFound
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster, Scope
+from fastness.crypto.digests import fingerprint
+from fastness.domain.access import Attributes, Decision, Policy
+from fastness.domain.admission import AdmissionRequest
+from fastness.domain.admission.workloads import policy_to_try
+from fastness.model.kata import names
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.registry import find
+from fastness.trust.policytrial import Asked, asked
+
+NAMESPACES: Final = find("", "v1", "namespaces").resource
+CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
+GROUPS: Final = find("operators.coreos.com", "v1", "operatorgroups").resource
+CLUSTERS: Final = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
+KATA_CONFIGS: Final = find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource
+CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
+ENGINES: Final = 4
+REMEMBERED: Final = 256
+ENGINE_SECONDS: Final = 6.0  # the API server waits ten
+
+Trial = Callable[[str], Awaitable[Asked]]
+
+
+async def in_a_child(text: str) -> Asked:
+    """The engine's opinion of a policy, from a process of its own."""
+    return await asked(text, seconds=ENGINE_SECONDS)
+
+
+@dataclass(slots=True)
+class Sources:
+    """The caches behind the lookups."""
+
+    namespaces: Informer
+    classes: Informer
+    groups: Informer
+    clusters: Informer
+    pools: Informer
+    kata_configs: Informer
+    gates: Informer
+
+    @staticmethod
+    async def of(informers: Informers) -> Sources:
+        """All caches, filled."""
+        plain: list[Resource] = [NAMESPACES, CLASSES, GROUPS, CLUSTERS, POOLS, KATA_CONFIGS]
+        found = [*(informers.of(one) for one in plain), informers.of(CONFIG_MAPS, Scope(names.NAMESPACE))]
+        for informer in found:
+            await informer.synced()
+        return Sources(*found)
+
+
+class Trials:
+    """Asks the engine about policies, a few at a time, each once."""
+
+    def __init__(self, trial: Trial = in_a_child, engines: int = ENGINES) -> None:
+        self._trial = trial
+        self._free = asyncio.Semaphore(engines)
+        self._known: OrderedDict[bytes, Asked] = OrderedDict()
+
+    async def of(self, text: str) -> Asked:
+        """What the engine says of a policy."""
+        key = fingerprint(text.encode())
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        async with self._free:
+            found = await self._trial(text)
+        # A failure may have been the machine's and not the policy's: it is not remembered.
+        if not found.error:
+            self._known[key] = found
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return found
+
+
+@dataclass(slots=True)
+class ClusterLookups:
+    """The lookups for one review; `fresh` and `listed` were asked for just now."""
+
+    sources: Sources
+    fresh: dict[str, JsonObject] = field(default_factory=dict)
+    listed: list[JsonObject] | None = None
+    trial: Asked = field(default_factory=Asked)
+
+    def namespace(self, name: str) -> JsonObject | None:
+        """One Namespace."""
+        return self.sources.namespaces.get("", name) or self.fresh.get(name)
+
+    def pod(self, namespace: str, name: str) -> JsonObject | None:
+        """None: rules behind the webhook do not ask for pods."""
+        return None
+
+    def policy(self) -> Policy:
+        """No roles: the API server looks after them itself."""
+        return Policy.build()
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        """Nothing is decided here."""
+        raise NotImplementedError("the API server authorizes by itself")
+
+    def confidential_cluster(self) -> JsonObject | None:
+        """The ConfidentialCluster `cluster`."""
+        return self.sources.clusters.get("", "cluster")
+
+    def pools(self) -> Iterable[JsonObject]:
+        """All MachineConfigPools."""
+        return self.sources.pools.list()
+
+    def kata_configs(self) -> Iterable[JsonObject]:
+        """All KataConfigs."""
+        return self.sources.kata_configs.list() if self.listed is None else self.listed
+
+    def feature_gates(self) -> JsonObject | None:
+        """The ConfigMap with the feature gates of confidential containers."""
+        return self.sources.gates.get(names.NAMESPACE, names.FEATURE_GATES)
+
+    def simulated(self) -> bool | None:
+        """What the present cluster says; None before there is one."""
+        cluster = self.confidential_cluster()
+        return bool((cluster.get("spec") or {}).get("simulated")) if cluster is not None else None
+
+    def runtime_class(self, name: str) -> JsonObject | None:
+        """One RuntimeClass."""
+        return self.sources.classes.get("", name)
+
+    def runtime_classes(self) -> Iterable[str]:
+        """The names of all RuntimeClasses."""
+        return [str(one["metadata"]["name"]) for one in self.sources.classes.list()]
+
+    def has_operator_group(self, namespace: str) -> bool:
+        """Whether an operator was installed into a namespace."""
+        return bool(self.sources.groups.list(namespace))
+
+    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
+        """What the engine said before the review began."""
+        return self.trial.opened, self.trial.error
+
+
+async def prepared(request: AdmissionRequest, cluster: Cluster, sources: Sources, trials: Trials) -> ClusterLookups:
+    """The lookups for a request, with everything that must be waited for; raises ApiError."""
+    lookups = ClusterLookups(sources)
+    if request.resource == KATA_CONFIGS.plural:
+        # There may be one at most, and a cache learns of the first a moment too late for the second.
+        lookups.listed = (await cluster.list(KATA_CONFIGS)).items
+    if request.namespace and lookups.namespace(request.namespace) is None:
+        try:
+            lookups.fresh[request.namespace] = await cluster.get(NAMESPACES, request.namespace)
+        except NotFound:
+            return lookups
+    text = policy_to_try(request, lookups)
+    if text is not None:
+        lookups.trial = await trials.of(text)
+    return lookups

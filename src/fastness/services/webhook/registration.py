@@ -1,0 +1,77 @@
+"""Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment.
+
+Level-triggered: it looks whenever the doors' authority or the configuration changes, and at an interval. Somebody who deletes or
+edits the configuration to get a pod past it finds it restored within moments; several replicas write the same and do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack, suppress
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.model.objects import object_name
+from fastness.observe import logs
+from fastness.services.webhook.configuration import NAME, RESOURCE, Reachable, configuration
+from fastness.trust.authorities import LiveAuthority
+
+LOOK_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 5.0
+_AS: Final = WriteOptions(manager="fastness-webhook", force=True)
+_log = logs.logger("webhook")
+
+
+class Registration:
+    """Writes the configuration where it differs."""
+
+    def __init__(self, cluster: Cluster, known: Informer, doors: LiveAuthority, where: Reachable, clock: Clock) -> None:
+        self._cluster = cluster
+        self._known = known
+        self._doors = doors
+        self._where = where
+        self._clock = clock
+        self._news = asyncio.Event()
+
+    async def settle(self) -> bool:
+        """Write the configuration if it is not right; whether it was written. Raises ApiError."""
+        wanted = configuration(self._where, self._doors.current.bundle)
+        found = self._known.get("", NAME)
+        if found is not None and found.get("webhooks") == wanted["webhooks"]:
+            return False
+        await self._cluster.patch(RESOURCE, NAME, wanted, PatchType.APPLY, "", _AS)
+        return True
+
+    async def run(self) -> None:
+        """Follow authority and configuration until cancelled."""
+
+        def tell_of_ours(old: Any, new: Any) -> None:
+            if object_name(new or old).name in (NAME, self._doors.kind.name):
+                self._news.set()
+
+        with ExitStack() as stack:
+            for informer in (self._known, self._doors.informer):
+                stack.callback(informer.subscribe(tell_of_ours))
+            while True:
+                self._news.clear()
+                pause = LOOK_SECONDS
+                try:
+                    if await self.settle():
+                        _log.info("webhook.registered", name=NAME)
+                except ApiError as error:
+                    _log.warning("webhook.unregistered", error=error, hint=error.hint)
+                    pause = RETRY_SECONDS
+                await self._wait(pause)
+
+    async def _wait(self, seconds: float) -> None:
+        waits = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+                with suppress(asyncio.CancelledError):
+                    await wait

@@ -1,0 +1,81 @@
+"""The webhook as one thing that can be opened and closed: caches, authority, listener, rotation, registration.
+
+The configuration stays when the webhook ends: a cluster whose webhook is down refuses confidential workloads instead of letting
+them in unseen. `fastness serve` says so; deleting the configuration is the administrator's decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.showing import LoopListener
+from fastness.services.webhook.app import WebhookDoor
+from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
+from fastness.services.webhook.lookups import Sources, Trials, prepared
+from fastness.services.webhook.registration import Registration
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.doors import DOORS, DoorsAuthority
+
+PORT = 9443
+FACE = "webhook"
+SERVICE_NAMES = (f"{SERVICE}.{NAMESPACE}.svc", f"{SERVICE}.{NAMESPACE}.svc.cluster.local")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookServer:
+    """A running webhook: its port, and what keeps its configuration."""
+
+    port: int
+    registration: Registration
+
+
+@asynccontextmanager
+async def webhook_server(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    where: Reachable | None = None,
+    *,
+    trials: Trials | None = None,
+) -> AsyncIterator[WebhookServer]:
+    """A webhook that answers for the time of the block; raises DamagedAuthority, ApiError, OSError.
+
+    Without `where` the API server is told the port that is bound here, on loopback: good for tests and single machines.
+    """
+    secrets, known = informers.of(SECRETS, HERE), informers.of(RESOURCE)
+    await secrets.synced()
+    await known.synced()
+    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    sources, asking = await Sources.of(informers), trials or Trials()
+    door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy)
+    listener = LoopListener(door, host=options.host, port=options.port)
+    hosts = [*options.hosts, *SERVICE_NAMES]
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
+    rotation = Rotation(cluster, [face], clock)
+    reached = where or Reachable(f"https://127.0.0.1:{listener.port}")
+    registration = Registration(cluster, known, doors, reached, clock)
+    try:
+        await rotation.begin()
+        await registration.settle()
+        async with asyncio.TaskGroup() as group:
+            beside = [
+                group.create_task(rotation.run(), name="webhook:rotation"),
+                group.create_task(registration.run(), name="webhook:registration"),
+            ]
+            try:
+                yield WebhookServer(listener.port, registration)
+            finally:
+                for task in beside:
+                    task.cancel()
+    finally:
+        await listener.stop()

@@ -1,0 +1,241 @@
+"""The webhook over HTTPS in front of the embedded API: limits, refusals, failing closed, and its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.errors import Unavailable
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import PatchType
+from fastness.domain.admission import AdmissionRequest
+from fastness.domain.admission.request import AdmissionLookups
+from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.model.registry import find
+from fastness.services.http.listener import Listener
+from fastness.services.webhook.app import MAX_BODY, ROUTES, WebhookDoor
+from fastness.services.webhook.configuration import NAME, RESOURCE
+from fastness.services.webhook.lookups import Trials
+from fastness.services.webhook.server import WebhookServer, webhook_server
+from fastness.trust.authorities import ROTATE
+from fastness.trust.doors import DOORS, NAMESPACE, SECRETS
+from fastness.trust.policytrial import Asked
+from tests.embedded.fixtures import Embedded
+from tests.unit.domain.admission.test_workloads import RESTRICTIVE, pod
+
+Object = dict[str, Any]
+NAMESPACES = find("", "v1", "namespaces").resource
+
+
+@asynccontextmanager
+async def webhook(
+    embedded: Embedded, trials: Trials | None = None
+) -> AsyncIterator[tuple[WebhookServer, httpx.AsyncClient]]:
+    cluster, clock, entropy = embedded.cluster, SystemClock(), SystemEntropy()
+    async with (
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        webhook_server(cluster, informers, clock, entropy, trials=trials) as door,
+    ):
+        bundle = (await cluster.get(SECRETS, DOORS.name, NAMESPACE))["data"]["ca.crt"]
+        trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+        async with httpx.AsyncClient(
+            base_url=f"https://127.0.0.1:{door.port}", verify=trust, trust_env=False
+        ) as client:
+            yield door, client
+
+
+def asked(obj: Object, resource: str = "pods", kind: str = "Pod", group: str = "") -> Object:
+    request = {
+        "uid": "u", "operation": "CREATE", "kind": {"group": group, "version": "v1", "kind": kind}, "namespace": "safe",
+        "resource": {"group": group, "version": "v1", "resource": resource}, "name": "p", "object": obj,
+    }  # fmt: skip
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def safe_namespace(embedded: Embedded) -> None:
+    meta = {"name": "safe", "labels": {ENFORCEMENT: "deny"}}
+    await embedded.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+
+
+async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_server: Embedded) -> None:
+    asks: list[str] = []
+
+    async def trial(text: str) -> Asked:
+        asks.append(text)
+        return Asked(opened=("ExecProcessRequest",))
+
+    async with webhook(embedded_server, Trials(trial)) as (_, client):
+        await safe_namespace(embedded_server)
+        for _ in range(2):
+            answer = (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"]
+            assert (answer["uid"], answer["allowed"]) == ("u", False)
+            assert "ExecProcessRequest (a rule that anything satisfies)" in answer["status"]["message"]
+        assert len(asks) == 1, "the same policy is tried once"
+        missing = (await client.post("/review", json=asked(pod()))).json()["response"]
+        assert "it carries no init data" in missing["status"]["message"]
+        assert len(asks) == 1, "nothing to try without a policy"
+
+
+async def test_engine_that_fails_refuses_and_is_asked_again(embedded_server: Embedded) -> None:
+    answers = [Asked(error="the policy was not done within 6 seconds"), Asked()]
+
+    async def trial(text: str) -> Asked:
+        return answers.pop(0)
+
+    classes = find("node.k8s.io", "v1", "runtimeclasses").resource
+    made = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "kata-cc"},
+        "handler": "kata-tdx",
+    }
+    await embedded_server.cluster.create(classes, made)
+    async with webhook(embedded_server, Trials(trial)) as (_, client):
+        await safe_namespace(embedded_server)
+        first, second = [
+            (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"] for _ in range(2)
+        ]
+    assert "not done within" in first["status"]["message"]
+    assert second == {"uid": "u", "allowed": True}
+
+
+async def test_second_kataconfig_is_refused_at_the_path_that_operators_know(embedded_server: Embedded) -> None:
+    kata = find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource
+    obj = {
+        "apiVersion": "kataconfiguration.openshift.io/v1",
+        "kind": "KataConfig",
+        "metadata": {"name": "p"},
+        "spec": {},
+    }
+    path = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
+    question = asked(obj, "kataconfigs", "KataConfig", "kataconfiguration.openshift.io")
+    async with webhook(embedded_server) as (_, client):
+        assert (await client.post(path, json=question)).json()["response"]["allowed"] is True
+        await embedded_server.cluster.create(kata, {**obj, "metadata": {"name": "first"}})
+        refused = (await client.post(path, json=question)).json()["response"]
+        assert "A KataConfig instance already exists, refusing to create a duplicate" in refused["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "content", "code"),
+    [
+        ("GET", "/healthz", {}, b"", 200),
+        ("GET", "/review", {}, b"", 405),
+        ("POST", "/elsewhere", {}, b"", 404),
+        ("POST", "/review", {"content-type": "text/plain"}, b"{}", 415),
+        ("POST", "/review", {"content-type": "application/json"}, b"{", 400),
+        ("POST", "/review", {"content-type": "application/json", "content-encoding": "gzip"}, b"{", 415),
+    ],
+)
+async def test_what_is_no_review_gets_the_status_that_says_so(
+    method: str, path: str, headers: dict[str, str], content: bytes, code: int
+) -> None:
+    async with alone(WebhookDoor(crashing, SystemEntropy())) as client:
+        answer = await client.request(method, path, headers=headers, content=content)
+        assert answer.status_code == code
+
+
+async def test_review_that_is_too_large_is_refused_before_it_is_read() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % (MAX_BODY + 1))]
+    scope = {"type": "http", "method": "POST", "raw_path": b"/review", "query_string": b"", "headers": headers}
+    await WebhookDoor(crashing, SystemEntropy())(scope, receive, send)
+    assert sent[0]["status"] == 413
+
+
+async def crashing(request: AdmissionRequest) -> AdmissionLookups:
+    raise ZeroDivisionError
+
+
+async def unreachable(request: AdmissionRequest) -> AdmissionLookups:
+    raise Unavailable("etcd is away")
+
+
+@asynccontextmanager
+async def alone(app: WebhookDoor) -> AsyncIterator[httpx.AsyncClient]:
+    listener = Listener(app)
+    await listener.start()
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.port}", trust_env=False) as client:
+            yield client
+    finally:
+        await listener.stop()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "code", "told"), [(crashing, 500, "an internal error"), (unreachable, 503, "etcd is away")]
+)
+async def test_a_review_that_fails_is_a_refusal(prepare: Any, code: int, told: str) -> None:
+    async with alone(WebhookDoor(prepare, SystemEntropy())) as client:
+        answer = await client.post("/review", json=asked(pod()))
+    assert answer.status_code == 200
+    response = answer.json()["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, code)
+    assert told in response["status"]["message"]
+
+
+async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:
+    go, inside = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def slow(request: AdmissionRequest) -> AdmissionLookups:
+        inside.release()
+        await go.wait()
+        raise Unavailable("late")
+
+    async with alone(WebhookDoor(slow, SystemEntropy(), in_flight=2)) as client, asyncio.timeout(10):
+        waiting = [asyncio.create_task(client.post("/review", json=asked(pod()))) for _ in range(2)]
+        for _ in waiting:
+            await inside.acquire()
+        assert (await client.post("/review", json=asked(pod()))).status_code == 503
+        go.set()
+        assert [(await one).status_code for one in waiting] == [200, 200]
+
+
+def test_every_route_says_who_may_use_it() -> None:
+    assert {route.path: str(route.auth) for route in ROUTES} == {
+        "/healthz": "open", "/review": "open", "/validate-kataconfiguration-openshift-io-v1-kataconfig": "open",
+    }  # fmt: skip
+
+
+async def test_configuration_is_restored_and_follows_the_authority(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    async with webhook(embedded_server):
+        first = await cluster.get(RESOURCE, NAME)
+        await cluster.delete(RESOURCE, NAME)
+        await until(
+            embedded_server, lambda found: found is not None and found["metadata"]["uid"] != first["metadata"]["uid"]
+        )
+        await cluster.patch(RESOURCE, NAME, {"webhooks": []}, PatchType.MERGE)
+        await until(
+            embedded_server, lambda found: found is not None and len(found["webhooks"]) == len(first["webhooks"])
+        )
+        await cluster.patch(
+            SECRETS, DOORS.name, {"metadata": {"annotations": {ROTATE: "now"}}}, PatchType.MERGE, NAMESPACE
+        )
+        before = first["webhooks"][0]["clientConfig"]["caBundle"]
+        await until(embedded_server, lambda found: found is not None and len(bundle(found)) > len(before))
+
+
+def bundle(found: Object) -> str:
+    return str(found["webhooks"][0]["clientConfig"]["caBundle"]) if found["webhooks"] else ""
+
+
+async def until(embedded: Embedded, holds: Any) -> None:
+    async with asyncio.timeout(10):
+        while not holds(next((one for one in (await embedded.cluster.list(RESOURCE)).items), None)):  # noqa: ASYNC110  # a server
+            await asyncio.sleep(0.02)

@@ -1,0 +1,104 @@
+"""A real kube-apiserver asks the webhook: refusals, warnings, and what happens when nobody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import httpx
+import pytest
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.model.crd import manifests
+from fastness.model.registry import find
+from fastness.services.webhook.lookups import CLUSTERS, GROUPS, KATA_CONFIGS, POOLS
+from fastness.services.webhook.server import webhook_server
+from tests.contract.worlds import https, served
+from tests.realkube import RealKube
+from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
+
+Object = dict[str, Any]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture(scope="module")
+def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    """A server of its own: the configuration covers the whole cluster."""
+    with RealKube.start(tmp_path_factory.mktemp("webhook"), real_kube_binaries, unsafe_no_fsync=True) as found:
+        names = {find(one.group, one.version, one.plural).crd_name for one in (CLUSTERS, GROUPS, KATA_CONFIGS, POOLS)}
+        wanted = [one for one in manifests() if one["metadata"]["name"] in names]
+        with found.client() as admin:
+            for manifest in wanted:
+                assert admin.post(DEFINITIONS, json=manifest).status_code == 201
+            for manifest in wanted:
+                for _ in range(600):
+                    if served(admin, f"{DEFINITIONS}/{manifest['metadata']['name']}"):
+                        break
+            for name, labels in (
+                ("fastness-system", {}),
+                ("safe", {ENFORCEMENT: "deny"}),
+                ("openshift-nfd", {}),
+                ("soft", {}),
+            ):
+                made = {"metadata": {"name": name, "labels": labels}}
+                assert admin.post("/api/v1/namespaces", json=made).status_code == 201
+            for name, handler in (("kata-cc", "kata-snp"), ("kata", "kata")):
+                runtime = {"metadata": {"name": name}, "handler": handler}
+                assert admin.post("/apis/node.k8s.io/v1/runtimeclasses", json=runtime).status_code == 201
+        yield found
+
+
+async def post(admin: httpx.Client, path: str, obj: Object) -> httpx.Response:
+    return await anyio.to_thread.run_sync(lambda: admin.post(path, json=obj))
+
+
+def named(obj: Object, name: str, namespace: str) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "name": name, "namespace": namespace}}
+
+
+async def test_real_server_asks_and_obeys(kube: RealKube) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    with kube.client() as admin:
+        async with (
+            https(kube.kubeconfig) as cluster,
+            Informers(cluster, clock=clock, entropy=entropy) as informers,
+            webhook_server(cluster, informers, clock, entropy),
+        ):
+            await _walk(admin)
+        gone = await post(admin, "/api/v1/namespaces/safe/pods", named(pod(RESTRICTIVE), "late", "safe"))
+        assert gone.status_code == 500, "nobody answers: refused"
+        assert "failed calling webhook" in gone.json()["message"]
+        plain = await post(admin, "/api/v1/namespaces/soft/pods", named(pod(runtime=""), "plain", "soft"))
+        assert plain.status_code == 201, "what is not asked about goes on"
+
+
+async def _walk(admin: httpx.Client) -> None:
+    pods = "/api/v1/namespaces/{}/pods"
+    good = await post(admin, pods.format("safe"), named(pod(RESTRICTIVE), "good", "safe"))
+    assert good.status_code == 201, good.text
+    bad = await post(admin, pods.format("safe"), named(pod(packed(OPEN)), "bad", "safe"))
+    assert bad.status_code == 403
+    assert 'admission webhook "required.workloads.fastness.dev" denied the request' in bad.json()["message"]
+    assert "ExecProcessRequest (default in line 3)" in bad.json()["message"]
+    beside = await post(admin, pods.format("openshift-nfd"), named(pod(), "p", "openshift-nfd"))
+    assert beside.status_code == 403
+    assert "is the namespace of an operator" in beside.json()["message"]
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod(runtime="kata-xx")}
+    spec["template"]["metadata"] = {"labels": {"a": "b"}}
+    deployment = {"metadata": {"name": "d"}, "spec": spec}
+    warned = await post(admin, "/apis/apps/v1/namespaces/soft/deployments", deployment)
+    assert warned.status_code == 201, warned.text
+    assert 'RuntimeClass \\"kata-xx\\" not found; there are: kata, kata-cc' in warned.headers["warning"]
+    switch = {"metadata": {"name": "typo", "labels": {ENFORCEMENT: "on"}}}
+    wrong = await post(admin, "/api/v1/namespaces", switch)
+    assert wrong.status_code == 422
+    assert "use warn or deny" in wrong.json()["message"]
+    kata = {"apiVersion": "kataconfiguration.openshift.io/v1", "kind": "KataConfig", "metadata": {"name": "one"}}
+    path = "/apis/kataconfiguration.openshift.io/v1/kataconfigs"
+    assert (await post(admin, path, kata)).status_code == 201
+    second = await post(admin, path, {**kata, "metadata": {"name": "two"}})
+    assert "A KataConfig instance already exists" in second.json()["message"]
