@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class Job:
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
     extra: Mapping[str, str] = field(default_factory=dict)
+    each: Sequence[Mapping[str, str]] = ()
     accept: str = "application/json"
     first: int = 0
     connections: int = 64

@@ -28,24 +28,25 @@ import (
 
 // Job is what to do. In Path and Body the text {n} becomes the number of the request, six digits wide.
 type Job struct {
-	Address     string            `json:"address"`
-	CA          string            `json:"ca"`
-	Token       string            `json:"token"`
-	Method      string            `json:"method"`
-	Path        string            `json:"path"`
-	Body        string            `json:"body"`
-	Headers     map[string]string `json:"headers"` // of requests with a body
-	Extra       map[string]string `json:"extra"`   // of every request
-	Accept      string            `json:"accept"`
-	First       int               `json:"first"`
-	Count       int               `json:"count"`
-	Connections int               `json:"connections"`
-	Expect      int               `json:"expect"`
-	Gap         float64           `json:"gap"`        // seconds between two requests of one connection
-	WatchPath   string            `json:"watch_path"` // when set: watch it, and time request to event
-	Watchers    int               `json:"watchers"`
-	Wrap        int               `json:"wrap"`  // when set: numbers start again after so many
-	Fresh       bool              `json:"fresh"` // a new connection with a full handshake for every request
+	Address     string              `json:"address"`
+	CA          string              `json:"ca"`
+	Token       string              `json:"token"`
+	Method      string              `json:"method"`
+	Path        string              `json:"path"`
+	Body        string              `json:"body"`
+	Headers     map[string]string   `json:"headers"` // of requests with a body
+	Extra       map[string]string   `json:"extra"`   // of every request
+	Each        []map[string]string `json:"each"`    // of one request each, in turns
+	Accept      string              `json:"accept"`
+	First       int                 `json:"first"`
+	Count       int                 `json:"count"`
+	Connections int                 `json:"connections"`
+	Expect      int                 `json:"expect"`
+	Gap         float64             `json:"gap"`        // seconds between two requests of one connection
+	WatchPath   string              `json:"watch_path"` // when set: watch it, and time request to event
+	Watchers    int                 `json:"watchers"`
+	Wrap        int                 `json:"wrap"`  // when set: numbers start again after so many
+	Fresh       bool                `json:"fresh"` // a new connection with a full handshake for every request
 }
 
 // Result is what happened. Times are in microseconds.

@@ -48,7 +48,7 @@ func prepare(job Job, trust *tls.Config) (*field, error) {
 			return nil, err
 		}
 		// The first request of a connection pays for the handshake and the look-up of the credential.
-		if status, body, err := c.ask(job, "GET", warming(job), ""); err != nil || status != http.StatusOK {
+		if status, body, err := c.ask(job, "GET", warming(job), "", len(f.connections)); err != nil || status != http.StatusOK {
 			return nil, fmt.Errorf("the server is not there: %d %s %v", status, body, err)
 		}
 		c.bytes = 0
@@ -117,7 +117,7 @@ func (f *field) drive(c *connection) {
 		body := strings.ReplaceAll(f.job.Body, "{n}", digits)
 		started := time.Now()
 		f.sent[index].Store(started.UnixNano())
-		status, answer, err := c.ask(f.job, f.job.Method, path, body)
+		status, answer, err := c.ask(f.job, f.job.Method, path, body, index)
 		if err != nil || status != f.job.Expect {
 			c.failed++
 			c.failure = fmt.Sprintf("%d %.300s %v", status, answer, err)
@@ -133,8 +133,8 @@ func (f *field) drive(c *connection) {
 	}
 }
 
-// ask sends one request and reads the whole answer.
-func (c *connection) ask(job Job, method, path, body string) (int, []byte, error) {
+// ask sends one request and reads the whole answer; turn says whose headers it has.
+func (c *connection) ask(job Job, method, path, body string, turn int) (int, []byte, error) {
 	if job.Fresh {
 		fresh, err := dial(job, c.trust)
 		if err != nil {
@@ -143,7 +143,7 @@ func (c *connection) ask(job Job, method, path, body string) (int, []byte, error
 		c.conn, c.reader = fresh.conn, fresh.reader
 		defer c.conn.Close()
 	}
-	c.write(job, method, path, body)
+	c.write(job, method, path, body, turn)
 	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
 		return 0, nil, err
 	}
@@ -163,13 +163,13 @@ func (c *connection) ask(job Job, method, path, body string) (int, []byte, error
 
 // warming is the path of the first request: API servers have one that costs nothing, doors only have what they hand out.
 func warming(job Job) string {
-	if len(job.Extra) > 0 {
+	if len(job.Extra)+len(job.Each) > 0 {
 		return job.Path
 	}
 	return "/version"
 }
 
-func (c *connection) write(job Job, method, path, body string) {
+func (c *connection) write(job Job, method, path, body string, turn int) {
 	c.out.Reset()
 	c.out.WriteString(method + " " + path + " HTTP/1.1\r\nHost: " + job.Address + "\r\nUser-Agent: loadgen\r\nAccept: " + job.Accept + "\r\n")
 	if job.Fresh {
@@ -180,6 +180,11 @@ func (c *connection) write(job Job, method, path, body string) {
 	}
 	for name, value := range job.Extra {
 		c.out.WriteString(name + ": " + value + "\r\n")
+	}
+	if len(job.Each) > 0 {
+		for name, value := range job.Each[turn%len(job.Each)] {
+			c.out.WriteString(name + ": " + value + "\r\n")
+		}
 	}
 	if body != "" {
 		for name, value := range job.Headers {

@@ -28,7 +28,7 @@ func openWatch(job Job, trust *tls.Config) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.write(job, "GET", job.WatchPath, "")
+	c.write(job, "GET", job.WatchPath, "", 0)
 	if _, err := c.conn.Write(c.out.Bytes()); err != nil {
 		return nil, err
 	}

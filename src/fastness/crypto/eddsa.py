@@ -19,7 +19,7 @@ SEED_BYTES: Final = 32
 class Ed25519Verifier:
     """A public key."""
 
-    __slots__ = ("_handle", "raw")
+    __slots__ = ("_handle", "id", "raw")
 
     def __init__(self, raw: bytes) -> None:
         """Read 32 bytes; raises BadKey."""
@@ -28,6 +28,8 @@ class Ed25519Verifier:
         except ValueError as error:
             raise BadKey("an Ed25519 key has 32 bytes") from error
         self.raw = raw
+        # The start of the hash of the key, by which a signature names it.
+        self.id = hashlib.sha256(raw).hexdigest()[:16]
 
     @classmethod
     def from_jwk(cls, jwk: dict[str, Any]) -> Ed25519Verifier:
@@ -39,11 +41,6 @@ class Ed25519Verifier:
             return cls(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         except ValueError as error:
             raise BadKey("the key is no Ed25519 key in JWK form") from error
-
-    @property
-    def id(self) -> str:
-        """The start of the hash of the key, by which a signature names it."""
-        return hashlib.sha256(self.raw).hexdigest()[:16]
 
     def jwk(self) -> dict[str, str]:
         """The key for those who verify."""

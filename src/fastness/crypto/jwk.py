@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fastness.crypto.errors import BadKey
 from fastness.crypto.keys import PrivateKey
-from fastness.crypto.verify import p256_raw
+from fastness.crypto.verify import p256
 
 MIN_RSA_BITS: Final = 2048
 MAX_RSA_BITS: Final = 8192
@@ -38,17 +38,17 @@ Handle = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 class PublicJwk:
     """A public key that was read, with its thumbprint."""
 
-    __slots__ = ("_raw", "curve", "handle", "thumbprint")
+    __slots__ = ("curve", "handle", "thumbprint")
 
-    def __init__(self, handle: Handle, curve: str, thumbprint: str, raw: bytes) -> None:
+    def __init__(self, handle: Handle, curve: str, thumbprint: str) -> None:
         self.handle = handle
         self.curve = curve
         self.thumbprint = thumbprint
-        self._raw = raw
 
     def signed(self, signature: bytes, message: bytes) -> bool:
         """Whether this key made an ES256 signature (r‖s); no for keys that are not on P-256."""
-        return self.curve == "P-256" and p256_raw(self._raw, signature, message)
+        handle = self.handle
+        return self.curve == "P-256" and not isinstance(handle, rsa.RSAPublicKey) and p256(handle, signature, message)
 
 
 def public_key(jwk: Mapping[str, Any]) -> PublicJwk:
@@ -67,7 +67,7 @@ def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
     digest = hashlib.sha256(orjson.dumps(jwk, option=orjson.OPT_SORT_KEYS)).digest()
     thumbprint = base64.urlsafe_b64encode(digest).decode().rstrip("=")
     if jwk["kty"] == "RSA":
-        return PublicJwk(_rsa(jwk), "", thumbprint, b"")
+        return PublicJwk(_rsa(jwk), "", thumbprint)
     curve = CURVES.get(jwk["crv"])
     if curve is None:
         raise BadKey(f"the curve of the key is none of {', '.join(CURVES)}")
@@ -78,7 +78,7 @@ def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
         handle = ec.EllipticCurvePublicKey.from_encoded_point(curve[0], b"\x04" + x + y)
     except ValueError as error:
         raise BadKey(f"the key is no point on {jwk['crv']}") from error
-    return PublicJwk(handle, jwk["crv"], thumbprint, x + y)
+    return PublicJwk(handle, jwk["crv"], thumbprint)
 
 
 def _rsa(jwk: Mapping[str, str]) -> rsa.RSAPublicKey:

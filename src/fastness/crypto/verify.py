@@ -38,7 +38,7 @@ def p256_raw(key: bytes, signature: bytes, message: bytes) -> bool:
         public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + key)
     except _REFUSED:
         return False
-    return _p256(public, signature, message)
+    return p256(public, signature, message)
 
 
 def p256_certified(certificate: Certificate, signature: bytes, message: bytes) -> bool:
@@ -46,7 +46,7 @@ def p256_certified(certificate: Certificate, signature: bytes, message: bytes) -
     public = certificate.public_key
     if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(public.curve, ec.SECP256R1):
         return False
-    return _p256(public, signature, message)
+    return p256(public, signature, message)
 
 
 def p384_certified(certificate: Certificate, r: int, s: int, message: bytes) -> bool:
@@ -61,7 +61,8 @@ def p384_certified(certificate: Certificate, r: int, s: int, message: bytes) -> 
     return True
 
 
-def _p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> bool:
+def p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> bool:
+    """ECDSA P-256 with SHA-256 by a key that was read before, signature as r‖s."""
     if len(signature) != 64:
         return False
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")

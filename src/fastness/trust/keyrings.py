@@ -188,9 +188,12 @@ class LiveKeys(Generic[Built]):
                 self._ring = self.kind.read(secret)
             except DamagedKeys:
                 return self._built
-        order = signing_first(self._ring, self._clock.now())
-        if order != self._order:
-            self._order, self._built = order, self._build(order)
+        order = signing_first(self._ring, self._clock.now()) if len(self._ring) > 1 else self._ring
+        if order is not self._order:
+            # Keys compare in constant time, which costs: only what was read anew is compared.
+            if order != self._order:
+                self._built = self._build(order)
+            self._order = order
         return self._built
 
     async def renew(self, cluster: Cluster, entropy: Entropy) -> None:

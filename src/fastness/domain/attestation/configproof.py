@@ -52,9 +52,14 @@ class BadConfigProof(Exception):
 def signed(served: Served, key: Ed25519Signer, expires: datetime) -> str:
     """The header's value."""
     until = int(expires.timestamp())
-    header = {"alg": ALGORITHM, "kid": key.verifier.id, "typ": TYPE, "exp": until}
-    shown = encoded(json.canonical(header))
+    shown = _shown(key.verifier.id, until)
     return f"{shown}..{encoded(key.sign(_message(shown, served, until)))}"
+
+
+@lru_cache(maxsize=4)
+def _shown(kid: str, until: int) -> str:
+    """The header as it goes out: the same for all answers of one second."""
+    return encoded(json.canonical({"alg": ALGORITHM, "kid": kid, "typ": TYPE, "exp": until}))
 
 
 def check(text: str, served: Served, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:

@@ -17,7 +17,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -35,6 +35,7 @@ TYPE: Final = "dpop+jwt"
 ALGORITHM: Final = "ES256"
 NONCE_LIFETIME: Final = timedelta(seconds=60)
 SKEW: Final = timedelta(seconds=60)
+_MOST_APART: Final = (NONCE_LIFETIME + SKEW).total_seconds()
 MAX_PROOF: Final = 4096
 METHODS: Final = ("GET", "HEAD")
 _PURPOSE: Final = "dpop-nonce"
@@ -80,17 +81,48 @@ def check_proof(proof: str, demand: Demand, confirmation: Mapping[str, Any], mac
 
     The result is the proof's own number, `jti`, which names the request.
     """
-    if demand.method not in METHODS:
-        raise BadProof("proof-method", f"proofs are accepted for {' and '.join(METHODS)} only")
-    header, claims, signature = _parts(proof)
-    try:
-        key, shown = public_key(confirmation), public_key(header.get("jwk") or {})
-    except BadKey as error:
-        raise BadProof("proof-key", "the key of the proof cannot be used") from error
-    _check_signature(proof, header, signature, key, shown)
-    _check_request(claims, demand)
-    _check_time(claims, macs, now)
-    return str(claims["jti"])
+    return Holder(confirmation, demand.token).check(proof, demand, macs, now)
+
+
+class Holder:
+    """Whoever has the key of a token, ready to be asked for proofs.
+
+    What follows from token and key alone is worked out once: the hash of the token, the key, and that the header of the last
+    proof names that key. Everything about one proof is checked for every proof.
+    """
+
+    __slots__ = ("_confirmation", "_head", "_key", "_token")
+
+    def __init__(self, confirmation: Mapping[str, Any], token: str) -> None:
+        self._confirmation = confirmation
+        self._token = token_hash(token)
+        self._key: PublicJwk | None = None
+        self._head = ""
+
+    def check(self, proof: str, demand: Demand, macs: Macs, now: datetime) -> str:
+        """The number of a proof that counts for this request, which must show the same token; raises BadProof."""
+        if demand.method not in METHODS:
+            raise BadProof("proof-method", f"proofs are accepted for {' and '.join(METHODS)} only")
+        head, claims, signature = _parts(proof)
+        # What costs nothing first: only the holder of the token, with a fresh nonce of ours, makes us compute a signature.
+        key = self._named(head)
+        _check_request(claims, demand, self._token)
+        _check_time(claims, macs, now)
+        if not key.signed(signature, proof.rpartition(".")[0].encode()):
+            raise BadProof("proof-signature", "the signature of the proof does not verify")
+        return str(claims["jti"])
+
+    def _named(self, head: str) -> PublicJwk:
+        """The key, when the header of a proof names it."""
+        if self._key is None or head != self._head:
+            header = _object(head)
+            try:
+                key, shown = public_key(self._confirmation), public_key(header.get("jwk") or {})
+            except BadKey as error:
+                raise BadProof("proof-key", "the key of the proof cannot be used") from error
+            _check_header(header, key, shown)
+            self._key, self._head = key, head
+        return self._key
 
 
 def make_proof(key: PrivateKey, jwk: Mapping[str, Any], demand: Demand, nonce: str, now: datetime, jti: str) -> str:
@@ -108,33 +140,40 @@ def token_hash(token: str) -> str:
     return encoded(hashlib.sha256(token.encode()).digest())
 
 
-def _parts(proof: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+def _parts(proof: str) -> tuple[str, dict[str, Any], bytes]:
+    """Header as text, claims and signature of a proof."""
     if not proof or len(proof) > MAX_PROOF or _COMPACT.match(proof) is None:
         raise BadProof("no-proof", "send one DPoP proof with the token", needs_nonce=not proof)
     head, body, tail = proof.split(".")
     try:
-        header, claims = (json.decode(decoded(part), _LIMITS) for part in (head, body))
         signature = decoded(tail)
+    except BadKey as error:
+        raise BadProof("bad-proof", "the DPoP proof cannot be read") from error
+    return head, _object(body), signature
+
+
+def _object(part: str) -> dict[str, Any]:
+    try:
+        found = json.decode(decoded(part), _LIMITS)
     except (JsonError, BadKey) as error:
         raise BadProof("bad-proof", "the DPoP proof cannot be read") from error
-    if not isinstance(header, dict) or not isinstance(claims, dict):
+    if not isinstance(found, dict):
         raise BadProof("bad-proof", "the DPoP proof cannot be read")
-    return header, claims, signature
+    return found
 
 
-def _check_signature(proof: str, header: Mapping[str, Any], signature: bytes, key: PublicJwk, shown: PublicJwk) -> None:
+def _check_header(header: Mapping[str, Any], key: PublicJwk, shown: PublicJwk) -> None:
     if header.get("typ") != TYPE or header.get("alg") != ALGORITHM or header.keys() != {"typ", "alg", "jwk"}:
         raise BadProof("bad-proof", f"the header of a proof says typ {TYPE}, alg {ALGORITHM} and jwk, and nothing else")
     if "d" in header["jwk"] or not same(shown.thumbprint, key.thumbprint):
         raise BadProof("proof-key", "the proof is of another key than the token")
-    if not key.signed(signature, proof.rpartition(".")[0].encode()):
-        raise BadProof("proof-signature", "the signature of the proof does not verify")
 
 
-def _check_request(claims: Mapping[str, Any], demand: Demand) -> None:
-    if claims.get("htm") != demand.method or _address(claims.get("htu")) != _address(demand.url):
+def _check_request(claims: Mapping[str, Any], demand: Demand, token: str) -> None:
+    named = claims.get("htu")
+    if claims.get("htm") != demand.method or (named != demand.url and _address(named) != _address(demand.url)):
         raise BadProof("proof-request", "the proof is for another request")
-    if not same(str(claims.get("ath") or ""), token_hash(demand.token)):
+    if not same(str(claims.get("ath") or ""), token):
         raise BadProof("proof-token", "the proof is for another token")
     if not isinstance(claims.get("jti"), str) or not claims["jti"]:
         raise BadProof("bad-proof", "the proof has no jti")
@@ -142,10 +181,11 @@ def _check_request(claims: Mapping[str, Any], demand: Demand) -> None:
 
 def _check_time(claims: Mapping[str, Any], macs: Macs, now: datetime) -> None:
     issued, nonce = claims.get("iat"), claims.get("nonce")
-    if type(issued) is not int or abs(now.timestamp() - issued) > (NONCE_LIFETIME + SKEW).total_seconds():
+    moment = now.timestamp()
+    if type(issued) is not int or abs(moment - issued) > _MOST_APART:
         raise BadProof("proof-time", "the proof was not made now: check the clock", needs_nonce=True)
     payload = macs.read(_PURPOSE, nonce) if isinstance(nonce, str) else None
-    if payload is None or now >= datetime.fromtimestamp(int.from_bytes(payload[:8], "big"), UTC):
+    if payload is None or moment >= int.from_bytes(payload[:8], "big"):
         raise BadProof("use-dpop-nonce", "use the nonce of this answer", needs_nonce=True)
 
 

@@ -96,10 +96,10 @@ class PolicyBook:
 
     def allows(self, path: Sequence[str], claims: Mapping[str, Any], query: Mapping[str, str] | None = None) -> str:
         """Which policy refuses a resource to a caller with these token claims; empty when it may be had. Total."""
-        request = Request(tuple(path), query=query)
         matching = [policy for policy in self._resources if policy.matches(path)]
         if not matching:
             return "" if _built_in_allows(_statuses(claims)) else BUILT_IN_POLICY
+        request = Request(tuple(path), query=query)
         for policy in matching:
             compiled = _resource_policy(policy.rego)
             if compiled is None or not compiled.allow(claims, request):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.domain.machineconfig.documents import EMPTY
@@ -44,7 +45,13 @@ class CannotServe(MachineConfigError):
 
 def negotiate(accept: str) -> str:
     """The Ignition version to answer with; raises UnsupportedAccept."""
-    wanted = [item for item in map(_item, accept[:MAX_ACCEPT].split(",")) if item is not None]
+    return _negotiated(accept[:MAX_ACCEPT])
+
+
+@lru_cache(maxsize=64)
+def _negotiated(accept: str) -> str:
+    """The same for the same header; machines of a fleet have few of them."""
+    wanted = [item for item in map(_item, accept.split(",")) if item is not None]
     for subtype, version, _quality in sorted(wanted, key=lambda item: -item[2]):
         if subtype == MEDIA and version:
             return _served(version)
