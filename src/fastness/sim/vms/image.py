@@ -1,0 +1,49 @@
+"""The image that real machines boot: one unified kernel image for all machines of a cluster.
+
+It carries whom the machines believe, so it is made for the cluster that runs. What a machine measures when it boots it is
+computed here, from the file alone, and approved before any machine boots.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import fastness
+from fastness.domain.osimage.firmware import FirmwareVars
+from fastness.domain.osimage.measure import measure_uki
+from fastness.domain.osimage.measurement import Measurement
+from fastness.domain.osimage.uki import write_uki
+from fastness.drivers.process import run
+from fastness.sim.vms import parts
+from fastness.sim.vms.initrd import initrd
+
+COMMAND_LINE: Final = b"console=ttyS0 quiet panic=1"
+OS_RELEASE: Final = b'ID=fastness\nPRETTY_NAME="Real machine of fastness up"\n'
+SECONDS: Final = 300.0
+
+
+def image(agent: Path, trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
+    """An image with an agent's directory and what it believes; raises NoRealMachine."""
+    sections = {
+        ".osrel": OS_RELEASE, ".cmdline": command_line, ".initrd": initrd(agent, trust), ".linux": parts.kernel(),
+    }  # fmt: skip
+    return write_uki(parts.STUB.read_bytes(), sections)
+
+
+def predicted(uki: bytes) -> Measurement:
+    """What a machine with our firmware measures when it boots an image."""
+    return measure_uki(uki, FirmwareVars.of_store(parts.VARIABLES.read_bytes()), secure_boot=False)
+
+
+def agent_directory(target: Path) -> Path:
+    """The agent as a directory without Python of the system, from this checkout; raises NoRealMachine, CommandFailed."""
+    tool = Path(fastness.__file__).parents[2] / "tools" / "agent_image.py"
+    if not tool.exists():
+        raise parts.NoRealMachine(
+            "real machines need the agent as a directory, which is built from a checkout of the repository",
+            "Run fastness from a clone, as `make up` does.",
+        )
+    run([sys.executable, str(tool), str(target)], seconds=SECONDS)
+    return target

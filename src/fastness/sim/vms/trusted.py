@@ -1,0 +1,91 @@
+"""What a cluster believes of its real machines, and for how long: the root of their TPMs, and the image that they boot.
+
+`grant` writes both down as an administrator would, `withdraw` takes back exactly that. A cluster that was started without real
+machines believes nothing of them, also after one that was killed: `fastness up` withdraws first.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import Cluster, PatchType, Scope
+from fastness.crypto.digests import sha256
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.imagevalues import MEASUREMENTS
+from fastness.domain.osimage.measurement import Measurement
+from fastness.formats import json
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.trust import tpmmakers
+from fastness.trust.authorities import NAMESPACE
+
+REASON: Final = "the local TPM authority of `fastness up --vms`: trusted because that flag was given, and as long"
+MARK: Final = "fastness.dev/real-machines"
+PEM: Final = "fastness-up-vms.pem"
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
+
+
+async def grant(cluster: Cluster, maker: list[Certificate], uki: bytes, measured: Measurement) -> None:
+    """Believe in TPMs of a maker (issuer first, root last) and in one image; whatever was believed before of others is gone."""
+    await _approve(cluster, uki, measured)
+    await _maker_known(cluster, "".join(entry.pem.decode() for entry in maker))
+    await _roots(cluster, [{"sha256": maker[-1].fingerprint.hex, "for": "tpm", "reason": REASON}])
+
+
+async def withdraw(cluster: Cluster) -> None:
+    """Believe nothing of real machines."""
+    await _roots(cluster, [])
+    await _retire(cluster, keep="")
+    with suppress(NotFound):
+        await cluster.patch(CONFIG_MAPS, tpmmakers.NAME, {"data": {PEM: None}}, PatchType.MERGE, NAMESPACE)
+
+
+async def _roots(cluster: Cluster, ours: list[JsonObject]) -> None:
+    try:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return
+    listed = ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or []
+    wanted = [entry for entry in listed if entry.get("reason") != REASON] + ours
+    if wanted != listed:
+        patch = {"spec": {"attestation": {"extraRoots": wanted}}}
+        await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+
+
+async def _maker_known(cluster: Cluster, pem: str) -> None:
+    body: JsonObject = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": tpmmakers.NAME, "namespace": NAMESPACE},
+        "data": {PEM: pem},
+    }  # fmt: skip
+    try:
+        await cluster.create(CONFIG_MAPS, body)
+    except AlreadyExists:
+        await cluster.patch(CONFIG_MAPS, tpmmakers.NAME, {"data": {PEM: pem}}, PatchType.MERGE, NAMESPACE)
+
+
+async def _approve(cluster: Cluster, uki: bytes, measured: Measurement) -> None:
+    digest = sha256(uki)
+    name = f"real-machine-{digest.hex[:12]}"
+    await _retire(cluster, keep=name)
+    manifest = json.canonical(measured.to_manifest()).decode()
+    body: JsonObject = {
+        "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind,
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "labels": {MARK: "true"}, "annotations": {MEASUREMENTS: manifest},
+        },
+        "spec": {"image": f"local.fastness.dev/real-machine@{digest}"},
+    }  # fmt: skip
+    with suppress(AlreadyExists):
+        await cluster.create(APPROVED_IMAGE.resource, body)
+
+
+async def _retire(cluster: Cluster, keep: str) -> None:
+    listed = await cluster.list(APPROVED_IMAGE.resource, Scope(NAMESPACE, f"{MARK}=true"))
+    for found in listed.items:
+        name = str(found["metadata"]["name"])
+        if name != keep:
+            with suppress(NotFound):
+                await cluster.delete(APPROVED_IMAGE.resource, name, NAMESPACE)
