@@ -35,6 +35,7 @@ from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
 from fastness.controllers.workloads.features import NodeFeatures
+from fastness.controllers.workloads.kata.loop import KataConfigs
 from fastness.controllers.workloads.olm import neighbours as olm
 from fastness.controllers.workloads.olm.plane import operator_loops
 from fastness.model.kind import Resource
@@ -93,6 +94,7 @@ def product_loops(
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
         NodeFeatures(fenced(NodeFeatures.name, NodeFeatures.writes), informers, around.clock),
+        KataConfigs(fenced(KataConfigs.name, KataConfigs.writes), informers, around.clock, around.timing),
         *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
         *(operator_loops(cluster, informers, around) if olm.FAMILY not in without else ()),
     ]

@@ -25,12 +25,16 @@ def itself(obj: Object) -> Iterable[ObjectName]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something a controller reads, and which keys a change of it concerns; `delay` absorbs a burst of changes."""
+    """Something a controller reads, and which keys a change of it concerns; `delay` absorbs a burst of changes.
+
+    An `optional` one is a kind that the cluster may not serve: work begins without it.
+    """
 
     resource: Resource
     keys: Keys = itself
     scope: Scope = EVERYWHERE
     delay: float = 0.0
+    optional: bool = False
     indexes: Mapping[str, Callable[[Object], Iterable[str]]] = field(default_factory=dict)
 
 

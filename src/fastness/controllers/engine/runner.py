@@ -92,7 +92,8 @@ class Runner:
     async def _run(self, loop: _Loop) -> None:
         unsubscribe = [self._follow(loop, source) for source in loop.controller.sources]
         for source in loop.controller.sources:
-            await self._informers.of(source.resource, source.scope).synced()
+            if not source.optional:
+                await self._informers.of(source.resource, source.scope).synced()
         for key in getattr(loop.controller, "always", ()):
             loop.queue.add(key)
         if loop.feed is not None:

@@ -12,6 +12,7 @@ from fastness.model.kind import AGE, Column, Kind, Scope
 
 LOG_LEVELS = ("fatal", "panic", "error", "warn", "info", "debug", "trace")
 FINALIZER = f"{GROUP}/finalizer"
+DEFAULT_LOG_LEVEL = "info"
 
 _SPEC = s.obj(
     {
@@ -22,7 +23,7 @@ _SPEC = s.obj(
             "Whether only nodes are chosen that feature discovery found able to run it.", default=False
         ),
         "logLevel": s.enum(
-            *LOG_LEVELS, description="Log level of the container runtime on those nodes.", default="info"
+            *LOG_LEVELS, description="Log level of the container runtime on those nodes.", default=DEFAULT_LOG_LEVEL
         ),
         "enablePeerPods": s.boolean("Whether pods may run as virtual machines beside their node.", default=False),
         "enableMixedCluster": s.boolean("Whether bare-metal and virtual nodes are told apart by label.", default=False),

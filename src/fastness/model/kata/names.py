@@ -36,7 +36,7 @@ INSTALLER: Final = "osc-rpm-install"
 UNINSTALLER: Final = "osc-rpm-uninstall"
 INSTALLER_ACCOUNT: Final = "kata-install"
 INSTALLER_SCC: Final = "kata-install-scc"
-PULL_SECRET: Final = "auth-json-secret"  # noqa: S105 - the name of a Secret
+PULL_SECRET: Final = "auth-json-secret"
 CLUSTER_PULL_SECRET: Final = ("openshift-config", "pull-secret")
 MONITOR: Final = "openshift-sandboxed-containers-monitor"
 MONITOR_ACCOUNT: Final = "monitor"
@@ -51,7 +51,7 @@ FAILURE: Final = f"{GROUP}/kata-ds-failure"
 
 
 class InstallState(StrEnum):
-    """The state label of a node. `failed` is ours: what a node could not do must be visible somewhere."""
+    """The state label of a node. The failed ones are ours: what a node could not do must be visible."""
 
     WAITING_TO_INSTALL = "waiting_to_install"
     INSTALLING = "installing"
@@ -61,3 +61,4 @@ class InstallState(StrEnum):
     UNINSTALLED = "uninstalled"
     WAITING_FOR_REBOOT = "waiting_for_reboot"
     FAILED = "failed"
+    FAILED_TO_UNINSTALL = "failed_to_uninstall"

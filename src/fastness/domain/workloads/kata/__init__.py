@@ -10,6 +10,6 @@
     world.py         what is looked at, what is to be done
     plan.py          the state machine: what is there in, what is to be done out
 
-Everything is a pure function. `controllers/workloads/kata` looks, asks `plan`, and does what it says; the page and `fastness doctor`
-ask the same functions for reasons.
+Everything is a pure function. `controllers/workloads/kata` looks, asks `plan`, and does what it says; the page and `fastness
+doctor` ask the same functions for reasons.
 """

@@ -11,7 +11,8 @@
 
 * One key of the TEE is charged through the overhead: the number that a host has is the number of confidential VMs that fit.
 * The TEE's label is in the node selector in any case: a confidential pod must never land on a host that has no TEE.
-* Two kinds of TEE: `kata-cc` would be ambiguous and is refused in the words of the manual's operator; each kind gets its own class.
+* Two kinds of TEE: `kata-cc` would be ambiguous and is refused in the words of the manual's operator; each kind gets its own
+  class.
 * A class goes when no node has its labels any more and no pod uses it.
 """
 
@@ -82,7 +83,9 @@ def wanted_classes(gates: FeatureGates, asked: Asked, nodes: Iterable[Object], *
     members = pool_nodes(asked, nodes)
     confidential, reason, problem = _confidential(gates, members, peer_pods=peer_pods)
     candidates = [_plain(), _plain_gpu(), *confidential]
-    fitting = [one for one in candidates if not _must_fit(one, asked) or any(one.fits(n, check=asked.check) for n in members)]
+    fitting = [
+        one for one in candidates if not _must_fit(one, asked) or any(one.fits(n, check=asked.check) for n in members)
+    ]
     left_out = {one.name: _missing(one, members) for one in candidates if one not in fitting}
     remote = [ClassSpec(REMOTE, REMOTE, {"cpu": "250m", "memory": "120Mi"})] if peer_pods else []
     return ClassPlan((*fitting, *remote), left_out, reason, problem)
@@ -100,9 +103,7 @@ def _missing(one: ClassSpec, nodes: Sequence[Object]) -> str:
     return f"no node has all of its labels; the closest lacks {', '.join(closest)}"
 
 
-def _confidential(
-    gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bool
-) -> tuple[list[ClassSpec], str, str]:
+def _confidential(gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bool) -> tuple[list[ClassSpec], str, str]:
     """The confidential classes, and why there are fewer than asked for."""
     if not gates.confidential:
         return [], "", ""

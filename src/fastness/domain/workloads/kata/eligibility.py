@@ -1,7 +1,7 @@
 """Which nodes get the runtime, and why the others do not.
 
-A worker is chosen when the pool selector matches and nothing speaks against it. Every reason is data, in the order in which they
-are asked, so that status, page and doctor say the same:
+A worker is chosen when the pool selector matches and nothing speaks against it. Every reason is data, in the order in which
+they are asked, so that status, page and doctor say the same:
 
 * its operating system: the manual supports CoreOS hosts only;
 * its trust model: a node of a ConfidentialCluster pool is itself the confidential machine;
@@ -137,7 +137,10 @@ def _choice(asked: Asked, node: Object, pools: PoolSelectors, cluster: Object | 
     system = _unsupported_system(node)
     if system:
         return NodeChoice(
-            name, Against.OPERATING_SYSTEM, f"runs {system}, and only CoreOS hosts are supported", "install CoreOS on it"
+            name,
+            Against.OPERATING_SYSTEM,
+            f"runs {system}, and only CoreOS hosts are supported",
+            "install CoreOS on it",
         )
     return _pool_against(asked, node, pools, cluster) or NodeChoice(name)
 

@@ -1,7 +1,7 @@
 """Why an installation does not go on.
 
-    KataError
-    └── Refused      nothing is changed; the reason goes into the condition, word for word
+KataError
+└── Refused      nothing is changed; the reason goes into the condition, word for word
 """
 
 from __future__ import annotations

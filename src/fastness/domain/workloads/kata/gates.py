@@ -3,7 +3,8 @@
 * No ConfigMap means all defaults; so does a missing key.
 * A value that cannot be read is told (`problems`) and its key keeps its default. It never stops anything: a typing error in one
   gate must not take down what the others ask for.
-* Truth is spelled as Go spells it, because that is what users of this ConfigMap write: `1 t T TRUE true True` and their opposites.
+* Truth is spelled as Go spells it, because that is what users of this ConfigMap write: `1 t T TRUE true True` and their
+  opposites.
 * A key that nobody knows is told too, with the closest known one.
 """
 

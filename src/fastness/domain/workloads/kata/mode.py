@@ -7,18 +7,19 @@
     DaemonSetFallback    yes                         MachineConfig
     DaemonSetFallback    no                          DaemonSet
 
-What an installation began with, it ends with: the mode stands in an annotation of the KataConfig, and another one that is asked for
-later is refused until the KataConfig is gone. Half of the nodes would otherwise have the runtime twice, and no way to lose it.
+What an installation began with, it ends with: the mode stands in an annotation of the KataConfig, and another one that is
+asked for later is refused until the KataConfig is gone. Half of the nodes would otherwise have the runtime twice, and no way
+to lose it.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fastness.domain.workloads.kata.errors import Refused
 from fastness.domain.workloads.kata.gates import DeploymentMode
 from fastness.model.kata import names
-from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of
 
 MACHINE_CONFIG: Final = DeploymentMode.MACHINE_CONFIG
@@ -43,7 +44,7 @@ def resolve(asked: DeploymentMode, served: bool) -> DeploymentMode:
             )
 
 
-def in_use(config: JsonObject) -> DeploymentMode | None:
+def in_use(config: Mapping[str, Any]) -> DeploymentMode | None:
     """The mode that an installation began with; None before it began."""
     found = annotations_of(config).get(names.MODE_IN_USE)
     return DeploymentMode(found) if found in (MACHINE_CONFIG, DAEMON_SET) else None

@@ -1,0 +1,133 @@
+"""Doing what the state machine says, one patch of our own fields at a time.
+
+* What is gone already, or there already, is what was wanted.
+* A kind that the cluster does not serve (security constraints, on a plain Kubernetes) cannot be made and is not missed.
+* Nodes are marked some at a time: they share commits and waits.
+* Finalizers are written with the version that was seen, so that nobody else's is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, DeleteOptions, PatchType, WriteOptions
+from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE
+from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remove, at
+from fastness.model.kata import names
+from fastness.model.kata.config import FINALIZER
+from fastness.model.kind import JsonObject
+from fastness.model.objects import labels_of, metadata, object_name
+from fastness.observe.logs import logger
+
+ABREAST: Final = 32
+AS: Final = WriteOptions(manager="kata-config")
+_log = logger("kata")
+
+
+class Act:
+    """Does actions."""
+
+    def __init__(self, cluster: Cluster, informers: Informers) -> None:
+        self._cluster = cluster
+        self._informers = informers
+
+    async def do(self, config: Object, actions: Sequence[Action]) -> None:
+        """All of them in order, marks of nodes side by side; raises ApiError."""
+        marks = [one for one in actions if isinstance(one, Mark)]
+        for first in range(0, len(marks), ABREAST):
+            await asyncio.gather(*(self._mark(one) for one in marks[first : first + ABREAST]))
+        for one in actions:
+            match one:
+                case Hold():
+                    await self._hold(config, one)
+                case Ensure():
+                    await self._ensure(one)
+                case Remove():
+                    await self._remove(one.ref)
+                case LetGo():
+                    await self._let_go(one)
+                case Mark():
+                    continue
+
+    async def _mark(self, mark: Mark) -> None:
+        meta: JsonObject = {}
+        if mark.labels:
+            meta["labels"] = dict(mark.labels)
+        if mark.notes:
+            meta["annotations"] = dict(mark.notes)
+        try:
+            await self._cluster.patch(NODES, mark.node, {"metadata": meta}, PatchType.MERGE, options=AS)
+        except NotFound:
+            return  # it vanished, and with it what was to be done
+
+    async def _hold(self, config: Object, hold: Hold) -> None:
+        meta = metadata(config)
+        held = [one for one in meta.get("finalizers") or () if one != FINALIZER]
+        patch = {
+            "metadata": {
+                "resourceVersion": meta.get("resourceVersion"),
+                "finalizers": [*held, FINALIZER],
+                "annotations": {names.MODE_IN_USE: hold.mode},
+            }
+        }
+        await self._cluster.patch(KATA_CONFIGS, object_name(config).name, patch, PatchType.MERGE, options=AS)
+
+    async def _ensure(self, ensure: Ensure) -> None:
+        resource, scope = MADE[ensure.ref.kind]
+        known = self._informers.of(resource, scope).get(ensure.ref.namespace, ensure.ref.name)
+        try:
+            if known is None:
+                await self._cluster.create(resource, ensure.obj, AS)
+                return
+            patch = changes(known, ensure)
+            await self._cluster.patch(resource, ensure.ref.name, patch, PatchType.JSON, ensure.ref.namespace, AS)
+        except AlreadyExists:
+            return
+        except NotFound as error:
+            _log.info("kata.unserved", kind=ensure.ref.kind, name=ensure.ref.name, error=error)
+
+    async def _remove(self, ref: Ref) -> None:
+        resource, scope = MADE[ref.kind]
+        known = self._informers.of(resource, scope).get(ref.namespace, ref.name)
+        uid = str(metadata(known or {}).get("uid") or "")
+        try:
+            await self._cluster.delete(resource, ref.name, ref.namespace, DeleteOptions(uid=uid))
+        except NotFound:
+            return
+
+    async def _let_go(self, one: LetGo) -> None:
+        resource = KATA_CONFIGS if one.ref.kind == "KataConfig" else MADE[one.ref.kind][0]
+        try:
+            found = await self._cluster.get(resource, one.ref.name, one.ref.namespace)
+            left = [entry for entry in found["metadata"].get("finalizers") or () if entry != one.finalizer]
+            patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": left or None}}
+            await self._cluster.patch(resource, one.ref.name, patch, PatchType.MERGE, one.ref.namespace, AS)
+        except NotFound:
+            return
+
+
+def changes(known: Object, ensure: Ensure) -> list[JsonObject]:
+    """The patch that brings the fields of an object that are ours to what they should be."""
+    patch: list[JsonObject] = []
+    labels = labels_of(ensure.obj)
+    if not labels.items() <= labels_of(known).items():
+        patch.append({"op": "add", "path": "/metadata/labels", "value": {**labels_of(known), **labels}})
+    for path in ensure.owned:
+        # The longest part of the path that is there gets the rest as one value.
+        depth = next(n for n in range(len(path)) if n == len(path) - 1 or at(known, path[: n + 1]) is None)
+        patch.append(
+            {"op": "add", "path": "/" + "/".join(path[: depth + 1]), "value": _rest(ensure.obj, path, depth + 1)}
+        )
+    return patch
+
+
+def _rest(obj: Object, path: Sequence[str], depth: int) -> Any:
+    value = at(obj, path)
+    for key in reversed(path[depth:]):
+        value = {key: value}
+    return value

@@ -1,0 +1,162 @@
+"""What the cluster is like, as the state machine wants to know it.
+
+Nearly all of it comes from caches. Asked for each time are only things that are one small answer (whether machine configs are
+served, whether the operator's namespace is there) and, when the plan depends on it, the pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, Scope
+from fastness.controllers.engine.controller import Source
+from fastness.controllers.machineconfig.rollout import NODES, PODS, POOLS
+from fastness.domain.workloads.kata.gates import read_gates
+from fastness.domain.workloads.kata.plan import needs_pods
+from fastness.domain.workloads.kata.world import PodUse, Ref, World, pod_use
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.kata import names
+from fastness.model.kata.config import KATA_CONFIG
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import GROUP as MCO
+from fastness.model.objects import ObjectName, metadata, object_name
+from fastness.model.openshift.config import CLUSTER_VERSION
+from fastness.model.registry import find
+
+KATA_CONFIGS: Final = KATA_CONFIG.resource
+CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
+VERSIONS: Final = CLUSTER_VERSION.resource
+CONFIGS: Final = find(MCO, "v1", "machineconfigs").resource
+RUNTIMES: Final = find(MCO, "v1", "containerruntimeconfigs").resource
+CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
+CONSTRAINTS: Final = find("security.openshift.io", "v1", "securitycontextconstraints").resource
+DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource
+ACCOUNTS: Final = find("", "v1", "serviceaccounts").resource
+SECRETS: Final = find("", "v1", "secrets").resource
+CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
+NAMESPACES: Final = find("", "v1", "namespaces").resource
+HERE: Final = Scope(namespace=names.NAMESPACE)
+THE_ONE: Final = ObjectName("", "kataconfig")
+NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
+# Where the objects that are made live: the informer that shows each kind.
+MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
+    "MachineConfig": (CONFIGS, Scope()), "MachineConfigPool": (POOLS, Scope()), "ContainerRuntimeConfig": (RUNTIMES, Scope()),
+    "RuntimeClass": (CLASSES, Scope()), "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
+    "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE),
+}  # fmt: skip
+_OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
+
+
+def the_one(_obj: object) -> Iterable[ObjectName]:
+    """There is one installation, so every change concerns it."""
+    return (THE_ONE,)
+
+
+def _ours(config: Mapping[str, Any]) -> Iterable[ObjectName]:
+    return (THE_ONE,) if object_name(config).name in _OUR_CONFIGS else ()
+
+
+def sources(delay: float) -> tuple[Source, ...]:
+    """What is read; kinds that a cluster may not serve do not hold up the others."""
+    return (
+        Source(KATA_CONFIGS, keys=the_one),
+        Source(NODES, keys=the_one, delay=delay),
+        Source(POOLS, keys=the_one, delay=delay, optional=True),
+        Source(CONFIGS, keys=_ours, delay=delay, optional=True),
+        Source(RUNTIMES, keys=the_one, delay=delay, optional=True),
+        Source(CLASSES, keys=the_one, delay=delay),
+        Source(CONSTRAINTS, keys=the_one, delay=delay, optional=True),
+        Source(CONFIDENTIAL, keys=the_one, delay=delay),
+        Source(VERSIONS, keys=the_one, delay=delay, optional=True),
+        *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS, SECRETS)),
+    )
+
+
+class Look:
+    """Looks at a cluster."""
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self._cluster = cluster
+        self._informers = informers
+        self._clock = clock
+
+    def configs(self) -> list[JsonObject]:
+        """All KataConfigs, the oldest first: that is the one that counts."""
+        found = self._informers.of(KATA_CONFIGS).list()
+        return sorted(found, key=lambda one: (str(metadata(one).get("creationTimestamp")), object_name(one).name))
+
+    async def world(self, config: JsonObject | None) -> World:
+        """Everything that the plan depends on; raises ApiError."""
+        maps = self._informers.of(CONFIG_MAPS, HERE)
+        served = await self._served()
+        for resource in (POOLS, CONFIGS, RUNTIMES) if served else ():
+            await self._informers.of(resource).synced()
+        world = World(
+            config,
+            gates=read_gates(maps.get(names.NAMESPACE, names.FEATURE_GATES)),
+            nodes=self._informers.of(NODES).list(),
+            pools=self._informers.of(POOLS).list() if served else (),
+            objects=self._objects(served=served),
+            cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
+            version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
+            served=served,
+            namespace=await self._exists(NAMESPACES, names.NAMESPACE),
+            layered=maps.get(names.NAMESPACE, names.LAYERED_IMAGE),
+            pull_secret=await self._pull_secret(),
+            now=self._clock.now(),
+        )
+        return replace(world, pods=await self._pods(world)) if needs_pods(world) else world
+
+    def _objects(self, *, served: bool) -> dict[Ref, JsonObject]:
+        found: dict[Ref, JsonObject] = {}
+        for kind, (resource, scope) in MADE.items():
+            if kind == "MachineConfig":
+                configs = self._informers.of(resource, scope)
+                known = [one for name in _OUR_CONFIGS if (one := configs.get("", name)) is not None]
+            else:
+                known = list(self._informers.of(resource, scope).list())
+            found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}
+        return found
+
+    async def _served(self) -> bool:
+        """Whether machine configs are served: asking for one that does not exist says it; raises ApiError."""
+        try:
+            await self._cluster.get(CONFIGS, NO_SUCH_CONFIG)
+        except NotFound as error:
+            return error.name == NO_SUCH_CONFIG
+        return True
+
+    async def _exists(self, resource: Resource, name: str) -> bool:
+        try:
+            await self._cluster.get(resource, name)
+        except NotFound:
+            return False
+        return True
+
+    async def _pull_secret(self) -> JsonObject | None:
+        namespace, name = names.CLUSTER_PULL_SECRET
+        try:
+            return await self._cluster.get(SECRETS, name, namespace)
+        except NotFound:
+            return None
+
+    async def _pods(self, world: World) -> PodUse:
+        """The use that pods make of our classes; a failure is part of the answer, because the status tells it."""
+        told: Sequence[str] = ((world.config or {}).get("status") or {}).get("runtimeClasses") or ()
+        classes = {*told, *(ref.name for ref in world.objects if ref.kind == "RuntimeClass")}
+        try:
+            return pod_use((await self._cluster.list(PODS)).items, sorted(classes))
+        except ApiError as error:
+            return PodUse(error=error.message)
+
+
+def _release(version: Mapping[str, Any]) -> str:
+    """The release that a cluster runs: the newest that was completed, else the one that is asked for; empty for none."""
+    status = version.get("status") or {}
+    done = [one.get("version") for one in status.get("history") or () if one.get("state") == "Completed"]
+    return str((done[0] if done else (status.get("desired") or {}).get("version")) or "")

@@ -1,0 +1,91 @@
+"""The loop of KataConfig: look, plan, act, tell.
+
+    KataConfig, gates, nodes, pools ─ look ─ plan ─┬─ act: machine config and pool, or DaemonSets; labels; runtime classes
+                                                   └─ tell: the status, in the words of the manual
+
+* There is one key: there is one KataConfig. Should there be two, the oldest counts and the others are told so.
+* The status is told after the actions, so that what it says is there; before the finalizer goes, because nothing can be told
+  then.
+* What somebody else changed in between makes a write fail, and the next look starts from what is there then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
+from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.engine.controller import Done, Source
+from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.controllers.workloads.kata.act import Act
+from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, THE_ONE, Look, sources
+from fastness.domain.admission.kata import DUPLICATE
+from fastness.domain.workloads.kata import status
+from fastness.domain.workloads.kata.plan import plan
+from fastness.domain.workloads.kata.status import Said, Status, status_patch
+from fastness.domain.workloads.kata.world import LetGo
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import ObjectName, condition, object_name
+
+SETTLE_SECONDS: Final = 1.0
+CONFLICT_SECONDS: Final = 0.2
+_STATUS: Final = WriteOptions(manager="kata-config", subresource="status")
+
+
+class KataConfigs:
+    """Keeps the runtime where the KataConfig wants it."""
+
+    name = "kata-config"
+    writes: Sequence[Resource] = (KATA_CONFIGS, NODES, EVENTS, *(resource for resource, _ in MADE.values()))
+    always = (THE_ONE,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        # Simulated clusters live faster, and this loop with them.
+        self._pace = timing.rollout_delay / FIELD.rollout_delay
+        self.sources: Sequence[Source] = sources(SETTLE_SECONDS * self._pace)
+        self._cluster = cluster
+        self._clock = clock
+        self._look = Look(cluster, informers, clock)
+        self._act = Act(cluster, informers)
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One look, and what follows from it."""
+        configs = self._look.configs()
+        first = configs[0] if configs else None
+        for other in configs[1:]:
+            await self._tell(other, Status(Said(False, "Duplicate", DUPLICATE), None))
+        world = await self._look.world(first)
+        wanted = plan(world)
+        final = [one for one in wanted.actions if isinstance(one, LetGo) and one.ref.kind == KATA_CONFIGS.kind]
+        try:
+            await self._act.do(first or {}, [one for one in wanted.actions if one not in final])
+            if first is not None and wanted.status is not None:
+                await self._tell(first, wanted.status)
+            await self._act.do(first or {}, final)
+        except Conflict:
+            return Done(again_after=CONFLICT_SECONDS)
+        except ApiError as error:
+            if first is not None:
+                await self._recorder.warning(first, "Interrupted", f"{error.message}; it is tried again")
+            raise
+        return Done(again_after=None if wanted.again is None else wanted.again * self._pace)
+
+    async def _tell(self, config: JsonObject, told: Status) -> None:
+        patch = status_patch(config, told, self._clock.now())
+        if patch is None:
+            return
+        name = object_name(config).name
+        try:
+            await self._cluster.patch(KATA_CONFIGS, name, {"status": patch}, PatchType.MERGE, options=_STATUS)
+        except NotFound:
+            return
+        said, before = told.in_progress, condition(config, status.IN_PROGRESS) or {}
+        if said.reason and (said.reason, said.message) != (before.get("reason"), before.get("message")):
+            tell = self._recorder.normal if said.status and said.reason != "Failed" else self._recorder.warning
+            await tell(config, said.reason, said.message)

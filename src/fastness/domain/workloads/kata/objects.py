@@ -1,0 +1,213 @@
+"""The objects that an installation makes, as manifests.
+
+Each comes as an `Ensure`, which says what of it is ours: a limit that somebody sets on the pool, a label that somebody adds
+to a class, stay. Names are those of the manual (`model.kata.names`), because people look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fastness.domain.workloads.kata.classes import ClassSpec
+from fastness.domain.workloads.kata.eligibility import Asked
+from fastness.domain.workloads.kata.errors import Refused
+from fastness.domain.workloads.kata.world import Ensure
+from fastness.model.kata import GROUP, VERSION, names
+from fastness.model.kata.names import InstallState
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names as mco
+from fastness.model.objects import metadata, object_name
+
+Object = Mapping[str, Any]
+AGENT_IMAGE: Final = "fastness-agent"
+MONITOR_PORT: Final = 8090
+_LEAVING: Final = (
+    InstallState.WAITING_TO_UNINSTALL, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT,
+    InstallState.FAILED_TO_UNINSTALL,
+)  # fmt: skip
+_ALL_TAINTS: Final = [{"operator": "Exists"}]
+
+
+def owner_of(config: Object) -> JsonObject:
+    """The KataConfig as the controlling owner of what is made for it."""
+    meta = metadata(config)
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}", "kind": "KataConfig", "name": meta.get("name"), "uid": meta.get("uid"),
+        "controller": True, "blockOwnerDeletion": True,
+    }  # fmt: skip
+
+
+def extension_config(config: Object, pool: str, extension: str) -> Ensure:
+    """The MachineConfig that adds the packages."""
+    return _machine_config(config, pool, names.EXTENSION_CONFIG, {"extensions": [extension]})
+
+
+def image_config(config: Object, pool: str, layered: Object | None) -> Ensure:
+    """The MachineConfig that boots an image with the packages in it; raises Refused when nobody said which."""
+    data = (layered or {}).get("data") or {}
+    image = str(data.get("osImageURL") or "")
+    if not image:
+        raise Refused(
+            "LayeredImageMissing", f"ConfigMap {names.LAYERED_IMAGE} does not say osImageURL",
+            f"create it in {names.NAMESPACE}, or set layeredImageDeployment to false", again=20.0,
+        )  # fmt: skip
+    arguments = str(data.get("kernelArguments") or "").split()
+    more = {"osImageURL": image, **({"kernelArguments": arguments} if arguments else {})}
+    return _machine_config(config, pool, names.IMAGE_CONFIG, more)
+
+
+def _machine_config(config: Object, pool: str, name: str, more: JsonObject) -> Ensure:
+    labels = {mco.ROLE_LABEL: pool, "app": object_name(config).name}
+    obj: JsonObject = {
+        "apiVersion": mco.API_VERSION, "kind": "MachineConfig", "metadata": {"name": name, "labels": labels},
+        "spec": {"config": {"ignition": {"version": "3.2.0"}}, **more},
+    }  # fmt: skip
+    return Ensure(obj, tuple(("spec", field) for field in obj["spec"]))
+
+
+def kata_pool() -> Ensure:
+    """The pool of nodes with the runtime: workers with something more. How many go at a time is its owner's choice."""
+    roles = [{"key": mco.ROLE_LABEL, "operator": "In", "values": [names.POOL, mco.WORKER]}]
+    obj: JsonObject = {
+        "apiVersion": mco.API_VERSION, "kind": "MachineConfigPool",
+        "metadata": {"name": names.POOL, "labels": {f"{mco.POOL_LABEL_PREFIX}{names.POOL}": ""}},
+        "spec": {
+            "machineConfigSelector": {"matchExpressions": roles},
+            "nodeSelector": {"matchLabels": {names.ROLE_LABEL: ""}},
+        },
+    }  # fmt: skip
+    return Ensure(obj, (("spec", "machineConfigSelector"), ("spec", "nodeSelector")))
+
+
+def runtime_config(level: str, pool: str) -> Ensure:
+    """The log level of the container runtime on the nodes of the pool."""
+    obj: JsonObject = {
+        "apiVersion": mco.API_VERSION, "kind": "ContainerRuntimeConfig", "metadata": {"name": names.RUNTIME_CONFIG},
+        "spec": {
+            "machineConfigPoolSelector": {"matchLabels": {f"{mco.POOL_LABEL_PREFIX}{pool}": ""}},
+            "containerRuntimeConfig": {"logLevel": level},
+        },
+    }  # fmt: skip
+    return Ensure(obj, (("spec", "machineConfigPoolSelector"), ("spec", "containerRuntimeConfig", "logLevel")))
+
+
+def runtime_class(config: Object, spec: ClassSpec, asked: Asked) -> Ensure:
+    """A runtime class, held until no pod uses it."""
+    obj: JsonObject = {
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
+        "metadata": {"name": spec.name, "finalizers": [names.CLASS_FINALIZER], "ownerReferences": [owner_of(config)]},
+        "handler": spec.handler,
+        "overhead": {"podFixed": dict(spec.overhead)},
+        "scheduling": {"nodeSelector": spec.selector(asked)},
+    }  # fmt: skip
+    return Ensure(obj, (("overhead",), ("scheduling", "nodeSelector")))
+
+
+def installers(role_label: str, level: str, pull_secret: Object | None) -> list[Ensure]:
+    """What installs where no machine configs are: an account that may, the pull secret, two DaemonSets.
+
+    A node is in one of them at a time: its state label says in which.
+    """
+    arriving: list[JsonObject] = [
+        {"key": role_label, "operator": "Exists"},
+        {"key": names.STATE_LABEL, "operator": "NotIn", "values": [*_LEAVING, InstallState.UNINSTALLED]},
+    ]
+    leaving: list[JsonObject] = [{"key": names.STATE_LABEL, "operator": "In", "values": [*_LEAVING]}]
+    return [
+        _account(names.INSTALLER_ACCOUNT),
+        _constraints(names.INSTALLER_SCC, names.INSTALLER_ACCOUNT, privileged=True),
+        *([_secret(pull_secret)] if pull_secret is not None else ()),
+        _installer(names.INSTALLER, "install", arriving, level, role_label),
+        _installer(names.UNINSTALLER, "uninstall", leaving, level, role_label),
+    ]
+
+
+def monitors(role_label: str) -> list[Ensure]:
+    """What reports on running sandboxes."""
+    container = {
+        "name": "monitor", "image": AGENT_IMAGE, "args": ["kata-monitor", "--listen", f":{MONITOR_PORT}"],
+        "ports": [{"name": "metrics", "containerPort": MONITOR_PORT, "protocol": "TCP"}],
+        "securityContext": {
+            "runAsUser": 1001, "runAsGroup": 1001, "allowPrivilegeEscalation": False,
+            "seLinuxOptions": {"type": "osc_monitor.process"},
+        },
+        "volumeMounts": [{"name": "crio", "mountPath": "/run/crio"}, {"name": "sandboxes", "mountPath": "/run/vc/sbs"}],
+    }  # fmt: skip
+    pod = {
+        "serviceAccountName": names.MONITOR_ACCOUNT, "nodeSelector": {role_label: ""}, "tolerations": _ALL_TAINTS,
+        "containers": [container],
+        "volumes": [_host_path("crio", "/run/crio"), _host_path("sandboxes", "/run/vc/sbs")],
+    }  # fmt: skip
+    return [
+        _account(names.MONITOR_ACCOUNT),
+        _constraints(names.MONITOR_SCC, names.MONITOR_ACCOUNT, privileged=False),
+        _daemon_set(names.MONITOR, pod),
+    ]
+
+
+def _installer(name: str, verb: str, where: Sequence[JsonObject], level: str, role_label: str) -> Ensure:
+    env = [
+        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}},
+        {"name": "NODE_LABEL", "value": role_label},
+        {"name": "LOG_LEVEL", "value": level},
+    ]
+    container = {
+        "name": f"kata-{verb}", "image": AGENT_IMAGE, "args": ["kata", verb, "--root", "/host"], "env": env,
+        "securityContext": {"privileged": True}, "volumeMounts": [{"name": "host", "mountPath": "/host"}],
+    }  # fmt: skip
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": list(where)}],
+        }},
+    }  # fmt: skip
+    pod = {
+        "serviceAccountName": names.INSTALLER_ACCOUNT, "hostPID": True, "affinity": affinity, "tolerations": _ALL_TAINTS,
+        "containers": [container], "volumes": [_host_path("host", "/")],
+    }  # fmt: skip
+    return _daemon_set(name, pod)
+
+
+def _daemon_set(name: str, pod: JsonObject) -> Ensure:
+    labels = {"name": name}
+    obj: JsonObject = {
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": names.NAMESPACE, "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }  # fmt: skip
+    return Ensure(obj, (("spec", "template"),), exact=False)
+
+
+def _account(name: str) -> Ensure:
+    meta = {"name": name, "namespace": names.NAMESPACE}
+    return Ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, ())
+
+
+def _constraints(name: str, account: str, *, privileged: bool) -> Ensure:
+    any_kind = {"type": "RunAsAny"}
+    obj: JsonObject = {
+        "apiVersion": "security.openshift.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": name},
+        "allowPrivilegedContainer": privileged, "allowHostPID": privileged, "allowHostDirVolumePlugin": True,
+        "allowHostIPC": False, "allowHostNetwork": False, "allowHostPorts": False, "readOnlyRootFilesystem": False,
+        "runAsUser": any_kind, "seLinuxContext": any_kind, "fsGroup": any_kind, "supplementalGroups": any_kind,
+        "volumes": ["hostPath", "projected", "secret"],
+        "users": [f"system:serviceaccount:{names.NAMESPACE}:{account}"],
+    }  # fmt: skip
+    return Ensure(obj, (("allowPrivilegedContainer",), ("users",)))
+
+
+def _secret(cluster_secret: Object) -> Ensure:
+    obj: JsonObject = {
+        "apiVersion": "v1", "kind": "Secret", "type": cluster_secret.get("type") or "Opaque",
+        "metadata": {"name": names.PULL_SECRET, "namespace": names.NAMESPACE},
+        "data": dict(cluster_secret.get("data") or {}),
+    }  # fmt: skip
+    return Ensure(obj, (("data",),))
+
+
+def _host_path(name: str, path: str) -> JsonObject:
+    return {"name": name, "hostPath": {"path": path, "type": ""}}
