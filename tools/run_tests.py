@@ -7,6 +7,7 @@ passed on to every lane: `python tools/run_tests.py -x -k name`.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,10 +69,15 @@ def _parts(directory: Path) -> list[Path]:
 def run(lane: Lane, words: list[str]) -> Ended:
     """One lane to its end."""
     begun = time.monotonic()
-    # ostree marks deployments immutable: what cannot be removed stays, as it does in pytest's own directory.
-    with tempfile.TemporaryDirectory(prefix="fastness-tests-", ignore_cleanup_errors=True) as place:
+    place = tempfile.mkdtemp(prefix="fastness-tests-")
+    try:
         command = [sys.executable, "-m", "pytest", "-q", f"--basetemp={place}/run", *words, *lane.paths]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    finally:
+        # ostree marks deployments immutable; where that cannot be undone they stay, as they do in pytest's own directory.
+        if shutil.which("chattr"):
+            subprocess.run(["chattr", "-R", "-f", "-i", place], capture_output=True, check=False)
+        shutil.rmtree(place, ignore_errors=True)
     return Ended(lane, done.returncode, time.monotonic() - begun, done.stdout)
 
 
