@@ -5,6 +5,9 @@ Each acts in the name of its own node, so that what a node may write is checked 
 * Profile `containers`: hosts that nobody attests; they fetch their configuration with a join ticket.
 * Profile `cluster`: confidential machines of a simulated vendor, with TPM, SNP and TDX in turn. The cluster enforces: they enrol,
   attest and fetch over the real protocol, and the image that they boot is approved beforehand.
+
+A state directory that had machines goes on with them, whatever is asked for: `fastness sim` adds and removes. While they run,
+STATE/sim.sock takes requests.
 """
 
 from __future__ import annotations
@@ -13,12 +16,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from fastness.agent.attester import Attester
 from fastness.agent.imagetrust import ImageTrust
+from fastness.cli.output import tell
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.local import LocalCluster
@@ -30,20 +32,28 @@ from fastness.domain.access import User
 from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX, NODES
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.formats import json
+from fastness.formats.snp.tcb import Generation
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.sim.announce import announce_vendor, keep_announced
-from fastness.sim.machines import Fleet, Proofs, machines
-from fastness.sim.tee.attester import SimAttester
+from fastness.sim import swtpm
+from fastness.sim.announce import Desk
+from fastness.sim.clock import LeapingClock
+from fastness.sim.faults import Ground
+from fastness.sim.hall import hall
+from fastness.sim.hardware import Hardware, Silicon
+from fastness.sim.hatch import hatch
+from fastness.sim.machines import Fleet, Proofs
+from fastness.sim.roster import Spec
+from fastness.sim.simulation import CONTAINERS_PROFILE, Simulation
+from fastness.sim.tee.firmware import CURRENT_TCB
 from fastness.sim.tee.images import default_image
 from fastness.sim.tee.vendor import SimVendor
 from fastness.trust.keyfiles import read_private, write_private
 
-CONTAINERS: Final = "containers"
-TEES: Final = ("tpm", "snp", "tdx")
 SEED_FILE: Final = "simulated-vendor.seed"
 NAMESPACE: Final = "fastness-system"
+SWTPM: Final = "swtpm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Believed:
 
     ca: Callable[[], str]
     keys: Callable[[], list[JsonObject]]
-    broker: Callable[[], str] | None = None
+    broker: Callable[[], str]
     doors: tuple[str, ...] = ()
 
     def trust(self) -> ImageTrust:
@@ -61,37 +71,91 @@ class Believed:
         return ImageTrust.parse(json.encode({"ca": self.ca(), "configKeys": self.keys()}))
 
 
+class Simulated:
+    """The simulation beside a control plane: its clock, its machines, and what was asked for."""
+
+    def __init__(self, state: Path, count: int, profile: str, tpm: str, clock: Clock) -> None:
+        """Read what the state directory has; raises ApiError."""
+        self.simulation = Simulation(state, profile, swtpm=tpm == SWTPM and _installed())
+        self.clock = LeapingClock(clock)
+        self.clock.resume(self.simulation.ahead)
+        self._count = count
+        kept = self.simulation.kept
+        if self.simulation.roster.next and count not in (0, kept):
+            tell(f"{state} has {kept} machines and goes on with them; `fastness sim add` and `remove` change that")
+
+    @property
+    def count(self) -> int:
+        """How many machines there will be."""
+        return self.simulation.kept if self.simulation.roster.next else self._count
+
+    @asynccontextmanager
+    async def running(self, api: EmbeddedApi, believed: Believed, entropy: Entropy) -> AsyncIterator[None]:
+        """The machines, for the time of the block; raises ApiError, DriverError, OSError."""
+        simulation, clock, cluster = self.simulation, self.clock, LocalCluster(api)
+        directory = simulation.state / "machines"
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+        def as_node(name: str) -> Cluster:
+            return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
+
+        if simulation.roster.profile == CONTAINERS_PROFILE:
+            fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)
+            async with self._opened(fleet, None, None):
+                yield
+            return
+        vendor = kept_vendor(simulation.state / SEED_FILE, entropy)
+        async with _tpm_maker(simulation) as maker:
+            desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
+            await confidential(cluster)
+            proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker)
+            fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
+            async with self._opened(fleet, desk, SimVendor(entropy)):
+                yield
+
+    @asynccontextmanager
+    async def _opened(self, fleet: Fleet, desk: Desk | None, forger: SimVendor | None) -> AsyncIterator[None]:
+        async with hall(fleet) as opened, asyncio.TaskGroup() as group:
+            ground = Ground(opened, self.clock, desk, forger)
+            async with self.simulation.opened(ground, self._count), hatch(self.simulation):
+                announcing = group.create_task(desk.run(), name="simulator:announce") if desk is not None else None
+                try:
+                    yield
+                finally:
+                    if announcing is not None:
+                        announcing.cancel()
+
+
+def boards(vendor: SimVendor, maker: swtpm.TpmMaker | None, directory: Path) -> Callable[[Spec], Hardware]:
+    """The hardware of each machine: the same after every restart."""
+
+    def board(spec: Spec) -> Hardware:
+        if spec.swtpm and maker is not None:
+            return maker.board(spec.name, directory / spec.name / "tpm")
+        return Silicon(vendor, spec.tee, spec.number)
+
+    return board
+
+
+def _installed() -> bool:
+    """Whether TPMs can be processes; says what is missing when they cannot."""
+    absent = swtpm.missing()
+    if absent:
+        tell(f"no swtpm here: TPMs are simulated in software instead (apt-get install {' '.join(absent)})")
+    return not absent
+
+
 @asynccontextmanager
-async def virtual_machines(
-    api: EmbeddedApi, state: Path, count: int, profile: str, believed: Believed, clock: Clock, entropy: Entropy
-) -> AsyncIterator[None]:
-    """So many machines below the state directory, for the time of the block."""
-    directory = state / "machines"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    cluster = LocalCluster(api)
-
-    def as_node(name: str) -> Cluster:
-        return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
-
-    if profile == CONTAINERS:
-        async with machines(Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors), count):
-            yield
+async def _tpm_maker(simulation: Simulation) -> AsyncIterator[swtpm.TpmMaker | None]:
+    if not simulation.wants_swtpm:
+        yield None
         return
-    vendor = kept_vendor(state / SEED_FILE, entropy)
-    await confidential(cluster, vendor, clock.now())
-    proofs = Proofs(lambda number: attester(vendor, number), believed.trust, broker=believed.broker)
-    fleet = machines(Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors), count)
-    async with fleet, asyncio.TaskGroup() as group:
-        announcing = group.create_task(keep_announced(cluster, vendor, clock), name="simulator:announce")
-        try:
-            yield
-        finally:
-            announcing.cancel()
-
-
-def attester(vendor: SimVendor, number: int) -> Attester:
-    """The hardware of a machine: the same chip after every restart."""
-    return SimAttester(vendor.chip(TEES[number % len(TEES)], serial=number).boot(default_image()))
+    maker = swtpm.TpmMaker(simulation.state / "swtpm")
+    try:
+        await maker.open()
+        yield maker
+    finally:
+        maker.close()
 
 
 def kept_vendor(path: Path, entropy: Entropy) -> SimVendor:
@@ -104,12 +168,13 @@ def kept_vendor(path: Path, entropy: Entropy) -> SimVendor:
     return SimVendor.of(kept.reveal())
 
 
-async def confidential(cluster: Cluster, vendor: SimVendor, now: datetime) -> None:
-    """A simulated cluster that enforces, knows its vendor, and has approved what its machines boot."""
-    await announce_vendor(cluster, vendor, now)
+async def confidential(cluster: Cluster) -> None:
+    """A simulated cluster that enforces, asks for current firmware, and has approved what its machines boot."""
+    # Intel's documents say which firmware is behind; AMD publishes nothing of the kind, so the cluster has to.
+    least = CURRENT_TCB[Generation.GENOA].components()
     body: JsonObject = {
         "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
-        "spec": {"mode": "Enforce", "simulated": True},
+        "spec": {"mode": "Enforce", "simulated": True, "attestation": {"minimumTcb": {"snp": least}}},
     }  # fmt: skip
     with suppress(AlreadyExists):
         await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)

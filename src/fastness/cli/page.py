@@ -22,16 +22,18 @@ from fastness.services.api.audit import Entry
 from fastness.services.api.server import EmbeddedServer
 from fastness.services.http import Request
 from fastness.services.web.server import Page, PageOptions, web_server
+from fastness.services.web.simulator import Simulator
 from fastness.trust.tiles import FileTiles
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the page listens, and the state directory of the control plane that it shows."""
+    """Where the page listens, the state directory of the control plane that it shows, and who holds virtual machines."""
 
     state: Path
     host: str
     port: int = 0
+    simulator: Simulator | None = None
 
 
 def embedded_page(
@@ -50,5 +52,6 @@ def embedded_page(
         port=place.port,
         tiles=FileTiles(place.state / "record"),
         deed=deed,
+        simulator=place.simulator,
     )
     return web_server(server.cluster, informers, server.guard, clock, entropy, options)

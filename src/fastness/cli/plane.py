@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastness.cli.documents import Documents
 from fastness.cli.documents import opened as documents_opened
@@ -45,6 +45,9 @@ from fastness.trust.keyfiles import write_private
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import FileTiles
 
+if TYPE_CHECKING:
+    from fastness.cli.machines import Simulated
+
 RENEW_SECONDS = 3600.0
 READY_POLL = 0.02
 _log = logs.logger("plane")
@@ -59,6 +62,7 @@ class PlaneOptions:
     port: int = 0
     machines: int = 0
     profile: str = "cluster"
+    tpm: str = "software"
     page_port: int = 0
     vendor_services: bool = False
 
@@ -96,11 +100,14 @@ class Endpoints:
 class ControlPlane:
     """A running embedded control plane."""
 
-    def __init__(self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, machines: int = 0) -> None:
+    def __init__(
+        self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, simulated: Simulated | None = None
+    ) -> None:
         self.server = server
         self.runner = runner
         self.state = state
-        self.machines = machines
+        self.simulated = simulated
+        self.machines = simulated.count if simulated is not None else 0
         self.endpoints = opened.now
         self.link = opened.link
 
@@ -126,17 +133,19 @@ async def running(
 ) -> AsyncIterator[ControlPlane]:
     """A control plane for the time of the block; raises StoreError, TrustError, OSError."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
+    simulated = _simulated(options, clock)
+    clock = simulated.clock if simulated is not None else clock
     listening = ServerOptions(options.state, options.host, options.port)
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with (
             Informers(server.cluster, clock=clock, entropy=entropy) as informers,
-            _doors(server, informers, options, clock, entropy) as endpoints,
+            _doors(server, informers, options, simulated, clock, entropy) as endpoints,
         ):
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
-            plane = ControlPlane(server, runner, options.state, endpoints, options.machines)
-            fleet = _machines(server, options, endpoints, clock, entropy)
+            plane = ControlPlane(server, runner, options.state, endpoints, simulated)
+            fleet = _machines(server, simulated, endpoints, entropy)
             async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                 _publish(plane)
                 yield plane
@@ -161,7 +170,12 @@ class Opened:
 
 @asynccontextmanager
 async def _doors(
-    server: EmbeddedServer, informers: Informers, options: PlaneOptions, clock: Clock, entropy: Entropy
+    server: EmbeddedServer,
+    informers: Informers,
+    options: PlaneOptions,
+    simulated: Simulated | None,
+    clock: Clock,
+    entropy: Entropy,
 ) -> AsyncIterator[Opened]:
     """The doors for the time of the block: config server, enrolment, broker and gate for machines, the page for people."""
     cluster, listen = server.cluster, ListenOptions(options.host)
@@ -178,7 +192,9 @@ async def _doors(
         )  # fmt: skip
         chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
         record = ClusterRecord(cluster, clock, entropy, "gate")
-        place = Place(options.state, options.host, options.page_port)
+        place = Place(
+            options.state, options.host, options.page_port, simulated.simulation if simulated is not None else None
+        )
         async with (
             attesting.attesting(cluster, informers, needs, chosen) as proofs,
             gate(cluster, informers, source, record, clock, entropy, listen) as keeper,
@@ -204,18 +220,25 @@ def _runner(
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
 
 
-def _machines(
-    server: EmbeddedServer, options: PlaneOptions, opened: Opened, clock: Clock, entropy: Entropy
-) -> AbstractAsyncContextManager[None]:
-    """Virtual machines beside the control plane; without any, the agent is not even loaded."""
-    if not options.machines:
-        return nullcontext()
-    from fastness.cli.machines import Believed, virtual_machines
+def _simulated(options: PlaneOptions, clock: Clock) -> Simulated | None:
+    """Virtual machines, asked for or left by an earlier run; without any, the agent is not even loaded."""
+    if not options.machines and not (options.state / "simulator.json").exists():
+        return None
+    from fastness.cli.machines import Simulated
 
-    believed = Believed(
-        opened.ca, opened.keys, lambda: opened.now.broker, (opened.now.enrolment, opened.now.config_server)
-    )
-    return virtual_machines(server.api, options.state, options.machines, options.profile, believed, clock, entropy)
+    return Simulated(options.state, options.machines, options.profile, options.tpm, clock)
+
+
+def _machines(
+    server: EmbeddedServer, simulated: Simulated | None, opened: Opened, entropy: Entropy
+) -> AbstractAsyncContextManager[None]:
+    """The virtual machines, if there are any."""
+    if simulated is None:
+        return nullcontext()
+    from fastness.cli.machines import Believed
+
+    doors = (opened.now.enrolment, opened.now.config_server)
+    return simulated.running(server.api, Believed(opened.ca, opened.keys, lambda: opened.now.broker, doors), entropy)
 
 
 def _url(host: str, port: int) -> str:

@@ -49,6 +49,10 @@ PORTS_TRIED = 20
     help="cluster: workers are confidential VMs; containers: workers are hosts of confidential containers.",
 )  # fmt: skip
 @click.option(
+    "--tpm", type=click.Choice(["software", "swtpm"]), default="software", show_default=True,
+    help="TPMs of virtual machines: simulated, or a swtpm process each.",
+)  # fmt: skip
+@click.option(
     "--vendor-services", is_flag=True,
     help="Ask Intel and AMD for documents that are not in STATE/collateral; they learn which chips you have.",
 )  # fmt: skip

@@ -5,21 +5,22 @@
     STATE/machines/<name>/agent   the agent's journal, the record of the operating system
 
 A machine boots for the first time as a real one does (`firstboot.py`): the platform gives it the user-data of its pool, it
-follows the pointer to the config server, over TLS and with the ticket that stands there, and lays down what it gets. It joins
-with the annotations that came along. From then on the agent is alone with the cluster port, in the name of its node. A reboot
-ends the agent, the node is not ready for a moment, and a new agent starts on the same directory.
+follows the pointer to the config server, over TLS and with the ticket that stands there, and lays down what it gets. Every later
+boot proves itself anew, because nothing is released to a machine that did not. It joins with the annotations that came along, and
+from then on the agent is alone with the cluster port, in the name of its node. A reboot ends the agent, the node is not ready for
+a moment, and a new agent starts on the same directory.
 
-The parts of the platform (user-data), of the kubelet and of whoever admits nodes (the Node, its Ready condition, its role) are
-played here, with the rights of the control plane.
+* `switch` pulls the plug and puts it in again, at any moment; the journal of the agent has to live with that.
+* A machine that is refused for good is switched on again after a while: whoever put it right need not touch it.
+* The parts of platform, kubelet and node controller are played by `kubelet.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,38 +29,38 @@ from typing import Final
 from fastness.agent import disk
 from fastness.agent.agent import Agent, uninterrupted
 from fastness.agent.attester import Attester
-from fastness.agent.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot import Ask, BootRefused, boot_once, hint_for
 from fastness.agent.enrol import Patience
 from fastness.agent.errors import AgentError
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.ports import Watcher
+from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.agent.reattest import Staying
-from fastness.agent.report import NODES
 from fastness.agent.settings import FAST, Settings
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.port import Cluster
 from fastness.crypto.secret import SecretText
 from fastness.drivers.errors import DriverError
-from fastness.drivers.inotify import Inotify, InotifyWatcher, NoInotify
-from fastness.drivers.polling import PollingWatcher
 from fastness.drivers.states import Absent, File
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import rfc3339
 from fastness.observe.logs import logger
+from fastness.sim import kubelet
+from fastness.sim.cable import Cable, Cabled
 from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
+from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware
+from fastness.sim.kubelet import Kubelet
+from fastness.sim.roster import Spec
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
-SIMULATED: Final = "fastness.dev/simulated"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3
 REFUSED_SECONDS: Final = 5.0
 LOOK_AGAIN: Final = Backoff(first=0.1, most=1.0)
-_KUBELET: Final = WriteOptions(manager="virtual-kubelet")
-_KUBELET_STATUS: Final = WriteOptions(manager="virtual-kubelet", subresource="status")
+ASK_AGAIN: Final = Backoff(first=0.5, most=10.0)
 _PASSWD: Final = b"root:x:0:0:root:/root:/bin/sh\ncore:x:1000:1000:core:/home/core:/bin/sh\n"
 _GROUP: Final = b"root:x:0:\ncore:x:1000:\n"
 _SHADOW: Final = b"root:*:20000:0:99999:7:::\ncore:*:20000:0:99999:7:::\n"
@@ -69,12 +70,12 @@ _log = logger("machines")
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """How machines of a confidential pool prove themselves: the hardware of each by number, and what their image believes."""
+    """How machines of a confidential pool prove themselves: by which hardware, believing whom, to which broker."""
 
-    attester: Callable[[int], Attester]
+    hardware: Callable[[Spec], Hardware]
     trust: Callable[[], ImageTrust]
+    broker: Callable[[], str]
     patience: float = 600.0
-    broker: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Fleet:
     pool: str = names.WORKER
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
+    refused_seconds: float = REFUSED_SECONDS
     proofs: Proofs | None = None
     doors: tuple[str, ...] = ()
 
@@ -96,70 +98,161 @@ class Fleet:
 class VirtualMachine:
     """One machine and its life."""
 
-    def __init__(self, fleet: Fleet, name: str, number: int, watcher: Callable[[Path], Watcher]) -> None:
-        self.name = name
-        self._number = number
-        self._fleet = fleet
-        self._zone = ZONES[number % len(ZONES)]
-        directory = fleet.directory / name
-        self.machine = DirectoryMachine(directory, watcher(directory / "root"), fleet.entropy.uid)
+    def __init__(self, fleet: Fleet, spec: Spec, watcher: Callable[[Path], Watcher]) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.fleet = fleet
+        self.cable = Cable()
+        self.conditions: Conditions = AS_IT_SHOULD
+        self.console = "switched off"
+        self.running = False
         self.boots = 0
+        self._hardware = fleet.proofs.hardware(spec) if fleet.proofs is not None else None
+        self._zone = ZONES[spec.number % len(ZONES)]
+        self._kubelet = Kubelet(fleet.cluster, fleet.clock, spec.name, fleet.pool, self._zone)
+        self._directory = fleet.directory / spec.name
+        self.machine = DirectoryMachine(self._directory, watcher(self._directory / "root"), fleet.entropy.uid)
+        self._switched = asyncio.Event()
+        self._poked = asyncio.Event()
         self._reattest: timedelta | None = None
+        self._attester: Attester | None = None
+
+    # ------------------------------------------------------------ what can be done to it from outside
+
+    def switch(self) -> None:
+        """Pull the plug and put it in again."""
+        self._switched.set()
+
+    def prove_now(self) -> None:
+        """Let the machine prove itself now and not at its interval."""
+        self._poked.set()
+
+    async def cut(self) -> None:
+        """Pull the network cable; after a while the cluster notices."""
+        self.cable.pull()
+        await self._tell(kubelet.SILENT)
+
+    async def connect(self) -> None:
+        """Put the network cable in again."""
+        self.cable.plug()
+        if self.running:
+            await self._tell(kubelet.READY)
+        self.prove_now()
+
+    async def forget(self) -> None:
+        """Take the machine out of the cluster; it was switched off before."""
+        await self._kubelet.forget(self.node)
+
+    # ------------------------------------------------------------ life
 
     async def run(self) -> None:
         """Boot, work, boot again; until cancelled."""
-        self._install()
+        await uninterrupted(self._install)
         failures = 0
-        while True:
-            try:
-                await self._boot()
-                failures = 0
-            except BootRefused as error:
-                # A real machine stops here and says why on its console; this one is switched on again after a while.
-                _log.warning("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
-                await self._fleet.clock.sleep(REFUSED_SECONDS)
-            except (ApiError, AgentError, DriverError, BootFailure) as error:
-                _log.warning("machine.failed", machine=self.name, error=error)
-                failures += 1
-            except Exception:  # noqa: BLE001 - what the service manager of a real machine does: say it, start it again
-                _log.exception("machine.crashed", machine=self.name)
-                failures += 1
-            await self._fleet.clock.sleep(LOOK_AGAIN.delay(failures, self._fleet.entropy.fraction()) if failures else 0)
+        try:
+            while True:
+                failures = failures + 1 if await self._until_switched() else 0
+                pause = LOOK_AGAIN.delay(failures, self.fleet.entropy.fraction()) if failures else 0
+                await self._unless_switched(pause)
+        finally:
+            self.running, self.console = False, "switched off"
+            if self._hardware is not None:
+                await self._hardware.power_off()
+
+    async def _until_switched(self) -> bool:
+        """One boot and what follows from it, unless somebody pulls the plug; whether it failed."""
+        self._switched.clear()
+        life = asyncio.ensure_future(self._supervised())
+        plug = asyncio.ensure_future(self._switched.wait())
+        try:
+            await asyncio.wait((life, plug), return_when=asyncio.FIRST_COMPLETED)
+            if life.done():
+                return life.result()
+        finally:
+            for task in (life, plug):
+                task.cancel()
+            await asyncio.wait((life, plug))
+            self.running = False
+        self.console = "rebooting"
+        await self._tell(kubelet.REBOOTING)
+        await self.fleet.clock.sleep(self.fleet.reboot_seconds)
+        await uninterrupted(self.machine.reboot)
+        return False
+
+    async def _unless_switched(self, seconds: float) -> None:
+        await _either(self._switched, self.fleet.clock.sleep(seconds))
+
+    async def _supervised(self) -> bool:
+        """One boot; whether it failed."""
+        try:
+            await self._boot()
+            return False
+        except BootRefused as error:
+            # A real machine stops here and says why on its console; this one is switched on again after a while.
+            _log.warning("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
+            self.console = f"refused ({error.reason}): {error.message}"
+            await self._tell(kubelet.NOT_ADMITTED)
+            await self.fleet.clock.sleep(self.fleet.refused_seconds)
+            return False
+        except (ApiError, AgentError, DriverError, BootFailure) as error:
+            _log.warning("machine.failed", machine=self.name, error=error)
+            self.console = f"failed: {error}"
+        except Exception as error:  # noqa: BLE001 - what the service manager of a real machine does: say it, start it again
+            _log.exception("machine.crashed", machine=self.name)
+            self.console = f"crashed: {type(error).__name__}"
+        return True
 
     async def _boot(self) -> None:
         """From power on to the next reboot."""
-        fleet, new = self._fleet, self._is_new()
+        fleet, new = self.fleet, self._is_new()
+        self.console = "booting"
+        if self._hardware is not None:
+            self._attester = await self._hardware.power_on(self.conditions)
+        if not self.cable.plugged:
+            self.console = "waiting for the network"
+            await self.cable.carries()
         if new:
             await self._first_boot()
+        elif self._attester is not None:
+            await self._prove_again(self._attester)
         await self._join()
         self.boots += 1
         agent = Agent(
-            fleet.as_node(self.node), self.machine.host, self.node, fleet.clock, fleet.entropy, fleet.settings
-        )
-        async with self._staying_attested(proved=new):
+            Cabled(fleet.as_node(self.node), self.cable), self.machine.host, self.node, fleet.clock, fleet.entropy,
+            fleet.settings,
+        )  # fmt: skip
+        self.running, self.console = True, "running"
+        async with self._staying_attested():
             await agent.run()
-        await self._ready(False)
+        self.running, self.console = False, "rebooting"
+        await self._tell(kubelet.REBOOTING)
         await fleet.clock.sleep(fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
 
     @asynccontextmanager
-    async def _staying_attested(self, *, proved: bool) -> AsyncIterator[None]:
-        """Prove what was booted, now unless the boot did, and then at every interval, for the time of the block."""
-        proofs, fleet = self._fleet.proofs, self._fleet
-        if proofs is None or proofs.broker is None:
+    async def _staying_attested(self) -> AsyncIterator[None]:
+        """Prove at every interval what was booted, for the time of the block; the boot itself did at first."""
+        proofs, fleet, attester = self.fleet.proofs, self.fleet, self._attester
+        if proofs is None or attester is None:
             yield
             return
         staying = Staying(
-            proofs.attester(self._number), proofs.broker, lambda: proofs.trust().tls, fleet.clock, fleet.entropy,
+            attester, lambda: self.cable.way(proofs.broker()), lambda: proofs.trust().tls, fleet.clock, fleet.entropy,
             name=self.node,
         )  # fmt: skip
-        first = staying.rounds.proved(self._reattest) if proved else 0.0
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(staying.run(first))
+            task = group.create_task(self._rounds(staying))
             try:
                 yield
             finally:
                 task.cancel()
+
+    async def _rounds(self, staying: Staying) -> None:
+        wait = staying.rounds.proved(self._reattest)
+        while True:
+            self._poked.clear()
+            await _either(self._poked, self.fleet.clock.sleep(wait))
+            wait = await staying.round()
 
     def _is_new(self) -> bool:
         root = self.machine.host.root
@@ -178,36 +271,65 @@ class VirtualMachine:
 
     async def _first_boot(self) -> None:
         """Follow the user-data to the config of the pool and lay it down."""
-        forward = self._prove if self._fleet.proofs is not None else None
-        document = await fetch(await self._user_data(), self._pause, forward)
+        forward = self._prove if self._attester is not None else None
+        document = await fetch(await self.user_data(), self._pause, forward)
         await uninterrupted(lambda: lay_down(self.machine, document))
 
     async def _prove(self, pool: str, ticket: str, server: str) -> bytes:
         """What the forwarder of a real machine does: enrol, attest, fetch, check."""
-        proofs = self._fleet.proofs
+        proofs, attester = self.fleet.proofs, self._attester
         assert proofs is not None  # noqa: S101  # asked only when it is there
-        patience = Patience(self._fleet.clock, self._fleet.entropy, proofs.patience, pause=0.2)
+        assert attester is not None  # noqa: S101  # likewise
+        patience = Patience(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
         ask = Ask(pool, SecretText(ticket), server, ACCEPT)
-        booted = await boot_once(proofs.attester(self._number), ask, proofs.trust(), patience)
+        booted = await boot_once(attester, ask, proofs.trust(), patience)
         self._node_file.write_text(booted.node_name)
         self._reattest = booted.reattest
         return booted.body
 
+    async def _prove_again(self, attester: Attester) -> None:
+        """A later boot: nothing happens before the broker has seen what was booted; raises BootRefused, DriverError."""
+        proofs, fleet, attempt = self.fleet.proofs, self.fleet, 0
+        assert proofs is not None  # noqa: S101  # without it nobody attests
+        while True:
+            try:
+                async with BrokerClient(
+                    self.cable.way(proofs.broker()), proofs.trust().tls, attester, fleet.entropy
+                ) as broker:
+                    await broker.attest()
+                    self._reattest = broker.reattest
+                    return
+            except DoorRefused as error:
+                if not error.passing and error.status != 401:
+                    raise BootRefused(
+                        error.reason, error.message, hint_for(error.reason, fleet.pool, self.node)
+                    ) from error
+                self.console = f"waiting ({error.reason}): {error.message}"
+                pause = max(error.retry_after, ASK_AGAIN.delay(attempt, fleet.entropy.fraction()))
+                attempt += 1
+            self._poked.clear()
+            await _either(self._poked, fleet.clock.sleep(pause))
+
     @property
     def _node_file(self) -> Path:
-        return self._fleet.directory / self.name / "node"
+        return self._directory / "node"
+
+    @property
+    def joined(self) -> bool:
+        """Whether the machine has a node of its own."""
+        return self._node_file.exists() or (self.fleet.proofs is None and not self._is_new())
 
     @property
     def node(self) -> str:
         """The name that the machine joins with: the one that enrolment gave it, or its own."""
         return self._node_file.read_text() if self._node_file.exists() else self.name
 
-    async def _user_data(self) -> bytes:
+    async def user_data(self) -> bytes:
         """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today.
 
         Doors of an embedded control plane are elsewhere after each start, and a machine follows what it booted with for long.
         """
-        fleet, attempt = self._fleet, 0
+        fleet, attempt = self.fleet, 0
         name = f"{fleet.pool}{names.USER_DATA_SUFFIX}"
         while True:
             try:
@@ -221,26 +343,19 @@ class VirtualMachine:
             attempt += 1
 
     async def _pause(self, attempt: int) -> None:
-        await self._fleet.clock.sleep(LOOK_AGAIN.delay(attempt, self._fleet.entropy.fraction()))
+        await self.fleet.clock.sleep(LOOK_AGAIN.delay(attempt, self.fleet.entropy.fraction()))
 
     async def _join(self) -> None:
         """The Node is there, with its role and the annotations of its first boot, and ready."""
         served = disk.read_first_boot(self.machine.host.root) or self._remembered()
-        labels = {
-            f"{names.NODE_ROLE_PREFIX}{self._fleet.pool}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._zone,
-            "kubernetes.io/hostname": self.node, "kubernetes.io/arch": "amd64",
-        }  # fmt: skip
-        notes = {SIMULATED: "true", **{str(key): str(value) for key, value in served.items()}}
-        node: JsonObject = {
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": self.node, "labels": labels, "annotations": notes},
-            "spec": {"providerID": f"virtual:///{self._zone}/{self.name}"},
-        }  # fmt: skip
-        try:
-            await self._fleet.cluster.create(NODES, node, _KUBELET)
-        except AlreadyExists:
+        if not await self._kubelet.register(self.node, served):
             _log.debug("machine.known", machine=self.name)
-        await self._ready(True)
+        await self._kubelet.tell(self.node, kubelet.READY, self.machine.power.boot_id())
+
+    async def _tell(self, state: tuple[str, str, str]) -> None:
+        """Say how the machine is, where the cluster knows it; what cannot be said now is not worth a failure."""
+        with suppress(ApiError):
+            await self._kubelet.tell(self.node, state, self.machine.power.boot_id())
 
     def _remembered(self) -> JsonObject:
         """The annotations of a machine whose Node was lost: what its disk says."""
@@ -249,45 +364,12 @@ class VirtualMachine:
         kept = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE}
         return kept if name else {}
 
-    async def _ready(self, ready: bool) -> None:
-        now = rfc3339(self._fleet.clock.now())
-        word, reason = ("True", "KubeletReady") if ready else ("False", "Rebooting")
-        condition = {
-            "type": "Ready", "status": word, "reason": reason, "message": "virtual machine",
-            "lastHeartbeatTime": now, "lastTransitionTime": now,
-        }  # fmt: skip
-        identity = uuid.uuid5(uuid.NAMESPACE_DNS, self.name)
-        info = {
-            "osImage": "Virtual machine of Fastness", "architecture": "amd64", "operatingSystem": "linux",
-            "machineID": identity.hex, "systemUUID": str(identity), "bootID": self.machine.power.boot_id(),
-            "kernelVersion": "6.12.0-virtual", "containerRuntimeVersion": "virtual://1.0", "kubeletVersion": "v1.36.0",
-            "kubeProxyVersion": "",
-        }  # fmt: skip
-        patch = {"status": {"conditions": [condition], "nodeInfo": info}}
-        await self._fleet.cluster.patch(NODES, self.node, patch, PatchType.STRATEGIC, options=_KUBELET_STATUS)
 
-
-@asynccontextmanager
-async def machines(fleet: Fleet, count: int) -> AsyncIterator[list[VirtualMachine]]:
-    """So many machines for the time of the block."""
-    inotify: Inotify | None = None
+async def _either(event: asyncio.Event, other: object) -> None:
+    """Wait for an event or for something else, whichever comes first."""
+    waiting = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(other)]  # type: ignore[call-overload]
     try:
-        inotify = Inotify()
-    except NoInotify as error:
-        _log.warning("machine.polling", error=error)
-
-    def watcher(root: Path) -> Watcher:
-        return InotifyWatcher(inotify, root) if inotify is not None else PollingWatcher(root, fleet.clock)
-
-    built = [VirtualMachine(fleet, f"{fleet.pool}-{number}", number, watcher) for number in range(count)]
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one.run(), name=one.name) for one in built]
-            try:
-                yield built
-            finally:
-                for task in tasks:
-                    task.cancel()
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        if inotify is not None:
-            inotify.close()
+        for task in waiting:
+            task.cancel()

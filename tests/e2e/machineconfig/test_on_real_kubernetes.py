@@ -23,7 +23,8 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import condition
 from fastness.model.registry import find as kind
 from fastness.services.configserver.server import config_server
-from fastness.sim.machines import Fleet, machines
+from fastness.sim.hall import machines
+from fastness.sim.machines import Fleet
 from tests.realkube.cluster import RealKube
 
 MCO = "machineconfiguration.openshift.io"

@@ -35,6 +35,11 @@ def with_boot_loader(image: BootImage, content: bytes = b"somebody else's boot l
     return changed(image, boot_loader=content)
 
 
+def with_firmware(image: BootImage, content: bytes = b"somebody else's firmware") -> BootImage:
+    """The image started by other firmware of the same size: the launch measurement of a confidential VM differs."""
+    return changed(image, firmware=content.ljust(len(image.firmware), b"\0"))
+
+
 def with_word(image: BootImage, word: str = "systemd.debug-shell") -> BootImage:
     """The image with one word more on the command line inside it."""
     return changed(image, command_line=f"{image.command_line} {word}")

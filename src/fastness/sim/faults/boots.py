@@ -1,0 +1,88 @@
+"""Faults of a boot: somebody changed what the machine starts with, or how, and it boots again.
+
+The machine proves what it booted, so the doors see it at once and refuse it. Undone, it boots again as it should, and nobody has
+to touch it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.hardware import TEES
+from fastness.sim.machines import VirtualMachine
+
+
+@dataclass(frozen=True, slots=True)
+class BootFault:
+    """A condition that a machine boots under; `tees` are those that tell of it."""
+
+    kind: FaultKind
+    condition: str
+    tees: tuple[str, ...] = TEES
+    repeatable: bool = False
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """A TEE that does not have it says nothing about it."""
+        tee = needed(machine).spec.tee
+        if tee in self.tees:
+            return ""
+        return f"evidence of a {tee} says nothing about it; choose a machine with {' or '.join(self.tees)}"
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Change what is booted, and boot."""
+        found = needed(machine)
+        found.conditions = replace(found.conditions, **{self.condition: True})
+        found.switch()
+        return Outcome(f"{found.name} boots again: {self.kind.title.lower()}", {})
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Change it back, and boot."""
+        found = needed(machine)
+        found.conditions = replace(found.conditions, **{self.condition: False})
+        found.switch()
+        return f"{found.name} boots again, without the fault: {self.kind.title.lower()}"
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """What was changed on the machine is still changed."""
+        found = needed(machine)
+        found.conditions = replace(found.conditions, **{self.condition: True})
+
+
+BOOTS: Final = (
+    BootFault(
+        FaultKind(
+            "changed-boot-loader", "Changed boot loader",
+            "Somebody replaces the boot loader and reboots the machine. What it measures is no longer what was approved.",
+            "machine",
+        ),
+        "boot_loader",
+    ),
+    BootFault(
+        FaultKind(
+            "old-firmware", "Old firmware",
+            "The host goes back to firmware with known holes and restarts the machine. Its vendor says that it is out of date.",
+            "machine",
+        ),
+        "old_firmware", ("snp", "tdx"),
+    ),
+    BootFault(
+        FaultKind(
+            "debug-mode", "Debug mode",
+            "The host starts the machine so that it can look into its memory. The processor says so in the evidence.",
+            "machine",
+        ),
+        "debug", ("snp", "tdx"),
+    ),
+    BootFault(
+        FaultKind(
+            "replayed-evidence", "Replayed evidence",
+            "The machine answers every challenge with evidence that was recorded before. It does not fit the challenge.",
+            "machine",
+        ),
+        "replay",
+    ),
+)  # fmt: skip

@@ -1,0 +1,67 @@
+"""A clock that leaps: proofs, tickets and documents grow old at once, for the whole cluster."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from fastness.cluster.errors import BadRequest
+from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.waves import duration
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.clock import FARTHEST
+from fastness.sim.faults.fault import Ground, Outcome
+from fastness.sim.machines import VirtualMachine
+
+USUAL: Final = "45m"
+
+
+class ClockLeap:
+    """Time that passes at once."""
+
+    kind: FaultKind = FaultKind(
+        "clock-jump", "Clock jump",
+        "Three quarters of an hour pass at once. Every proof is too old; machines that can prove themselves again, do.",
+        "cluster",
+    )  # fmt: skip
+    repeatable = True
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """There is one clock."""
+        return ""
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Leap; raises BadRequest."""
+        by = leap_of(argument or USUAL)
+        try:
+            ground.clock.leap(by)
+        except ValueError as error:
+            raise BadRequest(f"{error}; it is {ground.clock.ahead} ahead already") from error
+        _prove(ground)
+        return Outcome(f"the clock of the cluster leapt {by} ahead", {"seconds": by.total_seconds()})
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Set the time of day back; proofs from the future are replaced by proofs of today."""
+        ground.clock.back(timedelta(seconds=float(memory["seconds"])))
+        _prove(ground)
+        return f"the clock of the cluster is {ground.clock.ahead or 'not'} ahead of the system's"
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """It is still ahead; the clock was told before anything else began."""
+
+
+def leap_of(text: str) -> timedelta:
+    """A leap as +15m, 45m or 1h30m; raises BadRequest."""
+    try:
+        found = duration(text.removeprefix("+"), "leap")
+    except (BadPolicy, OverflowError) as error:
+        raise BadRequest(f"{text!r} is no leap: write it as +15m or 1h30m") from error
+    if not timedelta() < found <= FARTHEST:
+        raise BadRequest(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")
+    return found
+
+
+def _prove(ground: Ground) -> None:
+    for machine in ground.hall:
+        machine.prove_now()

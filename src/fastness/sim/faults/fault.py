@@ -1,0 +1,63 @@
+"""What a fault is: done to a machine or to the cluster, remembered, undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from fastness.cluster.errors import Conflict
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.announce import Desk
+from fastness.sim.clock import LeapingClock
+from fastness.sim.hall import Hall
+from fastness.sim.machines import VirtualMachine
+from fastness.sim.tee.vendor import SimVendor
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What faults act on. `desk` is where the vendor publishes, `forger` a maker of chips that nobody knows."""
+
+    hall: Hall
+    clock: LeapingClock
+    desk: Desk | None = None
+    forger: SimVendor | None = None
+
+
+class Outcome(NamedTuple):
+    """A sentence for the person who asked, and what undoing needs."""
+
+    said: str
+    memory: JsonObject
+
+
+class Fault(Protocol):
+    """One thing that can go wrong. `machine` is there for faults of machines, None for those of the cluster."""
+
+    @property
+    def kind(self) -> FaultKind:
+        """Its name, and what to expect of it."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can be done again before it was undone."""
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """Why it cannot be done to this machine; empty when it can."""
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Let it happen; raises ApiError."""
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Put it right; what happened, in a sentence; raises ApiError."""
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """It was done in an earlier run: be as it was, before the machine is switched on."""
+
+
+def needed(machine: VirtualMachine | None) -> VirtualMachine:
+    """The machine of a fault that needs one; raises Conflict when it was thrown away meanwhile."""
+    if machine is None:
+        raise Conflict("the machine is gone")
+    return machine

@@ -1,0 +1,39 @@
+"""A network that is cut: the machine goes on running and nobody hears of it. Its proof grows old, its node stops being ready."""
+
+from __future__ import annotations
+
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.machines import VirtualMachine
+
+
+class CutNetwork:
+    """A cable that is pulled."""
+
+    kind: FaultKind = FaultKind(
+        "network-cut", "Cut network",
+        "The network cable is pulled. The node stops being ready; after two missed rounds it no longer counts as attested.",
+        "machine",
+    )  # fmt: skip
+    repeatable = False
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """Every machine has a cable."""
+        return ""
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Pull it."""
+        found = needed(machine)
+        await found.cut()
+        return Outcome(f"{found.name} is cut off", {})
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Put it in again."""
+        found = needed(machine)
+        await found.connect()
+        return f"{found.name} is connected again"
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """The cable still lies on the floor."""
+        needed(machine).cable.pull()

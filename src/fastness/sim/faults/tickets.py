@@ -1,0 +1,112 @@
+"""A stolen ticket: somebody copied the user-data of a machine and tries to join with it, from hardware that nobody vouches for.
+
+The stranger does what the machine did: it shows the ticket at enrolment, and it asks the config server outright. Both say no, the
+refusal is on the record with the name of the ticket, and the machine that was robbed does not notice. Undoing withdraws the
+ticket: the pool gets a new one, and the copy opens nothing, not even a conversation.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import httpx
+
+from fastness.agent.boot import Ask, BootRefused, boot_once
+from fastness.agent.enrol import DoorUnreachable, Patience
+from fastness.cluster.errors import NotFound, Unavailable
+from fastness.crypto.secret import SecretText
+from fastness.domain.machineconfig.pointer import SERVER_HEADER
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.firstboot import ACCEPT
+from fastness.sim.machines import Fleet, Proofs, VirtualMachine
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.tickets import ticket_hash
+
+PATIENCE: Final = 15.0
+
+
+class Stolen(NamedTuple):
+    """What a copy of user-data tells: the ticket, and where it is shown."""
+
+    ticket: SecretText
+    server: str
+
+
+class StolenTicket:
+    """A stranger with a copy."""
+
+    kind: FaultKind = FaultKind(
+        "stolen-ticket", "Stolen ticket",
+        "A stranger copies the ticket of the machine and tries to join with it. It gets nothing; the attempt is on the record.",
+        "machine",
+    )  # fmt: skip
+    repeatable = False
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """Every machine has user-data."""
+        return ""
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Try to get in; raises Unavailable when no door answers."""
+        found = needed(machine)
+        fleet = found.fleet
+        assert fleet.proofs is not None  # noqa: S101  # offered only where machines attest
+        assert ground.forger is not None  # noqa: S101  # likewise
+        stolen = stolen_from(await found.user_data())
+        reason = await _enrol(fleet, fleet.proofs, ground.forger, stolen)
+        status = await _fetch(fleet, fleet.proofs, stolen)
+        said = f"a stranger showed the ticket of {found.name}: enrolment said {reason}, the config server {status}"
+        return Outcome(said, {"ticket": str(ticket_hash(stolen.ticket)), "reason": reason, "status": status})
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Withdraw the ticket; the control plane mints a new one."""
+        cluster = ground.hall.fleet.cluster
+        for ticket in (await cluster.list(JOIN_TICKET.resource)).items:
+            if ticket["spec"].get("secretHash") == memory["ticket"]:
+                with suppress(NotFound):
+                    await cluster.delete(JOIN_TICKET.resource, ticket["metadata"]["name"])
+        return "the ticket was withdrawn; new machines of the pool get another one"
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """The stranger has tried already."""
+
+
+def stolen_from(user_data: bytes) -> Stolen:
+    """What a thief finds in user-data; raises Unavailable when there is nothing."""
+    try:
+        entry = json.decode(user_data)["ignition"]["config"]["merge"][0]
+        headers = {str(one["name"]): str(one["value"]) for one in entry["httpHeaders"]}
+        return Stolen(SecretText(headers["Authorization"].removeprefix("Bearer ")), headers[SERVER_HEADER])
+    except (JsonError, KeyError, IndexError, TypeError) as error:
+        raise Unavailable("the user-data of the pool holds no ticket yet") from error
+
+
+async def _enrol(fleet: Fleet, proofs: Proofs, forger: SimVendor, stolen: Stolen) -> str:
+    """The code that the stranger is refused with; `let-in` would be a defect."""
+    stranger = SimAttester(forger.chip("tpm").boot())
+    patience = Patience(fleet.clock, fleet.entropy, PATIENCE, pause=0.2)
+    try:
+        await boot_once(stranger, Ask(fleet.pool, stolen.ticket, stolen.server, ACCEPT), proofs.trust(), patience)
+    except BootRefused as refused:
+        return refused.reason
+    except DoorUnreachable as error:
+        raise Unavailable(error.message) from error
+    return "let-in"
+
+
+async def _fetch(fleet: Fleet, proofs: Proofs, stolen: Stolen) -> int:
+    """What the config server answers to the ticket alone."""
+    headers = {"authorization": f"Bearer {stolen.ticket.reveal()}", "accept": ACCEPT}
+    try:
+        async with httpx.AsyncClient(verify=proofs.trust().tls, trust_env=False, timeout=PATIENCE) as http:
+            answer = await http.get(f"{fleet.doors[-1]}/config/{fleet.pool}", headers=headers)
+            return answer.status_code
+    except httpx.HTTPError as error:
+        raise Unavailable(f"the config server cannot be reached: {type(error).__name__}") from error

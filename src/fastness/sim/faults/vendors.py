@@ -1,0 +1,55 @@
+"""A vendor whose service does not answer: the documents about its processors cannot be had, and without them nobody can judge.
+
+Trust domains need Intel's documents for every appraisal, so they are asked to come again until the service answers. What stays
+true is not taken back: machines keep what they have until their last proof has grown old.
+"""
+
+from __future__ import annotations
+
+from fastness.model.kind import JsonObject
+from fastness.services.web.simulator import FaultKind
+from fastness.sim.announce import Desk
+from fastness.sim.faults.fault import Ground, Outcome
+from fastness.sim.machines import VirtualMachine
+
+
+class StoppedVendor:
+    """The service of the simulated vendor is down, and nothing of it was kept."""
+
+    kind: FaultKind = FaultKind(
+        "vendor-stopped", "Vendor's service stopped",
+        "The vendor's documents about its processors cannot be had. Machines with tdx are asked to come again until they can.",
+        "cluster",
+    )  # fmt: skip
+    repeatable = False
+
+    def objection(self, machine: VirtualMachine | None) -> str:
+        """It is there for the whole cluster."""
+        return ""
+
+    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+        """Withdraw the documents, and let those who need them feel it."""
+        await _desk(ground).withdraw()
+        _prove(ground)
+        return Outcome("the vendor's service does not answer any more", {})
+
+    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+        """Publish them again, and let machines prove themselves at once."""
+        await _desk(ground).publish()
+        _prove(ground)
+        return "the vendor's service answers again"
+
+    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+        """It is still down."""
+        _desk(ground).closed = True
+
+
+def _desk(ground: Ground) -> Desk:
+    assert ground.desk is not None  # noqa: S101  # a cluster whose machines attest has a vendor
+    return ground.desk
+
+
+def _prove(ground: Ground) -> None:
+    for machine in ground.hall:
+        if machine.spec.tee == "tdx":
+            machine.prove_now()
