@@ -41,6 +41,30 @@ class Recorder:
         """Something happened that the user should look at."""
         await self._record(about, "Warning", reason, message)
 
+    async def told(self, about: Mapping[str, Any], kind: str, reason: str, message: str, times: int, key: str) -> None:
+        """Something that happened so many times since it was last told; events of one `key` are one; raises ApiError.
+
+        Several processes may tell the same: the count is read, and written only if nobody wrote in between. Then this raises
+        AlreadyExists or Conflict, and may be told again a little later.
+        """
+        namespace, name = object_name(about).namespace or "default", self._name(about, kind, reason, key)
+        if not await self._counted(namespace, name, message, times):
+            await self._create(about, name, kind, reason, message, times)
+
+    async def _counted(self, namespace: str, name: str, message: str, times: int) -> bool:
+        """Add to an event that is there; raises Conflict, ApiError."""
+        try:
+            known = await self._cluster.get(EVENTS, name, namespace)
+            patch: JsonObject = {
+                "metadata": {"resourceVersion": known["metadata"]["resourceVersion"]},
+                "count": int(known.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
+                "message": message[:MAX_MESSAGE],
+            }  # fmt: skip
+            await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options)
+        except NotFound:
+            return False
+        return True
+
     async def _record(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
         place = object_name(about)
         namespace = place.namespace or "default"
@@ -53,27 +77,33 @@ class Recorder:
         except ApiError:
             self._known.pop(name, None)
 
-    def _name(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> str:
+    def _name(self, about: Mapping[str, Any], kind: str, reason: str, key: str) -> str:
         meta = about["metadata"]
-        told = "\0".join((self._component, str(meta.get("uid")), kind, reason, message))
+        told = "\0".join((self._component, str(meta.get("uid")), kind, reason, key))
         return f"{meta['name'][:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
-    async def _first(
-        self, about: Mapping[str, Any], namespace: str, name: str, kind: str, reason: str, message: str
+    async def _create(
+        self, about: Mapping[str, Any], name: str, kind: str, reason: str, message: str, times: int = 1
     ) -> None:
         meta, now = about["metadata"], rfc3339(self._clock.now())
         involved = {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "name": meta["name"]}
         for field in ("namespace", "uid", "resourceVersion"):
             if meta.get(field):
                 involved[field] = meta[field]
+        place = {"name": name, "namespace": meta.get("namespace") or "default"}
         event: JsonObject = {
-            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace},
+            "apiVersion": "v1", "kind": "Event", "metadata": place,
             "involvedObject": involved, "reason": reason, "message": message[:MAX_MESSAGE], "type": kind,
             "source": {"component": self._component}, "reportingComponent": self._component, "reportingInstance": "",
-            "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+            "firstTimestamp": now, "lastTimestamp": now, "count": times,
         }  # fmt: skip
+        await self._cluster.create(EVENTS, event, self._options)
+
+    async def _first(
+        self, about: Mapping[str, Any], namespace: str, name: str, kind: str, reason: str, message: str
+    ) -> None:
         try:
-            await self._cluster.create(EVENTS, event, self._options)
+            await self._create(about, name, kind, reason, message)
             count = 1
         except ApiError:
             known = await self._cluster.get(EVENTS, name, namespace)

@@ -37,6 +37,7 @@ EVENTS: Mapping[str, str] = {
     "controller.stopped": "a controller has ended",
     "enrol.interrupted": "a machine could not be enrolled because the cluster did not answer; it tries again",
     "enrol.unrecorded": "a machine was not enrolled because the record cannot be written",
+    "event.lost": "an event could not be written; what it tells of is on the record",
     "gate.refused": "the gate refused somebody; the code says why",
     "gate.unavailable": "the gate could not do its work: the cluster or the record failed it",
     "informer.interrupted": "a watch failed; it goes on after a pause",

@@ -81,6 +81,19 @@ class _Controllers:
         self._workers.labels(controller).set(busy)
 
 
+class _Refusals:
+    """Refusals of doors, by door and code; codes are those of the doors' table of errors."""
+
+    def __init__(self) -> None:
+        self._counter = Counter(
+            "fastness_door_refusals_total", "Refusals of doors, by code", ("door", "code"), registry=REGISTRY
+        )
+
+    def inc(self, door: str, code: str) -> None:
+        """Count one refusal."""
+        self._counter.labels(door, code).inc()
+
+
 class _Answers:
     """Answers of a door by route and code; both are out of closed sets."""
 
@@ -115,9 +128,11 @@ CONFIG_COPY_AGE = Gauge(
     registry=REGISTRY,
 )
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
-RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by the gate", "basis")
+RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by gate and broker", "basis")
 REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook answered", "result")
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
+REFUSALS = _Refusals()
+EVENTS_LOST = Counter("fastness_door_events_lost_total", "Events of doors that were not written", registry=REGISTRY)
 TURNED_AWAY = Labelled("fastness_turned_away_total", "Requests refused because a limit was reached, by lane", "lane")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)

@@ -1,7 +1,8 @@
-"""Final refusals of machines that proved themselves go on the record: somebody who is known asked for what is not theirs.
+"""Refusals of machines that proved themselves are told as events; final ones go on the record too.
 
-Strangers are not written down, they could fill the record. Neither can a machine that asks again and again: the same
-refusal of the same machine is written once a minute, and how many are remembered is bounded.
+Somebody who is known asked for what is not theirs, or waits for something that an operator can give. Strangers are not written
+down, they could fill the record. Neither can a machine that asks again and again: the same refusal of the same machine is written
+once a minute, and how many are remembered is bounded.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 from fastness.cluster.clock import Clock
 from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis
+from fastness.services.doorevents import Silent, Telling
 from fastness.services.refusals import Refusal
 from fastness.trust.ports import Entry, Record
 
@@ -23,13 +25,16 @@ REMEMBERED: Final = 4096
 class Noted:
     """Writes refusals to a record, each once in a while."""
 
-    def __init__(self, record: Record, clock: Clock) -> None:
+    def __init__(self, record: Record, clock: Clock, telling: Telling | None = None) -> None:
         self._record = record
+        self._telling = telling or Silent()
         self._clock = clock
         self._written: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     async def refusal(self, caller: Standing, resource: str, refusal: Refusal) -> None:
-        """Put a refusal on the record if it is final, of somebody who is known, and news; raises RecordError."""
+        """Tell a refusal; put it on the record if it is final, of somebody who is known, and news; raises RecordError."""
+        if caller.basis is Basis.VERDICT:
+            self._telling.refused(caller.subject, refusal)
         who, now = caller.subject.thumbprint, self._clock.monotonic()
         key = (who, resource, refusal.code)
         last = self._written.get(key)

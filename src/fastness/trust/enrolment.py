@@ -160,7 +160,9 @@ class Enrolments:
         """The ticket that was shown; raises EnrolmentRefused. One that is used up may still be a retry of its user."""
         found = check(shown, None, self.sources.tickets.list(), self._clock.now())
         if found.problem not in (None, TicketProblem.USED_UP):
-            raise EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
+            refused = EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
+            refused.ticket = (found.name, found.uid)
+            raise refused
         return found
 
     async def begin(self, ticket: TicketCheck, request: Request) -> JsonObject:
@@ -174,6 +176,7 @@ class Enrolments:
             secret = SecretBytes(self._entropy.token(SECRET_BYTES))
             begun = begin(request, invitation, self._terms(ticket.pool), self._clock.now(), secret, self._entropy)
         except EnrolmentRefused as refused:
+            refused.ticket = (ticket.name, ticket.uid)
             await self._refuse(refused, who, ticket.name, ticket.pool, request.tee)
             raise
         return {"enrolment": self._sealer.write(PURPOSE, begun.enrolment.encode()), **begun.question}
@@ -188,6 +191,7 @@ class Enrolments:
             newcomer = prove(state, completion, self._terms(state.pool), self._clock.now())
             return await self._enrol(newcomer, state)
         except EnrolmentRefused as refused:
+            refused.ticket = (state.ticket, state.ticket_uid)
             await self._refuse(refused, state.thumbprint, state.ticket, state.pool, state.tee)
             raise
 

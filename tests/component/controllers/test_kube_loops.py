@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.errors import NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Propagation, Scope, WriteOptions
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.kube.plane import kube_loops
@@ -43,7 +44,8 @@ class Loops:
         self.cluster: Cluster = server.cluster
         self._random = random.Random(seed)
         inventory = Inventory(server.api)
-        loops = kube_loops(self.cluster, inventory, VirtualClock(), "root ca")
+        self.clock = VirtualClock()
+        loops = kube_loops(self.cluster, inventory, self.clock, "root ca")
         self.controllers: dict[str, Controller] = {one.name: one for one in loops.controllers}
         self._garbage: set[Any] = set()
         inventory.listen(self._garbage.add)
@@ -196,6 +198,24 @@ async def test_a_budget_says_how_many_pods_may_go(embedded_server: Embedded) -> 
     status = (await cluster.get(BUDGET, "b", "default"))["status"]
     assert (status["expectedPods"], status["currentHealthy"], status["desiredHealthy"]) == (3, 3, 2)
     assert status["disruptionsAllowed"] == 1
+
+
+async def test_an_event_ends_an_hour_after_it_last_happened(embedded_server: Embedded) -> None:
+    loops, cluster = Loops(embedded_server.server), embedded_server.cluster
+    recorder = Recorder(cluster, "tester", loops.clock)
+    for name in ("once", "again"):
+        await recorder.normal(await cluster.create(CONFIG_MAP, config_map(name)), "Made", name)
+    await loops.clock.advance(1800)
+    await recorder.normal(await cluster.get(CONFIG_MAP, "again", "default"), "Made", "again")
+    await loops.settle()
+    assert len((await cluster.list(EVENTS)).items) == 2
+    await loops.clock.advance(1801)
+    await loops.settle()
+    (left,) = (await cluster.list(EVENTS)).items
+    assert (left["message"], left["count"]) == ("again", 2)
+    await loops.clock.advance(1801)
+    await loops.settle()
+    assert (await cluster.list(EVENTS)).items == []
 
 
 async def test_an_aggregated_role_shows_the_rules_that_it_picks(embedded_server: Embedded) -> None:

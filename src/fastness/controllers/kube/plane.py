@@ -12,6 +12,7 @@ from fastness.controllers.engine.runner import Feed
 from fastness.controllers.kube.accounts import NamespaceFurniture
 from fastness.controllers.kube.budgets import BudgetStatus
 from fastness.controllers.kube.definitions import DefinitionCleanup
+from fastness.controllers.kube.expiry import EventExpiry
 from fastness.controllers.kube.garbage import GarbageCollector
 from fastness.controllers.kube.inventory import Inventory
 from fastness.controllers.kube.namespaces import NamespaceLifecycle
@@ -42,6 +43,7 @@ def kube_loops(
             DefinitionCleanup(fenced(DefinitionCleanup), inventory),
             NamespaceFurniture(fenced(NamespaceFurniture), root_ca),
             BudgetStatus(fenced(BudgetStatus), clock),
+            EventExpiry(fenced(EventExpiry), clock),
             RoleAggregation(fenced(RoleAggregation)),
             *((NodeSigning(fenced(NodeSigning), signer, clock),) if signer else ()),
         ),

@@ -54,11 +54,15 @@ _P256_PREFIX: Final = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030
 
 
 class EnrolmentRefused(Exception):
-    """No. `code` is stable, `detail` may be told to the machine, `checks` say what was looked at."""
+    """No. `code` is stable, `detail` may be told to the machine, `checks` say what was looked at.
+
+    `ticket` is the name and uid of the JoinTicket that was shown; empty when none was good enough to have a name.
+    """
 
     def __init__(self, code: str, detail: str, checks: Sequence[Check] = ()) -> None:
         super().__init__(detail)
         self.code, self.detail, self.checks = code, detail, tuple(checks)
+        self.ticket = ("", "")
 
 
 @dataclass(frozen=True, slots=True)

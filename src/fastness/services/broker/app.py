@@ -26,7 +26,8 @@ from fastness.services.broker import introspect
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.kbs import Behind, Steps
 from fastness.services.broker.routes import KBS, Auth, Route, find
-from fastness.services.callers import Callers, address_of
+from fastness.services.callers import Callers, NeedsNonce, address_of
+from fastness.services.doorevents import Silent, Telling
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
 from fastness.services.limits import OVERLOAD, Turnstile
@@ -62,8 +63,10 @@ class Broker:
         turnstile: Turnstile,
         clock: Clock,
         entropy: Entropy,
+        telling: Telling | None = None,
     ) -> None:
         self._steps = steps
+        self._telling = telling or Silent()
         self._behind = behind
         self._administration = administration
         self._ours = ours
@@ -114,6 +117,7 @@ class Broker:
             return name, Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
 
     def _told(self, name: str, refusal: Refusal) -> Answer:
+        metrics.REFUSALS.inc("broker", refusal.code)
         if refusal.code == OVERLOAD:  # which is counted, and must cost less than what it keeps away
             return refusal.answer()
         _log.info("broker.refused", route=name, status=refusal.status, code=refusal.code, verdict=refusal.verdict)
@@ -139,7 +143,7 @@ class Broker:
                 with self._turnstile.stranger(address_of(request)):
                     return await self._steps.attest(cookie, body)
             case Auth.SESSION:
-                caller = self._caller(request)
+                caller = self._recognised(request)
                 with self._turnstile.known(caller.subject.thumbprint):
                     return await self._steps.resource(caller, segments[len(KBS) + 1 :], request.query)
             case Auth.ADMIN:
@@ -174,6 +178,16 @@ class Broker:
 
     async def _jwks(self) -> Answer:
         return Answer(200, json.encode(self._behind.tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
+
+    def _recognised(self, request: Request) -> Standing:
+        """Who asks for a resource; raises Refusal, which is told unless it only asks for a nonce."""
+        try:
+            return self._caller(request)
+        except NeedsNonce:
+            raise
+        except Refusal as refusal:
+            self._telling.stranger_refused(refusal)
+            raise
 
     def _caller(self, request: Request) -> Standing:
         """Who asks for a resource: by cookie, or by token and proof; raises Refusal."""

@@ -28,10 +28,12 @@ from fastness.domain.attestation.resources import ResourcePath, may_read, split_
 from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
 from fastness.model.kind import JsonObject
+from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import recipient
+from fastness.services.doorevents import Silent, Telling
 from fastness.services.http import Answer, Request
 from fastness.services.limits import Turnstile
 from fastness.services.noted import Noted
@@ -88,10 +90,17 @@ class Steps:
     """The handlers of machines."""
 
     def __init__(
-        self, behind: Behind, settings: Settings, turnstile: Turnstile, clock: Clock, entropy: Entropy
+        self,
+        behind: Behind,
+        settings: Settings,
+        turnstile: Turnstile,
+        clock: Clock,
+        entropy: Entropy,
+        telling: Telling | None = None,
     ) -> None:
         self._behind = behind
-        self._noted = Noted(behind.record, clock)
+        self._telling = telling or Silent()
+        self._noted = Noted(behind.record, clock, self._telling)
         self._settings = settings
         self._turnstile = turnstile
         self._clock = clock
@@ -141,7 +150,7 @@ class Steps:
             except ReplayedChallenge as error:
                 raise Refusal(401, error.code, "this challenge was answered before: ask for a new one") from error
         if not judgement.accepted or judgement.subject is None:
-            raise _refused(judgement)
+            raise self._refused(judgement)
         try:
             token, claims = self._behind.tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement))
             found = standing(claims)
@@ -172,13 +181,17 @@ class Steps:
         if path is None:
             raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
         try:
-            grant = self._granted(caller, path, query)
+            return await self._delivered(caller, path, query)
         except Refusal as refusal:
             await self._noted.refusal(caller, str(path), refusal)
             raise
+
+    async def _delivered(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Answer:
+        grant = self._granted(caller, path, query)
         if self._behind.configs is not None and is_config(path):
             who, pool = recipient(caller.claims), path.segments[1]
             sealed, config = await self._behind.configs.deliver(grant, who, pool, query)
+            metrics.RELEASES.inc(str(grant.basis))
             return await self._release(grant, sealed, {"basis": str(grant.basis), **config.described()})
         if self._behind.joins is not None and is_bootstrap_token(path):
             return await self._release(grant, *await self._behind.joins.deliver(grant, query))
@@ -207,7 +220,17 @@ class Steps:
         await self._behind.record.append(
             Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail or {})
         )
+        self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
+
+    def _refused(self, judgement: Judgement) -> Refusal:
+        """What a judgement that refuses is answered with, told of the machine or of nobody in particular."""
+        refusal = _refused(judgement)
+        if judgement.subject is not None:
+            self._telling.refused(judgement.subject, refusal)
+        else:
+            self._telling.stranger_refused(refusal)
+        return refusal
 
     def _handshake(self) -> Handshake:
         demands = self._settings.current

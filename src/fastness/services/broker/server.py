@@ -39,6 +39,7 @@ from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
 from fastness.services.configserver.server import POOLS
 from fastness.services.delivery import Overlays
+from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
@@ -178,11 +179,11 @@ async def broker(
         macs, bindings, await _configs(judges.configs, cluster, informers, clock, entropy),
         JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
-    turnstile = Turnstile(options.limits, clock)
+    turnstile, events = Turnstile(options.limits, clock), DoorEvents(cluster, FACE, clock, confidential)
     app = Broker(
-        Steps(behind, Settings(confidential), turnstile, clock, entropy), behind,
+        Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
         Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
-        Ours(admins, lambda: InternalAuthority(internal.current)), turnstile, clock, entropy,
+        Ours(admins, lambda: InternalAuthority(internal.current)), turnstile, clock, entropy, events,
     )  # fmt: skip
     listener = BrokerListener(app, internal, options)
     face = Face(
@@ -194,6 +195,7 @@ async def broker(
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(rotation.run(), name="broker:rotation"),
+                group.create_task(events.run(), name="broker:events"),
                 group.create_task(_renew(cluster, clock, entropy, listener, macs, tokens, admins), name="broker:keys"),
             ]
             try:
@@ -203,6 +205,7 @@ async def broker(
                     task.cancel()
     finally:
         await listener.stop()
+        await events.close()
 
 
 async def _configs(

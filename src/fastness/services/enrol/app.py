@@ -22,6 +22,7 @@ from fastness.formats import json, urlpath
 from fastness.formats.enrolment import MAX_BODY, parse_completion, parse_request
 from fastness.formats.errors import FormatError
 from fastness.observe import context, logs, metrics
+from fastness.services.doorevents import Silent, Telling
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone, SlowBody
 from fastness.services.limits import Buckets, Limits, Rate, Turnstile, network
@@ -101,7 +102,9 @@ class EnrolDoor:
         *,
         per_address: Rate = PER_ADDRESS,
         per_ticket: Rate = PER_TICKET,
+        telling: Telling | None = None,
     ) -> None:
+        self._telling = telling or Silent()
         self._enrolments = enrolments
         self._clock = clock
         self._entropy = entropy
@@ -131,6 +134,7 @@ class EnrolDoor:
         try:
             return await self._answer(request)
         except Refusal as refusal:
+            metrics.REFUSALS.inc("enrolment", refusal.code)
             return refusal.answer()
         except ClientGone:
             raise
@@ -162,7 +166,12 @@ class EnrolDoor:
         try:
             return await handler(request)
         except EnrolmentRefused as refused:
-            raise Refusal(STATUS[refused.code], refused.code, refused.detail) from refused
+            refusal = Refusal(STATUS[refused.code], refused.code, refused.detail)
+            if refused.ticket[0]:
+                self._telling.ticket_refused(*refused.ticket, refusal)
+            else:
+                self._telling.stranger_refused(refusal)
+            raise refusal from refused
         except FormatError as error:
             raise Refusal(400, error.code, str(error)) from error
         except (TooLarge, UnsupportedMedia, BadRequest, SlowBody) as error:
@@ -190,6 +199,7 @@ class EnrolDoor:
         completion = parse_completion(await self._json(request))
         with self._turnstile.stranger(_address(request)):
             enrolled = await self._enrolments.complete(completion)
+        self._telling.admitted(enrolled.machine)
         answer = {**enrolled.answer(), **self._enrolments.doors()}
         return Answer(201 if enrolled.created else 200, json.encode(answer))
 

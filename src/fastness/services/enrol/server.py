@@ -11,6 +11,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.services.configserver.server import ListenOptions
+from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
@@ -61,7 +62,9 @@ async def enrol_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
-    listener = LoopListener(EnrolDoor(enrolments, clock, entropy), host=options.host, port=options.port)
+    events = DoorEvents(cluster, FACE, clock, sources.confidential)
+    app = EnrolDoor(enrolments, clock, entropy, telling=events)
+    listener = LoopListener(app, host=options.host, port=options.port)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:
@@ -70,6 +73,7 @@ async def enrol_server(
             beside = [
                 group.create_task(rotation.run(), name="enrolment:rotation"),
                 group.create_task(enrolments.uses.run(), name="enrolment:uses"),
+                group.create_task(events.run(), name="enrolment:events"),
             ]
             try:
                 yield EnrolServer(listener.port, enrolments, doors)
@@ -79,3 +83,4 @@ async def enrol_server(
     finally:
         await listener.stop()
         await enrolments.uses.flush()
+        await events.close()

@@ -28,8 +28,9 @@ from fastness.observe import context, logs, metrics
 from fastness.services.broker.configs import Delivery, delivery_of
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
-from fastness.services.callers import Callers, Proven, address_of
+from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
 from fastness.services.delivery import Overlays, recipient
+from fastness.services.doorevents import Silent, Telling
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
@@ -67,9 +68,17 @@ class Behind:
 class Gate:
     """The gate as an application."""
 
-    def __init__(self, behind: Behind, turnstile: Turnstile, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        behind: Behind,
+        turnstile: Turnstile,
+        clock: Clock,
+        entropy: Entropy,
+        telling: Telling | None = None,
+    ) -> None:
         self._behind = behind
-        self._noted = Noted(behind.record, clock)
+        self._telling = telling or Silent()
+        self._noted = Noted(behind.record, clock, self._telling)
         self._turnstile = turnstile
         self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
@@ -93,6 +102,7 @@ class Gate:
         try:
             return await self._answer(request)
         except Refusal as refusal:
+            metrics.REFUSALS.inc("gate", refusal.code)
             if refusal.code != OVERLOAD:  # which is counted, and must cost less than what it keeps away
                 _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
             return refusal.answer()
@@ -125,15 +135,19 @@ class Gate:
             return await self._deliver(request, caller, segments[1])
 
     async def _deliver(self, request: Request, caller: Proven, pool: str) -> Answer:
+        """The configuration for somebody who is known; raises Refusal, which is noted."""
+        try:
+            return await self._delivered(request, caller, pool)
+        except Refusal as refusal:
+            await self._noted.refusal(caller.standing, f"pool/{pool}/config"[:256], refusal)
+            raise
+
+    async def _delivered(self, request: Request, caller: Proven, pool: str) -> Answer:
         if self._delivery().via == "Broker":
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
-        try:
-            grant = self._granted(caller, pool)
-        except Refusal as refusal:
-            await self._noted.refusal(caller.standing, f"pool/{pool}/config"[:256], refusal)
-            raise
+        grant = self._granted(caller, pool)
         pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
         return await self._release(caller, grant, pool, found)
@@ -146,7 +160,16 @@ class Gate:
         return self._read[1]
 
     def _caller(self, request: Request, pool: str) -> Proven:
-        """Who asks; raises Refusal."""
+        """Who asks; raises Refusal, which is told unless it only asks for a nonce."""
+        try:
+            return self._recognised(request, pool)
+        except NeedsNonce:
+            raise
+        except Refusal as refusal:
+            self._telling.stranger_refused(refusal)
+            raise
+
+    def _recognised(self, request: Request, pool: str) -> Proven:
         scheme, _, shown = request.header(b"authorization").partition(" ")
         if scheme.lower() == "dpop" and shown.strip():
             return self._callers.proved(request, shown.strip())
@@ -193,6 +216,7 @@ class Gate:
             Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         )
         metrics.RELEASES.inc(str(grant.basis))
+        self._telling.released(grant.subject, grant.resource)
         served = Served(found.body, pool, grant.subject.machine, caller.nonce)
         signature = self._behind.signer.sign(served, self._clock.now())
         headers = ((b"etag", found.etag), (HEADER.lower().encode(), signature.encode()))

@@ -19,6 +19,7 @@ from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.delivery import Overlays
+from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.app import Behind, Gate
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.rotation import Face, Rotation
@@ -76,20 +77,26 @@ async def gate(
         signer, revocations, record, configs, Settings(confidential), confidential, tickets,
         ActivePolicies(policies), Overlays(overlays),
     )  # fmt: skip
-    app = Gate(behind, Turnstile(limits, clock), clock, entropy)
+    events = DoorEvents(cluster, FACE, clock, confidential)
+    app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
     listener = _listener(app, clock, options)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
         async with asyncio.TaskGroup() as group:
-            turning = group.create_task(rotation.run(), name="gate:rotation")
+            beside = [
+                group.create_task(rotation.run(), name="gate:rotation"),
+                group.create_task(events.run(), name="gate:events"),
+            ]
             try:
                 yield GateDoor(listener.port, signer, doors)
             finally:
-                turning.cancel()
+                for task in beside:
+                    task.cancel()
     finally:
         await listener.stop()
+        await events.close()
 
 
 def _listener(app: Gate, clock: Clock, options: ListenOptions) -> Showing:
