@@ -28,6 +28,7 @@ from fastness.model.objects import rfc3339
 if TYPE_CHECKING:
     from fastness.cluster.embedded.engine import EmbeddedApi
 
+OF_A_KUBELET = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 _DONE: JsonObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -98,6 +99,19 @@ async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: Js
 
     await api.change(call, pods, namespace, name, edit, "binding")
     return _DONE
+
+
+def of_a_kubelet(obj: JsonObject, subresource: str) -> bytes:
+    """What a kubelet would be asked for: a pod that is on no node has an empty log; raises BadRequest for everything else.
+
+    Nodes here run no containers, so there is nobody to pass the question on to.
+    """
+    name, node = obj["metadata"]["name"], part(obj, "spec").get("nodeName")
+    if subresource == "log" and not node:
+        return b""
+    if obj.get("kind") == "Pod" and not node:
+        raise BadRequest(f"pod {name} does not have a host assigned")
+    raise BadRequest(f"{subresource} of {name} is not available: nodes of this control plane run no containers")
 
 
 def only(served: Served, subresource: str, sent: JsonObject) -> Edit:

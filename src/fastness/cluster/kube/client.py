@@ -40,6 +40,7 @@ from fastness.formats import json
 from fastness.model.kind import JsonObject, Resource
 
 CHUNK = 500
+_PODS = Resource("", "v1", "pods", "Pod", True)
 _REPEATABLE = frozenset({PatchType.MERGE, PatchType.STRATEGIC, PatchType.APPLY})
 
 
@@ -181,6 +182,11 @@ class KubeCluster:
         method = "PUT" if subresource == "finalize" else "POST"
         path = _path(resource, namespace, name, subresource)
         return await self._object(Call(method, path, content=json.encode(body), safety=Safety.ANSWER))
+
+    async def log(self, pod: str, namespace: str, container: str, *, lines: int, most: int) -> bytes:
+        """The newest lines of a container's log, at most so many bytes; raises NotFound, BadRequest, Forbidden."""
+        params = {"container": container, "tailLines": str(lines), "limitBytes": str(most), "timestamps": "true"}
+        return await self._transport.send(Call("GET", _path(_PODS, namespace, pod, "log"), params))
 
     async def _object(self, call: Call) -> JsonObject:
         body = await self._transport.send(call)

@@ -125,6 +125,8 @@ async def get(ctx: Context) -> Answer:
     body = ctx.api.get(ctx.served, *ctx.place)
     if ctx.target.subresource == "scale":
         return Answer(200, json.encode(subresources.get_scale(ctx.served, json.decode(body))))
+    if ctx.target.subresource in subresources.OF_A_KUBELET:
+        return Answer(200, subresources.of_a_kubelet(json.decode(body), ctx.target.subresource), b"text/plain")
     if ctx.target.subresource and ctx.target.subresource not in ctx.served.kind.subresources:
         raise no_such_resource()
     return forms.object_answer(ctx.request, ctx.served, body, ctx.api.clock.now())

@@ -64,19 +64,25 @@ def refused(*args: Any) -> Problem:
 def test_nothing_installed_gets_the_head_of_the_channel_or_the_version_that_was_named() -> None:
     head = resolved(subscription(), SOURCES, []).target
     named = resolved(subscription(startingCSV=OLD), SOURCES, []).target
-    assert head is not None and head.csv == NEW and head.replaces == OLD
-    assert named is not None and named.csv == OLD
+    assert head is not None
+    assert head.csv == NEW
+    assert head.replaces == OLD
+    assert named is not None
+    assert named.csv == OLD
 
 
 def test_what_is_installed_is_followed_to_its_successor_and_no_further() -> None:
     step = resolved(subscription(startingCSV=OLD), SOURCES, [version(OLD)])
-    assert step.installed is not None and step.target is not None and step.target.csv == NEW
+    assert step.installed is not None
+    assert step.target is not None
+    assert step.target.csv == NEW
     assert resolved(subscription(), SOURCES, [version(OLD), version(NEW)]).target is None
 
 
 def test_a_version_that_a_person_deleted_is_not_brought_back() -> None:
     answer = resolved(subscription(status={"installedCSV": NEW}), SOURCES, [])
-    assert answer.installed is None and answer.target is None
+    assert answer.installed is None
+    assert answer.target is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,8 @@ def test_of_two_subscriptions_for_one_package_the_older_is_served() -> None:
     first, second = subscription("a"), subscription("b")
     assert plans.conflict(first, [first, second]) is None
     problem = plans.conflict(second, [first, second])
-    assert problem is not None and "already subscribed to by a" in problem.message
+    assert problem is not None
+    assert "already subscribed to by a" in problem.message
 
 
 def test_a_plan_has_one_name_belongs_to_its_subscription_and_waits_for_a_person_if_told_to() -> None:
@@ -139,7 +146,9 @@ def test_a_plan_without_exactly_one_group_waits_and_says_so(groups: list[JsonObj
         "status": {"phase": "Installing"},
     }
     step = plans.next_step(plan, groups, [])
-    assert step.phase == plans.INSTALLING and words in step.message and not step.creates
+    assert step.phase == plans.INSTALLING
+    assert words in step.message
+    assert not step.creates
 
 
 def test_a_plan_for_a_version_that_nobody_offers_fails() -> None:
@@ -149,7 +158,7 @@ def test_a_plan_for_a_version_that_nobody_offers_fails() -> None:
 
 def walked(one: JsonObject, groups: list[JsonObject], served: list[str], others: list[JsonObject]) -> list[str]:
     """The phases that a version goes through until it rests."""
-    seen = []
+    seen: list[str] = []
     package = catalog.package_of(one["metadata"]["name"])
     for _ in range(10):
         phase = phases.next_phase(one, package, groups, served, others)

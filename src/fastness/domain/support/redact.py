@@ -1,0 +1,192 @@
+"""Objects and text without secrets, for people outside.
+
+    redacted(obj)    an object as a bundle may show it; None when nothing of it may leave (Secrets)
+    scrubbed(text)   a log or any text, with what looks like a credential taken out
+
+* Kept by rule, not by guess: Secrets never leave, whole. Of files in machine configs only the size is shown, because a file
+  may be anything. Copies of whole objects in annotations go.
+* A field whose name says credential loses its text; so does the `value` beside such a `name` (variables, headers).
+* In all text that stays: private keys, tokens, tickets, passwords in addresses and in `key=value` are taken out; also when
+  they stand in base64.
+* Digests of secrets go too: a short password is found from its hash.
+* What the host sees anyway, init data and evidence above all, is not secret and stays.
+
+What is taken out is replaced by `<redacted>`; names, sizes and structure stay, so that the object can still be understood.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.model.kind import JsonObject
+
+REDACTED: Final = "<redacted>"
+MAX_LINE: Final = 1024 * 1024
+NEVER: Final = frozenset({("", "Secret"), ("fastness.dev", "EvidenceBlob"), ("fastness.dev", "SpentChallenge")})
+INIT_DATA: Final = "io.katacontainers.config.hypervisor.cc_init_data"
+COPIES: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+CREDENTIAL: Final = frozenset({
+    "token", "password", "passwd", "passphrase", "secret", "apikey", "privatekey", "accesskey", "secretkey", "authorization",
+    "cookie", "credential", "credentials", "ticket", "auth", "identitytoken", "registrytoken", "dockerconfigjson",
+    "dockercfg", "bearer", "signingkey", "encryptionkey", "sealingkey", "clientkeydata", "keydata", "jwk", "kubeconfig",
+    "userdata", "pullsecret",
+})  # fmt: skip
+_ENDS: Final = ("hash", "value", "data", "text", "file", "content", "contents", "plain", "b64", "base64")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+_DATA_URL: Final = re.compile(r"data:[^,\s\"']{0,256},[^\s\"'<>]*")
+_PEM: Final = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_PATTERNS: Final = (
+    re.compile(r"\bfst_[A-Za-z0-9_-]{8,}"),
+    re.compile(r"(?<![\w-])ey[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b"),
+    re.compile(r"\bsha256~[A-Za-z0-9_-]{20,}"),
+    re.compile(r"\$(?:1|2[abxy]|5|6|y|gy|argon2[a-z]*)\$[^\s:\"']{4,}"),
+)
+_SCHEME: Final = re.compile(r"(?i)\b(bearer|basic|negotiate|digest|dpop)[ \t]+[A-Za-z0-9._~+/=:-]{6,}")
+_USERINFO: Final = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+# Bounded and anchored at the beginning of a word: a long line costs time in proportion to its length.
+_NAMED: Final = re.compile(
+    r"""(?ix) (?<![\w.-]) (?P<name> [\w.-]{0,128}?
+        (?: token | passw(?:or)?d | passphrase | secret | api[_-]?key | private[_-]?key | access[_-]?key | key[_-]?data
+          | authorization | cookie | credentials? | ticket | \bauth\b )
+        [\w.-]{0,128} )
+    \\{0,8}["']? [ \t]{0,64} [=:] [ \t]{0,64}"""
+)
+_BESIDE: Final = re.compile(
+    r"""(?ix) \bname\\{0,8}["']? \s{0,64} : \s{0,64} \\{0,8}["']? (?P<name> [\w.-]{1,128} ) \\{0,8}["']? [\s,]{0,64}
+    \\{0,8}["']? value \\{0,8}["']? [ \t]{0,64} : [ \t]{0,64}"""
+)
+_TEXT: Final = re.compile(
+    r"""(?x) "(?:\\.|[^"\\])*"? | '[^']*'? | \\+"(?:[^"\\]|\\+[^"\\])*(?:\\+")?
+    | (?<=:)[^\r\n"]+ | (?<=:[ \t])[^\r\n"]+ | [^\s"'&;,]+"""
+)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
+_PRIVATE: Final = (b"PRIVATE KEY-----", b"fst_", b'"private_key"', b"client-key-data", b'"auth"')
+# References name an object and hold nothing of it.
+_REFERENCES: Final = ("name", "ref", "keyref", "refs", "names", "selector", "namespace", "uri", "url", "path")
+
+
+def redacted(obj: Mapping[str, Any]) -> JsonObject | None:
+    """An object without secrets, or None when it must not leave at all."""
+    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
+    if (group, str(obj.get("kind"))) in NEVER:
+        return None
+    shown = {key: _value(key, value) for key, value in obj.items() if key != "metadata"}
+    if obj.get("kind") == "ConfigMap" and isinstance(obj.get("binaryData"), Mapping):
+        shown["binaryData"] = {str(key): _opaque(str(value)) for key, value in obj["binaryData"].items()}
+    return {**shown, "metadata": _metadata(obj.get("metadata") or {})}
+
+
+def _metadata(meta: Mapping[str, Any]) -> JsonObject:
+    kept = {key: value for key, value in meta.items() if key not in ("managedFields", "annotations")}
+    notes = meta.get("annotations")
+    if isinstance(notes, Mapping):
+        kept["annotations"] = {
+            str(key): value if key == INIT_DATA else REDACTED if key in COPIES else _value(str(key), value)
+            for key, value in notes.items()
+        }
+    return kept
+
+
+def _value(key: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _members(value)
+    if isinstance(value, list):
+        return [_value(key, one) for one in value]
+    if isinstance(value, str):
+        return REDACTED if value and is_credential(key) else scrubbed(value)
+    # Numbers can be credentials too, flags cannot.
+    return REDACTED if is_credential(key) and isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _members(value: Mapping[str, Any]) -> JsonObject:
+    name = value.get("name")
+    beside = isinstance(name, str) and (is_credential(name) or name.upper() in ("PASS", "PWD", "PAT"))
+    return {
+        str(key): REDACTED if beside and key == "value" and one not in (None, "") else _value(str(key), one)
+        for key, one in value.items()
+    }
+
+
+def is_credential(name: str) -> bool:
+    """Whether a field of that name holds a credential rather than the name of one."""
+    words = [word.lower() for word in _WORDS.findall(name.rpartition("/")[2])]
+    if not words or words[-1] in _REFERENCES:
+        return False
+    while True:
+        if any("".join(words[start:]) in CREDENTIAL for start in range(len(words))):
+            return True
+        if len(words) == 1 or words.pop() not in _ENDS:
+            return False
+
+
+def scrubbed(text: str) -> str:
+    """Text without what looks like a credential; lines that are JSON are read, so that names and values are seen together."""
+    if "{" in text:
+        text = "".join(_json_line(line) for line in text.splitlines(keepends=True))
+    return _plain(text)
+
+
+def _json_line(line: str) -> str:
+    """A line of structured log, redacted by its fields; any other line as it is."""
+    start, end = line.find("{"), line.rfind("}") + 1
+    body = line[start:end]
+    if start < 0 or len(body) < len("{}") or len(body) > MAX_LINE:
+        return line
+    try:
+        value = json.decode(body.encode(errors="replace"))
+    except JsonError:
+        return line
+    return line[:start] + json.encode(_members(value)).decode() + line[end:]
+
+
+def _plain(text: str) -> str:
+    text = _PEM.sub(REDACTED, text)
+    text = _DATA_URL.sub(lambda found: _opaque_url(found[0]), text)
+    text = _SCHEME.sub(lambda found: f"{found[1]} {REDACTED}", text)
+    text = _USERINFO.sub(REDACTED, text)
+    text = _without_values(_without_values(text, _NAMED), _BESIDE)
+    for pattern in _PATTERNS:
+        text = pattern.sub(REDACTED, text)
+    return _BASE64.sub(_hidden, text)
+
+
+def _without_values(text: str, pattern: re.Pattern[str]) -> str:
+    """Text in which what follows the name of a credential is taken out."""
+    parts, done, at = list[str](), 0, 0
+    while (named := pattern.search(text, at)) is not None:
+        at = named.end()
+        if is_credential(named["name"]) and (value := _TEXT.match(text, at)) is not None:
+            parts += [text[done:at], REDACTED]
+            done = at = value.end()
+    return "".join([*parts, text[done:]])
+
+
+def _hidden(found: re.Match[str]) -> str:
+    """Base64 that holds a credential is taken out; any other stays."""
+    text = found[0]
+    for cut in (len(text), len(text) // 4 * 4):
+        try:
+            data = base64.b64decode(text[:cut], validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        return REDACTED if any(mark in data for mark in _PRIVATE) else text
+    return text
+
+
+def _opaque_url(url: str) -> str:
+    """A data URL by its size: it may hold any file."""
+    head, _, body = url.partition(",")
+    return f"{head},{_opaque(body)}" if body else url
+
+
+def _opaque(text: str) -> str:
+    return f"{REDACTED}:{len(text)}-characters"
