@@ -89,6 +89,11 @@ class Simulated:
         """How many machines there will be."""
         return self.simulation.kept if self.simulation.roster.next else self._count
 
+    async def prepare(self, cluster: Cluster) -> None:
+        """What the cluster must know before its loops look at it for the first time; raises ApiError."""
+        if self.simulation.roster.profile != CONTAINERS_PROFILE:
+            await confidential(cluster)
+
     @asynccontextmanager
     async def running(self, api: EmbeddedApi, believed: Believed, entropy: Entropy) -> AsyncIterator[None]:
         """The machines, for the time of the block; raises ApiError, DriverError, OSError."""
@@ -107,7 +112,6 @@ class Simulated:
         vendor = kept_vendor(simulation.state / SEED_FILE, entropy)
         async with _tpm_maker(simulation) as maker:
             desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
-            await confidential(cluster)
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker)
             fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
             async with self._opened(fleet, desk, SimVendor(entropy)):

@@ -60,8 +60,11 @@ VERBS: Mapping[str, Verb] = {
     "secret": Verb("fastness.cli.sealing:secret", "Seal secrets that open only inside an attested guest."),
     "features": Verb("fastness.cli.features:features", "Say what a machine can do, and what rules make of it."),
     "initdata": Verb("fastness.cli.initdata:initdata", "Build, check and apply what the guest of a pod starts with."),
+    "demo": Verb("fastness.cli.demo:demo", "Tell the story of a confidential cluster in two minutes, and leave it running."),
     "sim": Verb("fastness.cli.sim:sim", "Add, remove and break virtual machines of a running `fastness up`; undo it."),
     "support": Verb("fastness.cli.support:support", "Collect what others need to help, without secrets."),
+    "dcap": Verb("fastness.cli.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
+    "enable": Verb("fastness.cli.enable:enable", "Make a cluster run confidential containers, in one step."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }

@@ -146,6 +146,8 @@ async def running(
             server.health.add("controllers", runner.waiting_for)
             plane = ControlPlane(server, runner, options.state, endpoints, simulated)
             fleet = _machines(server, simulated, endpoints, entropy)
+            if simulated is not None:
+                await simulated.prepare(server.cluster)
             async with _background(runner.run, lambda: _renew(server, clock)), fleet:
                 _publish(plane)
                 yield plane

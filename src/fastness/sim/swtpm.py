@@ -139,6 +139,8 @@ class SwtpmBoard:
         await self._start()
         image, log = conditions.image(self.tee), self._directory / "eventlog"
         await asyncio.to_thread(log.write_bytes, image.event_log)
+        # Pulling the plug counts as an attack on passwords, and after a few a TPM locks itself; there are no passwords here.
+        await command("tpm2_dictionarylockout", "-T", self._tcti, "-Q", "--clear-lockout")
         await command("tpm2_pcrextend", "-T", self._tcti, "-Q", *extensions(image))
         attester = TpmAttester(TpmTools(self._tcti, event_log=log), self._directory / "identity")
         return await RecordingTpm.of(attester) if conditions.replay else attester
