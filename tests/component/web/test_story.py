@@ -33,7 +33,7 @@ async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: WebW
         first = html[html.index("The first difference") :]
         assert "PCR 4 (boot loader and kernel)" in first[:200]
         assert "The first event that no approved image has is number" in first
-        assert first.index("Seen") < first.index("Expected")
+        assert first.index("Expected") < first.index("Seen")
         assert "fastness image approve" in html
         assert "verdict Refused" in html
         inbox = (await admin.get("/?state=inbox")).text

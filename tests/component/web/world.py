@@ -26,6 +26,8 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.http import Request
 from fastness.services.web.server import Page, PageOptions, web_server
+from fastness.trust.tiles import FileTiles
+from tests.component.web.simulated import MemorySimulator
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, MovedClock, settle_cluster
 
@@ -103,6 +105,8 @@ class WebWorld:
     page: Page
     clock: MovedClock
     deeds: list[tuple[str, str, int]] = field(default_factory=list)
+    simulator: MemorySimulator = field(default_factory=MemorySimulator)
+    tiles: FileTiles | None = None
     browsers: list[Browser] = field(default_factory=list)
 
     def browser(self) -> Browser:
@@ -188,16 +192,19 @@ async def web_world(embedded: Embedded, clock: MovedClock) -> AsyncIterator[WebW
     def deed(_request: Request, user: User, machine: str, code: int) -> None:
         deeds.append((user.name, machine, code))
 
+    simulator, tiles = MemorySimulator(), FileTiles(embedded.directory / "record")
     options = PageOptions(
         writers=lambda user: LocalCluster(server.api, user),
         administrator=lambda: server.pki.admin.certificate.der,
+        tiles=tiles,
         deed=deed,
+        simulator=simulator,
     )
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
         web_server(cluster, informers, server.guard, clock, ENTROPY, options) as page,
     ):
-        world = WebWorld(embedded, cluster, informers, page, clock, deeds)
+        world = WebWorld(embedded, cluster, informers, page, clock, deeds, simulator, tiles)
         try:
             yield world
         finally:

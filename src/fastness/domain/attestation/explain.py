@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.model.fastness_dev.verdict import Check, Verdict
-from fastness.model.objects import view
+from fastness.model.objects import holds, view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -77,7 +77,8 @@ def explain(machine: Object, verdict: Object | None) -> Explanation:
         node=seen.status.node_name,
         pool=seen.status.pool,
         answer=answer,
-        attested=membership is Membership.APPROVED and judged is not None and judged.spec.result == "Affirmed",
+        attested=membership is Membership.APPROVED
+        and (judged.spec.result == "Affirmed" if judged is not None else holds(seen.status.conditions, "Attested")),
         simulated=seen.status.simulated,
         why=why,
         others=tuple(check for check in checks if check not in why),
@@ -95,6 +96,12 @@ def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -
         return "is quarantined: nothing is released to it", (f"fastness machine release {name}    # to trust it again",)
     if membership is Membership.REVOKED:
         return "is revoked: another machine took its place, or somebody withdrew it", ("Let the machine enrol anew.",)
+    if verdict is None and machine.status.last_verdict:
+        # Verdicts end, and not everybody may read them: the outcome stands on the Machine.
+        said = next((one for one in machine.status.conditions if one.type == "Attested"), None)
+        if said is not None and said.status == "True":
+            return "is attested", ()
+        return f"is refused: {said.reason if said else 'unknown'}", ()
     if verdict is None:
         return "has enrolled and not attested yet", (
             "Look at the machine's console: its agent says what it waits for.",

@@ -3,7 +3,7 @@
 `plan` renders every pool twice, from the configs as they are and as they would be, and tells for each pool that differs: what
 changes, by part and with content; what each node does about it and which change is the cause; in which order, in which wave of
 the pool's RolloutPolicy and how many at a time; which disruption budgets would block; what cannot be reconciled. A change that
-leads to the config that is there already gives an empty plan.
+leads to the config that is there already gives an empty plan. `under_way` tells the same of a change that was accepted already.
 
 A proposal may also bring KubeletConfigs and ContainerRuntimeConfigs: `generated.proposed` says which configs follow from them.
 
@@ -26,7 +26,7 @@ from fastness.domain.machineconfig.evictions import Blocker, blockers
 from fastness.domain.machineconfig.generated import Owners, exempt
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, PoolSelectors, facts
 from fastness.domain.machineconfig.problem import Problem
-from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render
+from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of
 from fastness.domain.machineconfig.rollout import max_unavailable
 from fastness.domain.machineconfig.streams import with_stream
 from fastness.domain.machineconfig.waves import Schedule, schedule_of
@@ -143,18 +143,38 @@ def plan(state: State, proposal: Proposal, only: str = "") -> Plan:
     """What the proposal would do, for all pools or `only` one."""
     after = proposal.onto(state.configs)
     pools = [pool for pool in state.pools if only in ("", object_name(pool).name)]
+    return _finished(state, (_pool_plan(pool, state, after, proposal.owners or state.owners) for pool in pools))
+
+
+def under_way(state: State) -> Plan:
+    """What is left of changes that were accepted: from the config that all machines of a pool had to the one it wants now."""
+    configs = {object_name(config).name: config for config in state.configs}
+    return _finished(state, (_accepted(pool, state, configs) for pool in state.pools))
+
+
+def _finished(state: State, drafts: Iterable[_Draft | None]) -> Plan:
     members, unclaimed = _members(state)
     held: dict[str, tuple[Blocker, ...]] | None = None
     found: list[PoolPlan] = []
-    for pool in sorted(pools, key=lambda one: object_name(one).name):
-        planned = _pool_plan(pool, state, after, proposal.owners or state.owners)
-        if planned is None:
-            continue
+    for planned in sorted(filter(None, drafts), key=lambda one: one.pool):
         mine = members.get(planned.pool, []) if members is not None else None
         if mine is not None and not planned.result_failed and held is None:
             held = blockers(state.pods, state.budgets)
         found.append(planned.finish(mine, held or {}))
     return Plan(tuple(found), unclaimed)
+
+
+def _accepted(pool: Object, state: State, configs: Mapping[str, Object]) -> _Draft | None:
+    """The pool if it wants another config than all its machines had, and both are there."""
+    name = object_name(pool).name
+    had, wanted = (
+        str(((pool.get(part) or {}).get("configuration") or {}).get("name") or "") for part in ("status", "spec")
+    )
+    if had == wanted or had not in configs or wanted not in configs:
+        return None
+    blame = Blame(sources_of(pool, state.configs))
+    before, after = (Rendered(name, one, dict(_spec(configs[one])), (), blame, 0) for one in (had, wanted))
+    return _Draft(pool, state, trust_model(state.cluster, name), before, after)
 
 
 def _members(state: State) -> tuple[dict[str, list[NodeFacts]] | None, tuple[str, ...]]:

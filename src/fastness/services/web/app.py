@@ -28,14 +28,20 @@ from fastness.services.http.request import ClientGone
 from fastness.services.http.streaming import until_gone
 from fastness.services.web import routes
 from fastness.services.web.assets import Assets
+from fastness.services.web.controls import Sayings, operate
 from fastness.services.web.decisions import Writers, carry_out
 from fastness.services.web.fleet import Rows
 from fastness.services.web.news import News
-from fastness.services.web.pages.layout import Frame, machine_path
+from fastness.services.web.pages.layout import Frame
 from fastness.services.web.pages.login import login_page, problem_page
+from fastness.services.web.pages.parts import machine_path
+from fastness.services.web.pages.simulator import PATH as SIMULATOR
+from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Session, Sessions
 from fastness.services.web.sight import Guard, Sight, Stock
-from fastness.services.web.views import VIEWS, Reader, Shown
+from fastness.services.web.simulator import Simulator
+from fastness.services.web.views import VIEWS
+from fastness.services.web.views.shown import Shown
 
 HTML: Final = b"text/html; charset=utf-8"
 MAX_FORM: Final = 32 * 1024
@@ -73,6 +79,7 @@ class Behind:
     clock: Clock
     entropy: Entropy
     assets: Assets = field(default_factory=Assets)
+    simulator: Simulator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class PageApp:
     def __init__(self, behind: Behind) -> None:
         self._behind = behind
         self._rows = Rows()
+        self._sayings = Sayings(behind.clock)
         self._in_flight = 0
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Send) -> None:
@@ -146,6 +154,8 @@ class PageApp:
             return self._log_out(visit)
         if route.name == "decision":
             return await self._decide(visit, form)
+        if route.name == "simulate":
+            return await self._simulate(visit, form)
         return await self._view(visit, route.name)
 
     # -- logging in and out
@@ -212,7 +222,11 @@ class PageApp:
     # -- views and decisions
 
     async def _view(self, visit: _Visit, name: str) -> Answer:
-        shown = Shown(visit.sight, visit.frame, visit.name, visit.request.query, self._behind.reader, self._rows)
+        behind = self._behind
+        shown = Shown(
+            visit.sight, visit.frame, visit.name, visit.request.query, behind.reader, self._rows, behind.writers,
+            behind.simulator, self._sayings.of(visit.session.id),
+        )  # fmt: skip
         try:
             return Answer(200, await VIEWS[name](shown), HTML, NEVER_KEPT)
         except ApiError as error:
@@ -228,7 +242,23 @@ class PageApp:
             return self._problem(error, visit.frame)
         finally:
             self._behind.deed(visit.request, visit.sight.user, visit.name, code)
-        return Answer(303, b"", HTML, ((b"location", machine_path(visit.name).encode()), *NEVER_KEPT))
+        back = "/" if form.get("then") == "fleet" else machine_path(visit.name)
+        return Answer(303, b"", HTML, ((b"location", back.encode()), *NEVER_KEPT))
+
+    async def _simulate(self, visit: _Visit, form: Mapping[str, str]) -> Answer:
+        try:
+            said = await operate(self._behind.simulator, visit.sight, form)
+        except ApiError as error:
+            return self._problem(error, visit.frame)
+        self._sayings.keep(visit.session.id, said)
+        self._behind.news.tell("simulator")
+        _log.info(
+            "simulator.asked",
+            user=visit.sight.user.name,
+            action=form.get("action", ""),
+            machine=form.get("machine", ""),
+        )
+        return Answer(303, b"", HTML, ((b"location", SIMULATOR.encode()), *NEVER_KEPT))
 
     def _events(self, visit: _Visit) -> Answer | Stream:
         if self._behind.news.full:
@@ -259,6 +289,7 @@ class PageApp:
             behind.clock.now(), user.name if user else "",
             behind.sessions.form_token(session) if session else "", behind.stock.simulated,
             behind.news.silent_since, behind.assets.stylesheet, behind.assets.script,
+            behind.simulator is not None,
         )  # fmt: skip
 
 

@@ -64,6 +64,7 @@ class Filter:
     pool: str = ""
     words: str = ""
     page: int = 1
+    tee: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Filter:
@@ -71,13 +72,23 @@ class Filter:
         state, page = query.get("state", ""), query.get("page", "")
         number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
         known = state if state in _ORDER or state == "inbox" else ""
-        return cls(known, query.get("pool", "")[:253], query.get("q", "").strip().lower()[:100], max(1, number))
+        return cls(
+            known, query.get("pool", "")[:253], query.get("q", "").strip().lower()[:100], max(1, number),
+            query.get("tee", "")[:32],
+        )  # fmt: skip
+
+    @property
+    def narrows(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.state or self.pool or self.words or self.tee)
 
     def fits(self, row: Row) -> bool:
         """Whether a machine is asked for."""
         if self.state and row.state != self.state and not (self.state == "inbox" and row.needs_decision):
             return False
-        return (not self.pool or row.pool == self.pool) and (not self.words or row.says(self.words))
+        if (self.pool and row.pool != self.pool) or (self.tee and row.tee != self.tee):
+            return False
+        return not self.words or row.says(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,7 @@ class Fleet:
     pages: int
     counts: Mapping[str, int]
     pools: Sequence[str]
+    tees: Sequence[str]
     inbox: Sequence[Row]
     needing: int
 
@@ -125,7 +137,8 @@ def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
     needing = [row for row in rows if row.needs_decision]
     return Fleet(
         found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(found), len(rows), page, pages, counts,
-        sorted({row.pool for row in rows if row.pool}), needing[:inbox_rows], len(needing),
+        sorted({row.pool for row in rows if row.pool}), sorted({row.tee for row in rows if row.tee}),
+        needing[:inbox_rows], len(needing),
     )  # fmt: skip
 
 

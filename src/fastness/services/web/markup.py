@@ -7,6 +7,7 @@ an attribute is text. Rules that keep a stranger's text from becoming more than 
 
 * Elements and attributes come out of closed lists. There is no way to write an event handler, a style, or a script with
   content: those attributes do not exist here.
+* A picture (`svg`) holds rectangles only: nothing of what makes SVG a place for scripts.
 * Values of `href`, `src` and `action` are paths of this page; anything else is a defect of the caller.
 * Characters that are not shown, or that turn the direction of what follows, become U+FFFD: a name cannot hide or pose.
 """
@@ -23,19 +24,21 @@ Value = str | int | bool | None
 
 ELEMENTS: Final = frozenset({
     "a", "abbr", "article", "aside", "body", "br", "button", "caption", "code", "dd", "details", "div", "dl", "dt",
-    "em", "footer", "form", "h1", "h2", "h3", "head", "header", "hr", "html", "input", "label", "legend", "li",
-    "link", "main", "meta", "nav", "ol", "optgroup", "option", "p", "pre", "progress", "script", "section", "select",
-    "small", "span", "strong", "summary", "table", "tbody", "td", "textarea", "th", "thead", "time", "title", "tr",
-    "ul",
+    "em", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "head", "header", "hr", "html", "input", "kbd",
+    "label", "legend", "li", "link", "main", "mark", "meta", "nav", "ol", "optgroup", "option", "p", "pre", "progress",
+    "rect", "script", "section", "select", "small", "span", "strong", "summary", "svg", "table", "tbody", "td",
+    "textarea", "th", "thead", "time", "title", "tr", "ul",
 })  # fmt: skip
 VOID: Final = frozenset({"br", "hr", "input", "link", "meta"})
 ATTRIBUTES: Final = frozenset({
     "action", "autocomplete", "autofocus", "charset", "class", "colspan", "content", "datetime", "defer", "disabled",
-    "for", "href", "id", "lang", "max", "maxlength", "method", "name", "open", "placeholder", "rel", "required",
-    "rows", "scope", "selected", "spellcheck", "src", "tabindex", "title", "type", "value",
+    "for", "height", "href", "id", "lang", "max", "maxlength", "method", "min", "name", "open", "placeholder", "rel",
+    "required", "role", "rows", "scope", "selected", "spellcheck", "src", "tabindex", "title", "type", "value", "width",
+    "x", "y",
 })  # fmt: skip
 _OURS: Final = re.compile(r"(?:data|aria)-[a-z]+(?:-[a-z]+)*")
 _PLACES: Final = frozenset({"href", "src", "action"})
+_RECTANGLES: Final = re.compile(r"(?:<rect [^<>]*></rect>)*")
 _HERE: Final = re.compile(r"(?:/(?![/\\])|\?|#)[^\x00-\x20\\]*")
 # Controls except tab and line ends, marks and overrides of direction, invisible separators, halves of surrogate pairs.
 _UNSHOWN: Final = re.compile(
@@ -72,6 +75,8 @@ def tag(element: str, *children: Child, **attributes: Value) -> Markup:
     if element in VOID:
         return Markup(opening)
     inside = join(*children)
+    if element == "svg" and not _RECTANGLES.fullmatch(inside):
+        raise BadMarkup("a picture is made of rectangles and nothing else")
     if element == "script" and inside:
         raise BadMarkup("a script comes from a file, never from a page")
     return Markup(f"{opening}{inside}</{element}>")

@@ -22,9 +22,10 @@ from fastness.services.http.showing import LoopListener
 from fastness.services.web.app import Behind, Deed, PageApp
 from fastness.services.web.decisions import Writers
 from fastness.services.web.news import News
+from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Sessions
 from fastness.services.web.sight import Guard, Stock
-from fastness.services.web.views import Reader
+from fastness.services.web.simulator import Simulator
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.tiles import TileStore
@@ -41,7 +42,8 @@ def _unwritten(_request: Request, _user: User, _machine: str, _code: int) -> Non
 class PageOptions:
     """Where to listen, who writes for a user, where the record lies, and who the one-time link logs in.
 
-    `writers` gives the cluster as a user writes to it; `administrator` the certificate (DER) that a link stands for.
+    `writers` gives the cluster as a user writes to it; `administrator` the certificate (DER) that a link stands for;
+    `simulator` is who holds the machines where they are virtual.
     """
 
     writers: Writers
@@ -50,6 +52,7 @@ class PageOptions:
     port: int = 0
     tiles: TileStore | None = None
     deed: Deed = _unwritten
+    simulator: Simulator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ async def web_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sessions, news = Sessions(clock, entropy), News(clock)
     app = PageApp(Behind(
-        guard, stock, sessions, news, Reader(options.tiles), options.writers, options.deed, clock, entropy
+        guard, stock, sessions, news, Reader(options.tiles), options.writers, options.deed, clock, entropy,
+        simulator=options.simulator,
     ))  # fmt: skip
     listener = LoopListener(app, host=options.host, port=options.port)
     hosts = list(dict.fromkeys([options.host, "127.0.0.1", "localhost"]))

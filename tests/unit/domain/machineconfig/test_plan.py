@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastness.domain.machineconfig.disruption import Act
-from fastness.domain.machineconfig.plan import NodePlan, Plan, PoolPlan, Proposal, State, plan
+from fastness.domain.machineconfig.plan import NodePlan, Plan, PoolPlan, Proposal, State, plan, under_way
 from fastness.domain.machineconfig.planjson import to_json
 from fastness.domain.machineconfig.render import Defaults, Rendered, render
 from fastness.domain.trustmodel import TrustModel
@@ -207,3 +208,28 @@ def test_binary_content_is_shown_by_digest() -> None:
     [step] = to_json(plan(world(BASE), Proposal([mc("1", ignition(binary))])))["pools"][0]["changes"]
     assert step["diff"].startswith("content: absent -> sha256:")
     assert "(2 bytes)" in step["diff"]
+
+
+def accepted(state: State, change: dict[str, Any]) -> State:
+    """The same cluster after somebody applied a change and the controllers rendered it, before any machine has it."""
+    workers = dict(state.pools[0])
+    rendered = render(workers, [*state.configs, change])
+    assert isinstance(rendered, Rendered)
+    workers["status"] = {"configuration": workers["spec"]["configuration"]}
+    workers["spec"] = {**workers["spec"], "configuration": {"name": rendered.name}}
+    made = {"metadata": {"name": rendered.name}, "spec": rendered.spec}
+    return replace(state, pools=[workers], configs=[*state.configs, change, made])
+
+
+def test_a_change_that_was_accepted_is_told_as_it_was_planned() -> None:
+    state, change = world(BASE), mc("50-mine", kernelArguments=["quiet"])
+    before = only(plan(state, Proposal([change])))
+    left = only(under_way(accepted(state, change)))
+    assert (left.before, left.after, left.steps) == (before.before, before.after, before.steps)
+    assert [(node.name, node.batch, node.decision.reboot) for node in nodes_of(left)] == [
+        (node.name, node.batch, node.decision.reboot) for node in nodes_of(before)
+    ]
+
+
+def test_nothing_is_under_way_where_all_machines_have_what_is_wanted() -> None:
+    assert not under_way(world(BASE))

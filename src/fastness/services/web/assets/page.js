@@ -2,6 +2,7 @@
 // The server tells topics; the page then asks for itself again and takes over what is inside <main>.
 "use strict";
 (() => {
+  document.documentElement.classList.add("js");
   const main = document.getElementById("main");
   const live = document.getElementById("live");
   const topics = new Set((main.dataset.topics || "").split(" ").filter(Boolean));
@@ -16,10 +17,11 @@
     return active && main.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName);
   };
 
+  // What somebody unfolded or folded stays so.
   const keep = (fresh) => {
-    const open = new Set([...main.querySelectorAll("details[open] > summary")].map((one) => one.textContent));
+    const known = new Map([...main.querySelectorAll("details > summary")].map((one) => [one.textContent, one.parentElement.open]));
     for (const summary of fresh.querySelectorAll("details > summary")) {
-      if (open.has(summary.textContent)) summary.parentElement.open = true;
+      if (known.has(summary.textContent)) summary.parentElement.open = known.get(summary.textContent);
     }
   };
 
@@ -86,6 +88,15 @@
     });
   };
 
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    } catch { say("The browser does not let this page copy."); }
+  });
   const late = () => { if (stale) refresh(); };
   document.addEventListener("visibilitychange", late);
   main.addEventListener("focusout", () => setTimeout(late, 100));

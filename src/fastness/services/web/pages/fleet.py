@@ -1,46 +1,94 @@
-"""The fleet: how many machines are in which state, those that need a decision, and a page of all."""
+"""The fleet: how many machines are in which state, those that need a decision, and a page of all.
+
+Filters are a form that asks the server, so they work without a script; fifty rows make a page, whatever the size of the fleet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlencode
 
 from fastness.services.web.fleet import STATES, Filter, Fleet, Row
 from fastness.services.web.markup import Child, Markup, join, tag
-from fastness.services.web.pages.layout import Frame, badge, machine_path, page, section, short, table, when
+from fastness.services.web.pages.layout import Frame, Place, page
+from fastness.services.web.pages.parts import badge, bar, counted, hidden, image, machine_path, section, table, when
 
-_HEADS = ("Machine", "State", "Waits for", "Pool", "Verdict", "Image", "Last proof")
-
-
-def fleet_page(frame: Frame, fleet: Fleet, wanted: Filter) -> bytes:
-    """The whole view."""
-    inbox = section(
-        f"Needs a decision ({fleet.needing})",
-        table(
-            "Machines that wait for a person", ("Machine", "State", "Waits for"),
-            ((_link(row), badge(row.state), row.waits) for row in fleet.inbox),
-        ),
-        tag("p", tag("a", f"All {fleet.needing}", href="/?state=inbox")) if fleet.needing > len(fleet.inbox) else None,
-    ) if fleet.needing else tag("p", "No machine needs a decision.", class_="none")  # fmt: skip
-    rows = table(f"{fleet.found} of {fleet.total} machines", _HEADS, (_row(row, frame.now) for row in fleet.rows))
-    listed = section("Machines", _filters(fleet, wanted), rows, _pages(fleet, wanted))
-    return page(frame, "Fleet", "/", "machines", _counts(fleet), inbox, listed)
+_HEADS = ("Machine", "State", "Waits for", "Pool", "Evidence", "Verdict", "Image", "Last proof")
 
 
-def _counts(fleet: Fleet) -> Markup:
-    shown = [(state, fleet.counts[state]) for state in reversed(STATES) if fleet.counts[state]]
+def fleet_page(frame: Frame, fleet: Fleet, wanted: Filter, deciding: Collection[str] = ()) -> bytes:
+    """The whole view; `deciding` are the machines of the inbox that the user may decide about."""
+    good = fleet.counts["attested"]
+    lead = (
+        f"{good} of {counted(fleet.total, 'machine')} proved what they booted."
+        if fleet.total
+        else "No machine enrolled yet."
+    )
+    rows = table(
+        f"{fleet.found} of {counted(fleet.total, 'machine')}",
+        _HEADS,
+        (_row(row, frame.now) for row in fleet.rows),
+        "fleet",
+    )
+    listed = section("Machines", _filters(fleet, wanted), rows, _pages(fleet, wanted), id_="machines")
+    place = Place("Fleet", "/", "machines", lead=lead)
+    return page(frame, place, _counts(fleet, wanted), _inbox(frame, fleet, deciding), listed)
+
+
+def _inbox(frame: Frame, fleet: Fleet, deciding: Collection[str]) -> Markup:
+    if not fleet.needing:
+        return tag("p", "No machine needs a decision.", class_="none calm-note")
+    more = (
+        tag("p", tag("a", f"All {fleet.needing}", href="/?state=inbox")) if fleet.needing > len(fleet.inbox) else None
+    )
+    items = [
+        tag(
+            "li", badge(row.state), tag("div", _link(row), tag("p", _sentence(row.waits))),
+            _approve(row, frame) if row.state == "pending" and row.name in deciding
+            else tag("a", "Look", class_="button", href=machine_path(row.name), aria_label=f"Look at {row.node or row.name}"),
+        )
+        for row in fleet.inbox
+    ]  # fmt: skip
+    return section(f"Needs a decision ({fleet.needing})", tag("ul", items, class_="inbox"), more, kind="attention")
+
+
+def _approve(row: Row, frame: Frame) -> Markup:
     return tag(
-        "ul", [tag("li", tag("a", tag("strong", number), " ", state, href=f"/?state={state}")) for state, number in shown],
-        class_="counts",
+        "form", hidden("token", frame.form_token), hidden("decision", "approve"), hidden("then", "fleet"),
+        tag("button", "Approve", type="submit", aria_label=f"Approve {row.name}"),
+        method="post", action=f"{machine_path(row.name)}/decision",
     )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _counts(fleet: Fleet, wanted: Filter) -> Markup:
+    shown = [(state, fleet.counts[state]) for state in reversed(STATES) if fleet.counts[state]]
+    chips = [
+        tag("li", tag(
+            "a", tag("strong", number), " ", state, href=f"/?state={state}", class_=f"state-{state}",
+            aria_current="true" if wanted.state == state else None,
+        ))
+        for state, number in shown
+    ]  # fmt: skip
+    told = ", ".join(f"{number} {state}" for state, number in shown)
+    return tag(
+        "div",
+        bar([(f"state-{state}", number) for state, number in shown], told),
+        tag("ul", chips, class_="counts") if chips else None,
+        class_="health",
+    )
 
 
 def _row(row: Row, now: datetime) -> tuple[Child, ...]:
     return (
-        _link(row), badge(row.state), row.waits or "–", row.pool or "–",
+        _link(row), badge(row.state), row.waits or "–", row.pool or "–", row.tee or "–",
         join(row.verdict, tag("small", " simulated") if row.simulated else None),
-        short(row.image) if row.image else "–", when(row.last_proof, now),
+        image(row.image) if row.image else "–", when(row.last_proof, now),
     )  # fmt: skip
 
 
@@ -51,16 +99,23 @@ def _link(row: Row) -> Markup:
 def _filters(fleet: Fleet, wanted: Filter) -> Markup:
     return tag(
         "form",
-        tag("label", "Find ", tag("input", type="text", name="q", value=wanted.words, id="q", maxlength=100)),
+        tag(
+            "label", tag("span", "Find"),
+            tag("input", type="text", name="q", value=wanted.words, id="q", maxlength=100, placeholder="press / to find"),
+        ),
         _choice("State", "state", ("inbox", *STATES), wanted.state),
         _choice("Pool", "pool", fleet.pools, wanted.pool),
-        tag("button", "Show", type="submit"), method="get", action="/", class_="filters",
+        _choice("Evidence", "tee", fleet.tees, wanted.tee),
+        tag("button", "Show", type="submit"),
+        tag("a", "Show all", href="/") if wanted.narrows else None,
+        method="get", action="/", class_="filters",
     )  # fmt: skip
 
 
 def _choice(label: str, name: str, values: Iterable[str], chosen: str) -> Markup:
     options = [tag("option", value, value=value, selected=value == chosen) for value in values]
-    return tag("label", f"{label} ", tag("select", tag("option", "all", value=""), options, name=name, id=name))
+    choice = tag("select", tag("option", "all", value=""), options, name=name, id=name)
+    return tag("label", tag("span", label), choice)
 
 
 def _pages(fleet: Fleet, wanted: Filter) -> Markup | None:
@@ -68,10 +123,16 @@ def _pages(fleet: Fleet, wanted: Filter) -> Markup | None:
         return None
 
     def to(number: int, text: str) -> Markup:
-        query = {"state": wanted.state, "pool": wanted.pool, "q": wanted.words, "page": number}
-        return tag("a", text, href=f"/?{urlencode({name: value for name, value in query.items() if value})}")
+        return tag("a", text, href=address(replace(wanted, page=number)), class_="button")
 
     return tag(
-        "nav", to(fleet.page - 1, "Previous") if fleet.page > 1 else None, f" page {fleet.page} of {fleet.pages} ",
+        "nav", to(fleet.page - 1, "Previous") if fleet.page > 1 else None,
+        tag("span", f"page {fleet.page} of {fleet.pages}"),
         to(fleet.page + 1, "Next") if fleet.page < fleet.pages else None, aria_label="Pages", class_="pages",
     )  # fmt: skip
+
+
+def address(wanted: Filter) -> str:
+    """Where a filter leads."""
+    query = {"state": wanted.state, "pool": wanted.pool, "tee": wanted.tee, "q": wanted.words, "page": wanted.page}
+    return f"/?{urlencode({name: value for name, value in query.items() if value})}"

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from fastness.domain.machineconfig.diff import text_of
-from fastness.domain.machineconfig.disruption import Decision
 from fastness.domain.machineconfig.nodes import NodeFacts
+from fastness.domain.machineconfig.plan import PoolPlan
+from fastness.domain.machineconfig.waves import Schedule
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
-from fastness.services.web.markup import Child, Markup, tag
-from fastness.services.web.pages.layout import Frame, badge, conditions, facts, page, section, table
-
-MAX_CHANGES: Final = 50
-MAX_NODES: Final = 50
-MAX_DIFF: Final = 4000
+from fastness.services.web.markup import Markup, tag
+from fastness.services.web.pages.layout import Frame, Place, page
+from fastness.services.web.pages.parts import badge, bar, conditions, counted, facts, folded, section
+from fastness.services.web.pages.plans import plan_part, waves_part
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStory:
-    """One pool, and the change that is under way; `change` is None when there is none or it may not be seen."""
+    """One pool, the change that is under way, and how its policy splits it; None where there is none or it may not be seen."""
 
     pool: JsonObject
-    change: Decision | None = None
-    nodes: Sequence[NodeFacts] = ()
+    planned: PoolPlan | None = None
+    members: Mapping[str, NodeFacts] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    wave: int = 0
 
 
 def pools_page(frame: Frame, stories: Sequence[PoolStory], rollouts: Sequence[JsonObject] = ()) -> bytes:
     """The whole view."""
-    pools = [_pool(story, frame) for story in stories] or "No pools."
-    return page(frame, "Pools", "/pools", "pools machines", pools, [_rollout(one, frame) for one in rollouts])
+    changing = sum(story.planned is not None for story in stories)
+    lead = f"{counted(len(stories), 'pool')}; {changing or 'none'} with a change under way."
+    return page(
+        frame, Place("Pools", "/pools", "pools machines", lead=lead),
+        [_pool(story, frame) for story in stories] or tag("p", "No pools.", class_="none"),
+        [_rollout(one, frame) for one in rollouts],
+    )  # fmt: skip
 
 
 def _rollout(policy: JsonObject, frame: Frame) -> Markup:
     """A policy by which changes travel: the wave under way, and whether it goes on, waits or has stopped."""
     status = policy.get("status") or {}
     wave = int(status.get("wave") or 0)
-    under_way = f"wave {wave} is under way" if wave else "no wave is under way"
+    under_way = f"Wave {wave} is under way." if wave else "No wave is under way."
     return section(
         f"Rollout policy {policy['metadata']['name']}",
-        tag("p", under_way, "."), conditions(status.get("conditions") or (), frame.now),
+        tag("p", under_way), conditions(status.get("conditions") or (), frame.now),
     )  # fmt: skip
 
 
@@ -50,50 +55,49 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
     spec, status = pool.get("spec") or {}, pool.get("status") or {}
     total, done = int(status.get("machineCount") or 0), int(status.get("updatedMachineCount") or 0)
     wanted = str((spec.get("configuration") or {}).get("name", ""))
-    name = str(pool["metadata"]["name"])
-    progress: Child = (
-        tag("progress", f"{done} of {total}", max=total, value=done, aria_label=f"updated machines of {name}")
-        if total else None
-    )  # fmt: skip
     return section(
-        name,
-        tag("p", badge(_state(pool)), f" {done} of {total} machines have {wanted or 'nothing yet'} ", progress),
+        str(pool["metadata"]["name"]),
+        tag("p", badge(_state(pool)), f" {done} of {total} machines have ", tag("code", wanted) if wanted else "nothing yet"),
+        _bar(pool, total, done),
         facts([
-            ("Degraded", _degraded(pool)), ("Unavailable", str(status.get("unavailableMachineCount") or "")),
+            ("Degraded", tag("strong", _degraded(pool), class_="bad") if _degraded(pool) else ""),
+            ("Waits for", _waits(pool)),
+            ("Unavailable", str(status.get("unavailableMachineCount") or "")),
             ("Paused", "yes: nothing changes until it is resumed" if spec.get("paused") else ""),
             ("At most at a time", str(spec.get("maxUnavailable", 1))),
-            ("All machines had", str((status.get("configuration") or {}).get("name", ""))),
+            ("All machines had", _had(status, wanted)),
         ]),
-        _plan(story),
-        tag("details", tag("summary", "Conditions"), conditions(status.get("conditions") or (), frame.now)),
+        waves_part(story.schedule, done, story.wave) if story.schedule else None,
+        plan_part(story.planned, story.members) if story.planned else None,
+        folded("Conditions", conditions(status.get("conditions") or (), frame.now)),
+        id_=f"pool-{pool['metadata']['name']}",
     )  # fmt: skip
 
 
-def _plan(story: PoolStory) -> Markup | None:
-    if story.change is None:
-        return None
-    drain = " after a drain" if story.change.drain else ""
-    changes = [
-        tag(
-            "details", tag("summary", str(cause.change), " → ", ", ".join(map(str, cause.actions)) or "nothing"),
-            tag("pre", text_of(cause.change)[:MAX_DIFF]),
-        )
-        for cause in story.change.causes[:MAX_CHANGES]
-    ]  # fmt: skip
-    waiting = table(
-        "Machines that are not there yet, in their order", ("Node", "Has", "Goes to", "Agent says"),
-        ((node.name, node.current, node.desired, node.reason or node.state) for node in story.nodes[:MAX_NODES]),
-    )  # fmt: skip
-    return tag(
-        "div", tag("h3", "The change under way"), tag("p", f"Each machine: {story.change.headline}{drain}."),
-        changes, waiting,
-    )  # fmt: skip
+def _had(status: JsonObject, wanted: str) -> str:
+    had = str((status.get("configuration") or {}).get("name", ""))
+    return had if had != wanted else ""
+
+
+def _bar(pool: JsonObject, total: int, done: int) -> Markup | None:
+    """Updated, degraded, and those that are still to come."""
+    bad = min(int((pool.get("status") or {}).get("degradedMachineCount") or 0), max(0, total - done))
+    parts = [("state-attested", done), ("state-degraded", bad), ("state-waiting", max(0, total - done - bad))]
+    return bar(parts, f"{done} of {total} machines of {pool['metadata']['name']} are updated, {bad} degraded")
 
 
 def _state(pool: JsonObject) -> str:
     if _holds(pool, "Degraded"):
         return "degraded"
+    if (pool.get("spec") or {}).get("paused"):
+        return "paused"
     return "updating" if _holds(pool, "Updating") else "updated"
+
+
+def _waits(pool: JsonObject) -> str:
+    """What the pool says that it waits for, while it changes."""
+    said = condition(pool, "Updating") or {}
+    return str(said.get("message") or "") if said.get("status") == "True" else ""
 
 
 def _degraded(pool: JsonObject) -> str:

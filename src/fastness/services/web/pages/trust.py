@@ -1,138 +1,136 @@
-"""Trust: what machines may boot, which policies judge, what is distrusted, and the record of everything."""
+"""What this cluster trusts: images and their values, policies with their cases, what is distrusted, and the record.
+
+`TrustStory` is what the application found for the user; kinds that the user may not list are named, not shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
-from fastness.services.web.markup import Child, Markup, join, tag
-from fastness.services.web.pages.layout import Frame, badge, conditions, facts, page, section, short, table, when
+from fastness.services.web.markup import Child, Markup, tag
+from fastness.services.web.pages.distrusts import Doubts, distrust_section
+from fastness.services.web.pages.layout import Frame, Place, page
+from fastness.services.web.pages.parts import badge, conditions, facts, folded, image, section, short, table
+from fastness.services.web.pages.record import record_section
 
 MAX_VALUES: Final = 60
+MAX_REGO: Final = 20_000
+_PARTS: Final = (
+    ("images", "Images"),
+    ("values", "Values"),
+    ("policies", "Policies"),
+    ("distrust", "Distrust"),
+    ("record", "Record"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TrustStory:
-    """What the user may see of what this cluster trusts."""
+    """What the user may see of what this cluster trusts; `booted` counts machines by the digest of the image that they proved."""
 
     clusters: Sequence[JsonObject] = ()
     images: Sequence[JsonObject] = ()
     value_sets: Sequence[JsonObject] = ()
     policies: Sequence[JsonObject] = ()
-    distrusts: Sequence[JsonObject] = ()
+    doubts: Doubts = field(default_factory=Doubts)
     checkpoint: JsonObject | None = None
     entries: Sequence[JsonObject] = ()
     hidden: Sequence[str] = ()
+    booted: Mapping[str, int] = field(default_factory=dict)
 
 
 def trust_page(frame: Frame, story: TrustStory) -> bytes:
     """The whole view."""
     hidden = tag("p", f"You may not list: {', '.join(story.hidden)}.", class_="hint") if story.hidden else None
+    parts = tag("nav", [tag("a", name, href=f"#{part}") for part, name in _PARTS], aria_label="Parts", class_="parts")
     return page(
-        frame, "Trust", "/trust", "trust", hidden,
+        frame, Place("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
+        parts, hidden, _images(story), _values(story), _policies(story), distrust_section(story.doubts),
+        record_section(story.checkpoint, story.entries, frame.now),
         [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],
-        _images(story), _policies(story), _distrusts(story), _record(story, frame.now),
     )  # fmt: skip
 
 
 def _images(story: TrustStory) -> Markup:
-    approved = table(
-        "Approved images", ("Name", "Image", "Committed", "Says"),
-        (
-            (_name(one), short(str(one["spec"].get("image", "")), 60), badge(*_condition(one, "Committed")[:1]),
-             _condition(one, "Committed")[1])
-            for one in story.images
-        ),
-    )  # fmt: skip
-    return section("Images and values", approved, [_values(one) for one in story.value_sets])
+    states = {
+        str(one["spec"].get("image", "")): str((one.get("status") or {}).get("state", "Unknown"))
+        for one in story.value_sets
+    }
+
+    def row(one: JsonObject) -> tuple[Child, ...]:
+        reference = str(one["spec"].get("image", ""))
+        committed, said = _condition(one, "Committed")
+        state = states.get(reference) or ("Unknown" if committed == "True" else "not computed yet")
+        machines = story.booted.get(reference.rpartition("@")[2], 0)
+        return _name(one), image(reference), badge(state), str(machines), said or "–"
+
+    return section("Images", table(
+        "Approved images", ("Name", "Image", "Values", "Machines that booted it", "Says"), map(row, story.images)
+    ), id_="images")  # fmt: skip
 
 
-def _values(found: JsonObject) -> Markup:
+def _values(story: TrustStory) -> Markup:
+    none = tag("p", "No reference values yet: approve an image.", class_="none")
+    return section("Values", [_value_set(one) for one in story.value_sets] or none, id_="values")
+
+
+def _value_set(found: JsonObject) -> Markup:
     spec, status = found["spec"], found.get("status") or {}
     values = spec.get("values") or []
     shown = table(
         f"Values of {_name(found)}", ("Name", "Register", "Value", "State", "What it is"),
         (
-            (str(one.get("name", "")), str(one.get("register", "")), short(str(one.get("value", ""))),
-             badge(str(one.get("state", "Current"))), str(one.get("note", "")))
+            (str(one.get("name", "")), str(one.get("register", "")) or "–", short(str(one.get("value", ""))),
+             badge(str(one.get("state", "Current"))), str(one.get("note", "")) or "–")
             for one in values[:MAX_VALUES]
         ),
     )  # fmt: skip
     more = tag("p", f"and {len(values) - MAX_VALUES} more", class_="hint") if len(values) > MAX_VALUES else None
     withdrawn = spec.get("withdrawn") or {}
-    state: Child = badge(str(status.get("state", "unknown")))
     ended = f" withdrawn {withdrawn.get('at')}: {withdrawn.get('reason', '')}" if withdrawn else ""
-    return tag(
-        "details", tag("summary", _name(found), " ", state, f" {len(values)} values, from {spec.get('source')}{ended}"),
-        shown, more,
+    summary = tag(
+        "span", badge(str(status.get("state", "Unknown"))), " ", _name(found),
+        tag("small", f" {len(values)} values, from {spec.get('source')}{ended}"),
     )  # fmt: skip
+    origin = facts(
+        [
+            ("Image", tag("code", str(spec["image"])) if spec.get("image") else ""),
+            ("Version", str(status.get("version", ""))),
+        ]
+    )
+    return folded(summary, origin, shown, more)
 
 
 def _policies(story: TrustStory) -> Markup:
-    return section("Policies", tag("p", "Where none judges, the built-in policy of the evidence does.", class_="hint"), [
-        tag(
-            "details",
-            tag(
-                "summary", _name(one), f" for {one['spec'].get('for', '')} ", badge(_judging(one)),
-                f" {(one.get('status') or {}).get('cases', 'no')} cases pass",
-            ),
-            facts([
-                ("Version", str((one.get("status") or {}).get("version", ""))),
-                ("Failing cases", ", ".join(map(str, (one.get("status") or {}).get("failedCases") or ()))),
-                ("Says", _condition(one, "Active")[1] or _condition(one, "Parsed")[1]),
-            ]),
-            table("Cases", ("Case", "Expects"), (
-                (str(case.get("name", "")), str(case.get("expect", ""))) for case in one["spec"].get("cases") or ()
-            )),
-            tag("pre", str(one["spec"].get("rego", ""))[:20000]),
-        )
-        for one in story.policies
-    ])  # fmt: skip
+    hint = tag(
+        "p", "Where none judges, the built-in policy of the evidence does. A policy can only take away.", class_="hint"
+    )
+    return section("Policies", hint, [_policy(one) for one in story.policies], id_="policies")
 
 
-def _distrusts(story: TrustStory) -> Markup:
-    return section("Distrust", table(
-        "What is no longer trusted", ("Target", "Why", "Machines", "Grants", "Until"),
-        (
-            (str((one.get("status") or {}).get("target") or _name(one)), str(one["spec"].get("reason", "")),
-             *(str(((one.get("status") or {}).get("affected") or {}).get(kind, "")) for kind in ("machines", "grants")),
-             str(one["spec"].get("expires", "for ever")))
-            for one in story.distrusts
-        ),
+def _policy(one: JsonObject) -> Markup:
+    spec, status = one["spec"], one.get("status") or {}
+    failed = {str(name) for name in status.get("failedCases") or ()}
+    tried = bool(status.get("cases"))
+    cases = table("Cases", ("Case", "Expects", "Result"), (
+        (str(case.get("name", "")), str(case.get("expect", "")),
+         badge("fails" if str(case.get("name", "")) in failed else "passes" if tried else "not tried yet"))
+        for case in spec.get("cases") or ()
     ))  # fmt: skip
-
-
-def _record(story: TrustStory, now: datetime) -> Markup:
-    if story.checkpoint is None:
-        return section("Record", tag("p", "There is no checkpoint yet.", class_="none"))
-    spec = story.checkpoint["spec"]
-    newest = table(
-        "Newest entries", ("Entry", "When", "What", "Who", "Resource", "Because of"),
-        (
-            (tag("code", one["index"]), when(str(one.get("time", "")), now), str(one.get("what", "")),
-             short(str(one.get("who", ""))), str(one.get("resource", "")),
-             str(one.get("verdict") or (one.get("detail") or {}).get("code", "")))
-            for one in story.entries
-        ),
+    active = "Active" if _condition(one, "Active")[0] == "True" else "inactive"
+    summary = tag(
+        "span", badge(active), " ", _name(one), f" for {spec.get('for', '')} ",
+        tag("small", f"{status.get('cases', 'no')} cases pass"),
     )  # fmt: skip
-    return section(
-        "Record",
-        facts([
-            ("Checkpoint", join(f"{spec.get('size')} entries, signed ", when(str(spec.get("time", "")), now))),
-            ("Root", tag("code", str(spec.get("rootHash", "")))), ("Origin", str(spec.get("origin", ""))),
-            ("Verify it yourself", tag("code", "fastness audit export DIR; fastness audit verify DIR --key KEY")),
-        ]),
-        tag("details", tag("summary", "The signed note"), tag("pre", str(spec.get("note", "")))),
-        newest,
+    says = _condition(one, "Active")[1] or _condition(one, "Parsed")[1]
+    return folded(
+        summary, facts([("Version", str(status.get("version", ""))), ("Says", says)]), cases,
+        tag("pre", str(spec.get("rego", ""))[:MAX_REGO], tabindex=0), open_=bool(failed),
     )  # fmt: skip
-
-
-def _judging(policy: JsonObject) -> str:
-    return "Active" if _condition(policy, "Active")[0] == "True" else "inactive"
 
 
 def _condition(found: JsonObject, kind: str) -> tuple[str, str]:

@@ -1,0 +1,82 @@
+"""What the page of trust reads: images, values, policies, distrusts with whom they hit, and the record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from fastness.cluster.errors import NotFound
+from fastness.domain.attestation.blastradius import blast_radius
+from fastness.domain.attestation.distrust import Distrusted, read_distrust
+from fastness.domain.attestation.properties import GENERATION, images_in
+from fastness.model.kind import JsonObject, Resource
+from fastness.services.web.pages.distrusts import Doubt, Doubts, WhatIf
+from fastness.services.web.pages.record import entry_page
+from fastness.services.web.pages.trust import TrustStory, trust_page
+from fastness.services.web.sight import CHECKPOINTS, CLUSTERS, DISTRUSTS, IMAGES, MACHINES, POLICIES, VALUE_SETS, Sight
+from fastness.services.web.views.shown import NEWEST, Shown, newest_checkpoint
+
+KINDS: Final[tuple[Resource, ...]] = (CLUSTERS, IMAGES, VALUE_SETS, POLICIES, DISTRUSTS, CHECKPOINTS)
+_COMMANDS: Final = {
+    "image": "fastness distrust image {} --reason TEXT",
+    "chipGeneration": "fastness distrust chip {} --reason TEXT",
+}
+
+
+async def trust_view(shown: Shown) -> bytes:
+    """What is trusted, and the record."""
+    sight = shown.sight
+    hidden = [kind.plural for kind in KINDS if not sight.may("list", kind)]
+    machines, checkpoint = sight.those(MACHINES), newest_checkpoint(sight)
+    before = number(shown.query.get("before", ""))
+    return trust_page(shown.frame, TrustStory(
+        sight.those(CLUSTERS), sight.those(IMAGES), sight.those(VALUE_SETS), sight.those(POLICIES),
+        _doubts(sight, machines, shown.query.get("distrust", "")), checkpoint,
+        await shown.reader.newest(checkpoint, NEWEST, before), hidden, _booted(machines),
+    ))  # fmt: skip
+
+
+async def record_view(shown: Shown) -> bytes:
+    """One entry of the record with its proof."""
+    shown.sight.require("list", CHECKPOINTS)
+    checkpoint, index = newest_checkpoint(shown.sight), number(shown.name)
+    proved = await shown.reader.prove(checkpoint, index) if index is not None else None
+    if proved is None or checkpoint is None:
+        raise NotFound("the record has no such entry, or it cannot be read now")
+    return entry_page(shown.frame, proved, checkpoint)
+
+
+def number(text: str) -> int | None:
+    """A number out of an address; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _properties(machine: JsonObject) -> dict[str, str]:
+    return {str(name): str(value) for name, value in ((machine.get("status") or {}).get("properties") or {}).items()}
+
+
+def _booted(machines: Sequence[JsonObject]) -> Counter[str]:
+    return Counter(image.rpartition("@")[2] for machine in machines for image in images_in(_properties(machine)))
+
+
+def _doubts(sight: Sight, machines: Sequence[JsonObject], asked: str) -> Doubts:
+    sees = sight.may("list", MACHINES)
+    standing = []
+    for one in sight.those(DISTRUSTS):
+        read = read_distrust(one)
+        standing.append(Doubt(one, blast_radius(read, machines) if read is not None and sees else None))
+    return Doubts(standing, _what_if(machines, asked))
+
+
+def _what_if(machines: Sequence[JsonObject], asked: str) -> WhatIf:
+    """What could be distrusted of what machines proved; an address can ask for nothing else."""
+    images = sorted({image for machine in machines for image in images_in(_properties(machine))})
+    chips = sorted({found for machine in machines if (found := _properties(machine).get(GENERATION))})
+    targets = [(f"image:{one}", f"the image {one}") for one in images]
+    targets += [(f"chipGeneration:{one}", f"the chips {one}") for one in chips]
+    if asked not in dict(targets):
+        return WhatIf(targets)
+    kind, _, target = asked.partition(":")
+    radius = blast_radius(Distrusted("", kind, target), machines)
+    return WhatIf(targets, asked, radius, _COMMANDS[kind].format(target))
