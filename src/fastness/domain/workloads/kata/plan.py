@@ -51,8 +51,8 @@ def needs_pods(world: World) -> bool:
         return any(is_being_deleted(one) for one in _classes(world).values())
     if is_being_deleted(world.config) or any(is_being_deleted(one) for one in _classes(world).values()):
         return True
-    wanted = {one.name for one in _wanted(world, world.config).classes}
-    return any(name not in wanted for name in _classes(world))
+    wanted = {one.name: one.handler for one in _wanted(world, world.config).classes}
+    return any(wanted.get(name) != one.get("handler") for name, one in _classes(world).items())
 
 
 def plan(world: World) -> Plan:
