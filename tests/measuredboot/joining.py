@@ -10,7 +10,6 @@ import base64
 import gzip
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -18,26 +17,16 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import Measurement
 from fastness.domain.osimage.uki import write_uki
-from tests.components import require_program
+from fastness.sim.vms.initrd import AGENT, DOORS, TOOLS, archive, shared_libraries
+from fastness.sim.vms.parts import BUSYBOX, IGNITION, MODULES, STUB, SWTPM, TPM2, modules
+from fastness.sim.vms.qemu import write_disk
 from tests.measuredboot import machine
-from tests.measuredboot.initrd import BUSYBOX, TPM2, archive, libraries
 from tests.measuredboot.kernel import kernel
-from tests.measuredboot.modules import NETWORK, modules
 from tools import agent_image
 
-DOORS = "10.0.2.100"
-IGNITION = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
 COMMAND_LINE = b"console=ttyS0 quiet panic=1"
-TOOLS = (
-    "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "policysecret", "quote",
-    "readpublic", "startauthsession",
-)  # fmt: skip
 DEADLINE = 360.0
-AGENT = "usr/lib/fastness/agent"
 
 INIT = f"""#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -51,7 +40,7 @@ mount -t tmpfs tmp /tmp
 echo 1 > /proc/sys/kernel/printk
 exec </dev/ttyS0 >/dev/ttyS0 2>&1
 stty -echo
-for name in {" ".join(NETWORK)}; do insmod /modules/$name.ko; done
+for name in {" ".join(MODULES)}; do insmod /modules/$name.ko; done
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
@@ -95,13 +84,12 @@ class Joined:
 def require_joining() -> None:
     """Skip by name, or fail in CI, unless everything that such a boot needs is there."""
     machine.require_machine()
-    require_program(IGNITION, "ignition")
 
 
 def image(trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
     """An image for one cluster."""
     parts = {".osrel": b"ID=fastness-test\n", ".cmdline": command_line, ".initrd": _initrd(trust), ".linux": kernel()}
-    return write_uki(machine.STUB.read_bytes(), parts)
+    return write_uki(STUB.read_bytes(), parts)
 
 
 @lru_cache(maxsize=1)
@@ -109,12 +97,6 @@ def _initrd(trust: bytes) -> bytes:
     links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
     files = {**_carried(), "usr/lib/fastness/trust.json": trust}
     return gzip.compress(archive(files, links), 6, mtime=0)
-
-
-def predicted(uki: bytes) -> Measurement:
-    """What a machine with our firmware measures when it boots an image, from the file alone."""
-    variables = (machine.FIRMWARE / machine.PLAIN[1]).read_bytes()
-    return measure_uki(uki, FirmwareVars.of_store(variables), secure_boot=False)
 
 
 @cache
@@ -127,18 +109,8 @@ def _carried() -> Mapping[str, bytes]:
     programs = {"bin/busybox": BUSYBOX, "bin/tpm2": TPM2, "bin/ignition": IGNITION}
     files |= {name: path.read_bytes() for name, path in programs.items()}
     files |= {f"modules/{name}.ko": data for name, data in modules().items()}
-    files |= {path.lstrip("/"): Path(path).read_bytes() for path in _shared()}
+    files |= {path.lstrip("/"): Path(path).read_bytes() for path in shared_libraries()}
     return files | {"init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n"}
-
-
-def _shared() -> set[str]:
-    """Shared libraries of the programs, and those of the C library that the agent's Python finds in every image."""
-    found = set(libraries())
-    listed = subprocess.run(["ldd", str(IGNITION)], capture_output=True, text=True, check=True).stdout
-    found |= set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", listed, re.MULTILINE))
-    (libc,) = (path for path in found if path.endswith("/libc.so.6"))
-    names = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
-    return found | {str(Path(libc).with_name(name)) for name in names}
 
 
 def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes) -> Joined:
@@ -147,9 +119,9 @@ def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes) -> J
         place = Path(scratch)
         shutil.copy(machine.FIRMWARE / machine.PLAIN[1], place / "vars.fd")
         shutil.copytree(tpm, place / "tpm")
-        machine.write_disk(place, uki)
+        write_disk(place / "esp.img", uki)
         swtpm = [
-            str(machine.SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
+            str(SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
             "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate",
         ]  # fmt: skip
         with machine.running(swtpm, place / "swtpm.log"):

@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastness.sim.vms import parts
+from fastness.sim.vms.parts import QEMU, SWTPM
+from fastness.sim.vms.qemu import write_disk
 from tests.components import require_program
-from tests.measuredboot.initrd import BUSYBOX, QUOTED, TPM2
+from tests.measuredboot.initrd import QUOTED
 
-QEMU = Path("/usr/bin/qemu-system-x86_64")
-SWTPM = Path("/usr/bin/swtpm")
-STUB = Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
-FIRMWARE = Path("/usr/share/OVMF")
+FIRMWARE = parts.FIRMWARE.parent
 PLAIN = ("OVMF_CODE.fd", "OVMF_VARS.fd")
 SECURE = ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.snakeoil.fd")
 DEADLINE = 150.0
@@ -58,13 +58,8 @@ class Booted:
 
 def require_machine() -> None:
     """Skip by name, or fail in CI, unless everything that a boot needs is there."""
-    require_program(QEMU, "qemu-system-x86")
-    require_program(FIRMWARE / PLAIN[0], "ovmf")
-    require_program(SWTPM, "swtpm")
-    require_program(TPM2, "tpm2-tools")
-    require_program(BUSYBOX, "busybox-static")
-    require_program(STUB, "systemd-boot-efi")
-    require_program(Path("/usr/bin/mformat"), "mtools")
+    for path, package in parts.PACKAGES.items():
+        require_program(path, package)
 
 
 def boot(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Booted:
@@ -74,28 +69,13 @@ def boot(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Booted:
         place = Path(scratch)
         code, variables = SECURE if secure_boot else PLAIN
         shutil.copy(FIRMWARE / variables, place / "vars.fd")
-        write_disk(place, uki)
+        write_disk(place / "esp.img", uki)
         with running(_tpm(place), place / "swtpm.log"):
             wait_for(place / "tpm.sock")
             started = time.monotonic()
             with running(qemu(place, FIRMWARE / code, secure_boot=secure_boot), place / "qemu.log") as machine:
                 serial = conversation(machine, {b"@@NONCE": nonce.hex().encode()}, started + DEADLINE)
             return _collected(serial, time.monotonic() - started)
-
-
-def write_disk(place: Path, uki: bytes) -> None:
-    """A disk with an EFI system partition that boots an image."""
-    image = str(place / "esp.img")
-    megabytes = len(uki) // 1024**2 + 8
-    (place / "uki.efi").write_bytes(uki)
-    with Path(image).open("wb") as file:
-        file.truncate(megabytes * 1024**2)
-    for command in (
-        ["mformat", "-i", image, "-T", str(megabytes * 2048), "-N", "0", "::"],
-        ["mmd", "-i", image, "::/EFI", "::/EFI/BOOT"],
-        ["mcopy", "-i", image, str(place / "uki.efi"), "::/EFI/BOOT/BOOTX64.EFI"],
-    ):
-        subprocess.run(command, check=True, capture_output=True)
 
 
 def _tpm(place: Path) -> list[str]:

@@ -11,6 +11,7 @@ from fastness.domain.osimage.firmware import FirmwareVars
 from fastness.domain.osimage.measure import measure_uki
 from fastness.domain.osimage.measurement import Measurement
 from fastness.domain.osimage.uki import write_uki
+from fastness.sim.vms.parts import STUB
 from tests.measuredboot import machine
 from tests.measuredboot.initrd import initrd
 from tests.measuredboot.kernel import kernel
@@ -31,7 +32,7 @@ class Run:
     booted: machine.Booted
 
 
-def image(command_line: bytes = COMMAND_LINE, *, stub: Path = machine.STUB, **more: bytes) -> bytes:
+def image(command_line: bytes = COMMAND_LINE, *, stub: Path = STUB, **more: bytes) -> bytes:
     """The image of the test machine, with further sections; skips by name where something is missing."""
     machine.require_machine()
     parts = {".osrel": OS_RELEASE, ".cmdline": command_line, ".initrd": _packed(), ".linux": kernel()}

@@ -15,6 +15,8 @@ import pytest
 
 from fastness.domain.attestation.imagevalues import values_of_measurement
 from fastness.formats import json
+from fastness.sim.vms.image import predicted
+from fastness.sim.vms.initrd import DOORS
 from fastness.trust.enrolment import DoorUrls
 from tests.delivering import DeliveringWorld
 from tests.e2e.delivery.world import cluster, explained
@@ -29,7 +31,7 @@ async def joined(world: DeliveringWorld, uki: bytes, tpm: Path) -> joining.Joine
     """Boot an image on a new machine and see how far it gets."""
     headers = [
         {"name": "Authorization", "value": f"Bearer {(await world.ticket()).reveal()}"},
-        {"name": "X-Fastness-Server", "value": f"https://{joining.DOORS}:{ENROLMENT}"},
+        {"name": "X-Fastness-Server", "value": f"https://{DOORS}:{ENROLMENT}"},
     ]
     source = {"source": "http://127.0.0.1:22625/config/worker", "httpHeaders": headers}
     user_data = json.encode({"ignition": {"version": "3.2.0", "config": {"merge": [source]}}})
@@ -43,11 +45,11 @@ async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_
 ) -> None:
     joining.require_joining()
     one, other = tpm_maker.provision("one"), tpm_maker.provision("other")
-    async with cluster(real_server, tpm_maker, via, (joining.DOORS,)) as world:
-        doors = f"https://{joining.DOORS}"
+    async with cluster(real_server, tpm_maker, via, (DOORS,)) as world:
+        doors = f"https://{DOORS}"
         world.urls[0] = DoorUrls(f"{doors}:{BROKER}", f"{doors}:{GATE}")
         uki = await asyncio.to_thread(joining.image, world.trust_json)
-        await world.publish(values_of_measurement(joining.predicted(uki)))
+        await world.publish(values_of_measurement(predicted(uki)))
 
         good = await joined(world, uki, one)
         assert (good.ignition, good.agent) == (0, 0), f"{good.console}\n{good.log}"

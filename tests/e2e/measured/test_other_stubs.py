@@ -14,8 +14,8 @@ import pytest
 
 from fastness.domain.osimage.stub import STUBS
 from fastness.formats.pe.uki import parse_uki
+from fastness.sim.vms.initrd import archive
 from tests.e2e.measured.test_secure_boot import signed
-from tests.measuredboot.initrd import archive
 from tests.measuredboot.run import image, run
 
 GIVEN = os.environ.get("FASTNESS_STUBS", "")

@@ -117,7 +117,7 @@ def initrd(agent: Path, trust: bytes) -> bytes:
     programs = {"bin/busybox": parts.BUSYBOX, "bin/tpm2": parts.TPM2, "bin/ignition": parts.IGNITION}
     files |= {name: path.read_bytes() for name, path in programs.items()}
     files |= {f"modules/{name}.ko": data for name, data in parts.modules().items()}
-    files |= {path.lstrip("/"): Path(path).read_bytes() for path in _shared()}
+    files |= {path.lstrip("/"): Path(path).read_bytes() for path in shared_libraries()}
     files |= {
         "init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n", f"{AGENT}/forward.py": FORWARD.encode(),
         "usr/lib/fastness/trust.json": trust,
@@ -151,7 +151,7 @@ def tpm_libraries() -> set[str]:
     return found | _needed(device) | {str(device)}
 
 
-def _shared() -> set[str]:
+def shared_libraries() -> set[str]:
     """Libraries of the programs, and those of the C library that the agent's Python finds in every image."""
     found = tpm_libraries() | _needed(parts.IGNITION)
     (libc,) = (path for path in found if path.endswith("/libc.so.6"))

@@ -1,0 +1,80 @@
+"""The real machines of `fastness up --vms N`: what they are told about this control plane, and what it believes of them.
+
+A cluster that has virtual machines is simulated, and real ones stand beside them; their verdicts are not marked. A cluster with
+real machines only is not simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import Cluster
+from fastness.formats import json
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration import names
+from fastness.sim.vms import parts, trusted
+from fastness.sim.vms.running import Around, real_machines
+
+SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+POOL: Final = "worker"
+LOOK_AGAIN: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What this control plane tells real machines: whom to believe, and where its doors are."""
+
+    ca: Callable[[], str]
+    keys: Callable[[], list[JsonObject]]
+    enrolment: str
+    broker: str
+    gate: str
+
+    def trust(self) -> bytes:
+        """The content of the image's trust.json."""
+        return json.encode({"ca": self.ca(), "configKeys": self.keys()})
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where the doors listen."""
+        return tuple(urlsplit(url).port or 443 for url in (self.enrolment, self.broker, self.gate))
+
+
+@asynccontextmanager
+async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Clock) -> AsyncIterator[None]:
+    """So many real machines for the time of the block; without any, nothing is believed of them; raises NoRealMachine."""
+    if not count:
+        await trusted.withdraw(cluster)
+        yield
+        return
+    parts.require()
+    body: JsonObject = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce"},
+    }  # fmt: skip
+    with suppress(AlreadyExists):
+        await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
+
+    async def user_data() -> bytes:
+        """What the platform starts a machine with; waits until it leads to a door of today."""
+        while True:
+            with suppress(NotFound):
+                secret = await cluster.get(SECRETS, f"{POOL}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
+                found = base64.b64decode(secret["data"]["userData"])
+                if told.enrolment.encode() in found:
+                    return found
+            await asyncio.sleep(LOOK_AGAIN)
+
+    around = Around(cluster, state / "vms", told.trust, user_data, told.broker, told.ports, clock)
+    async with real_machines(around, count):
+        yield
