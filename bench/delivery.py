@@ -220,12 +220,14 @@ def _say(message: Any) -> None:
 
 async def serve(told: IO[bytes]) -> None:
     """The cluster, until its input ends."""
+    from fastness.cli.collector import settle_memory
     from fastness.cluster.port import PatchType
     from fastness.domain.attestation.membership import NAMESPACE
     from fastness.model.trusted_execution.machine import MACHINE
 
     with tempfile.TemporaryDirectory() as directory:
         async with opened(Path(directory)) as (cluster, where):
+            settle_memory()  # as the product does when it is ready
             _say(where)
             while line := await asyncio.to_thread(told.readline):
                 message = orjson.loads(line)
@@ -305,6 +307,8 @@ async def doors(told: IO[bytes]) -> None:
     from fastness.services.gate.server import gate
     from fastness.trust.record import ClusterRecord
 
+    from fastness.cli.collector import settle_memory
+
     where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
     listen = ListenOptions(rust=True)
     found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
@@ -316,6 +320,7 @@ async def doors(told: IO[bytes]) -> None:
         source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
         async with gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper:
             await _rendered(source)
+            settle_memory()  # as the product does when it is ready
             _say({"configs": configs.port, "gate": keeper.port})
             await asyncio.to_thread(told.read)
 

@@ -25,6 +25,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.https import HttpsLines
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
@@ -212,7 +213,7 @@ class HttpTransport:
     def __init__(self, url: str, trust: ssl.SSLContext, seconds: float = 30.0) -> None:
         # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
         self._http = httpx.AsyncClient(
-            base_url=url, verify=trust, timeout=seconds, follow_redirects=False, trust_env=False
+            base_url=url, transport=HttpsLines(trust), timeout=seconds, follow_redirects=False, trust_env=False
         )
 
     async def __aenter__(self) -> Self:

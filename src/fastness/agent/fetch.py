@@ -18,6 +18,7 @@ from typing import Final
 import httpx
 
 from fastness.agent.prove import BrokerClient, BrokerRefused, DoorRefused, refusal
+from fastness.cluster.https import HttpsLines
 from fastness.domain.attestation.configproof import HEADER
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
@@ -53,13 +54,17 @@ async def from_gate(
         **({"accept": question.accept} if question.accept else {}),
     }
     # No settings from the environment: a password file of a user has no say in how a machine shows itself.
-    async with httpx.AsyncClient(verify=tls, timeout=SECONDS, follow_redirects=False, trust_env=False) as http:
+    async with _client(tls) as http:
         answer = await _asked(http, url, shown)
         if answer.status_code == 401 and (nonce := answer.headers.get(NONCE, "")):
             answer = await _asked(http, url, {**shown, "dpop": broker.proof("GET", url, nonce, question.nonce, now())})
     if answer.status_code != 200:
         raise refusal(GateRefused, "gate", answer.status_code, answer.content, answer.headers.get("retry-after", ""))
     return Delivered(answer.content, answer.headers.get(HEADER, ""))
+
+
+def _client(tls: ssl.SSLContext) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=HttpsLines(tls), timeout=SECONDS, follow_redirects=False, trust_env=False)
 
 
 async def _asked(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -> httpx.Response:

@@ -24,6 +24,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Entropy
+from fastness.cluster.https import HttpsLines
 from fastness.crypto import jwe
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.jwk import decoded, public_jwk
@@ -75,7 +76,7 @@ class BrokerClient:
     ) -> None:
         # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
         self._http = httpx.AsyncClient(
-            base_url=url, verify=trust, timeout=seconds, follow_redirects=False, trust_env=False
+            base_url=url, transport=HttpsLines(trust), timeout=seconds, follow_redirects=False, trust_env=False
         )
         self._attester = attester
         self._entropy = entropy

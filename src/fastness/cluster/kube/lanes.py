@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import cast
 
 import httpx
 
+from fastness.cluster.https import HttpsLines, SocketOptions
+
 STREAM = "fastness.stream"
 MOST = 32
 PATIENCE = 30.0
-_ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0)
-SocketOptions = Sequence[tuple[int, int, int]]
 
 
 class Lanes(httpx.AsyncBaseTransport):
@@ -94,6 +94,4 @@ class _Body(httpx.AsyncByteStream):
 
 def over_tls(context: ssl.SSLContext, options: SocketOptions) -> Lanes:
     """Lanes of HTTP/1.1 connections with this trust."""
-    return Lanes(
-        lambda: httpx.AsyncHTTPTransport(verify=context, limits=_ONE, socket_options=list(options), trust_env=False)
-    )
+    return Lanes(lambda: HttpsLines(context, options, kept=1, plain=True))
