@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
     from fastness.trust.tiles import TileStore
 
+LATELY = 500
 _TILES = click.option(
     "--tiles",
     type=click.Path(path_type=Path, file_okay=False),
@@ -148,6 +149,17 @@ async def _show(
             if entry["what"] == (what or entry["what"]) and entry["who"].startswith(who):
                 kept.append({"index": index, **entry})
     return list(kept)
+
+
+async def refusals_of(who: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
+    """What was refused lately in the name of a key, oldest first; raises CliError, ApiError, TrustError."""
+    from fastness.formats import json
+    from fastness.trust.log import LogView
+
+    async with _opened(None, kubeconfig, context) as record:
+        view = LogView(record.tiles, record.size)
+        entries = [json.decode(data) async for _, data in view.entries(max(0, record.size - LATELY))]
+    return [one for one in entries if one["what"] == "refusal" and one["who"] == who]
 
 
 async def _keys(kubeconfig: Path | None, context: str) -> list[str]:

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from fastness.cli.audit import refusals_of
+from fastness.cli.errors import CliError
 from fastness.cli.machine import connected, one_machine
-from fastness.cluster.errors import NotFound
-from fastness.domain.attestation.explain import Explanation, explain
+from fastness.cluster.errors import ApiError, NotFound
+from fastness.domain.attestation.explain import Explanation, Unproved, explain
 from fastness.model.fastness_dev.verdict import VERDICT, Check
+from fastness.model.kind import JsonObject
+from fastness.trust.errors import TrustError
 
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
 _WIDTH: Final = 100
@@ -26,7 +30,22 @@ async def explained(name: str, kubeconfig: Path | None, context: str) -> Explana
                 verdict = await cluster.get(VERDICT.resource, last)
             except NotFound:
                 verdict = None
-    return explain(machine, verdict)
+    return explain(machine, verdict, await _unproved(machine, kubeconfig, context))
+
+
+async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) -> list[Unproved]:
+    """What the record says was refused without a verdict since the machine last stood well; nothing where it cannot be read."""
+    status = machine.get("status") or {}
+    try:
+        found = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
+    except (CliError, ApiError, TrustError):
+        return []
+    since = str(status.get("lastAttested", ""))
+    return [
+        Unproved(str(one["time"]), str((one.get("detail") or {}).get("code", "")))
+        for one in found
+        if not one.get("verdict") and str(one["time"]) > since
+    ]
 
 
 def told_plainly(found: Explanation, *, everything: bool) -> str:
@@ -43,6 +62,8 @@ def told_plainly(found: Explanation, *, everything: bool) -> str:
         lines.append("")
     for check in checks:
         lines += _check(check)
+    for refused in found.unproved:
+        lines.append(f"refused since, without proof of who it was: {refused.code} at {refused.time}")
     if found.actions:
         lines += ["", "What to do:", *(f"  {action}" for action in found.actions)]
     return "\n".join(lines)

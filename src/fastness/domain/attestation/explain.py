@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.standing import PROOF_EXPIRED
 from fastness.model.fastness_dev.verdict import Check, Verdict
 from fastness.model.objects import holds, view
 from fastness.model.trusted_execution.machine import Machine
@@ -34,9 +35,21 @@ _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "event-log-differs": ("Send the log of this boot: it does not lead to the registers that were signed.",),
     "crl-expired": ("Renew the vendor's documents: fastness doctor says where they come from.",),
     "collateral-expired": ("Renew the vendor's documents: fastness doctor says where they come from.",),
+    "nonce-differs": (
+        "Reboot the machine: it answers with evidence that was made for another challenge.",
+        "If it was not the machine, somebody replays what it sent once: fastness audit show --what refusal",
+    ),
     "key-differs": ("The machine has a new key. Let it enrol again with a fresh ticket.",),
     "init-data-differs": ("Start the machine with the init data that it sends, or send the one it was started with.",),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Unproved:
+    """Something that was refused in the name of a machine and left no verdict, because anybody may have sent it."""
+
+    time: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,7 @@ class Explanation:
     actions: tuple[str, ...]
     verdict: str = ""
     last_attested: str = ""
+    unproved: tuple[Unproved, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
@@ -61,30 +75,34 @@ class Explanation:
             "machine": self.machine, "node": self.node, "pool": self.pool, "attested": self.attested, "answer": self.answer,
             "simulated": self.simulated, "verdict": self.verdict, "lastAttested": self.last_attested,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
+            "unproved": [{"time": one.time, "code": one.code} for one in self.unproved],
         }  # fmt: skip
 
 
-def explain(machine: Object, verdict: Object | None) -> Explanation:
-    """Explain a Machine by its last Verdict."""
+def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved] = ()) -> Explanation:
+    """Explain a Machine by its last Verdict, and by what was refused in its name since; of each code the last is told."""
     seen = view(machine, Machine)
     judged = view(verdict, Verdict) if verdict is not None else None
     membership = membership_of(seen)
     checks = judged.spec.checks if judged else ()
     why = tuple(check for check in checks if check.result in ("Fail", "NotAssessed") and check.code != "ok")
     answer, actions = _answer(seen, membership, judged)
+    last = tuple({one.code: one for one in unproved}.values())
     return Explanation(
         machine=seen.metadata.name,
         node=seen.status.node_name,
         pool=seen.status.pool,
         answer=answer,
         attested=membership is Membership.APPROVED
+        and not _overdue(seen)
         and (judged.spec.result == "Affirmed" if judged is not None else holds(seen.status.conditions, "Attested")),
         simulated=seen.status.simulated,
         why=why,
         others=tuple(check for check in checks if check not in why),
-        actions=(*actions, *_advice(why)) if membership is Membership.APPROVED else actions,
+        actions=(*actions, *_advice([*why, *last])) if membership is Membership.APPROVED else actions,
         verdict=judged.metadata.name if judged else "",
         last_attested=seen.status.last_attested or "",
+        unproved=last,
     )
 
 
@@ -96,6 +114,10 @@ def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -
         return "is quarantined: nothing is released to it", (f"fastness machine release {name}    # to trust it again",)
     if membership is Membership.REVOKED:
         return "is revoked: another machine took its place, or somebody withdrew it", ("Let the machine enrol anew.",)
+    if _overdue(machine) and (verdict is None or verdict.spec.result == "Affirmed"):
+        return "is no longer attested: its last proof is too old", (
+            "Look whether the machine runs and reaches the broker: it proves itself again as soon as it can.",
+        )
     if verdict is None and machine.status.last_verdict:
         # Verdicts end, and not everybody may read them: the outcome stands on the Machine.
         said = next((one for one in machine.status.conditions if one.type == "Attested"), None)
@@ -111,7 +133,12 @@ def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -
     return f"is refused: {verdict.spec.reason}", ()
 
 
-def _advice(why: Sequence[Check]) -> tuple[str, ...]:
+def _overdue(machine: Machine) -> bool:
+    """Whether the last proof merely grew old."""
+    return any(one.type == "Attested" and one.reason == PROOF_EXPIRED for one in machine.status.conditions)
+
+
+def _advice(why: Sequence[Check | Unproved]) -> tuple[str, ...]:
     """What helps, most specific first; the policy's own refusal is only a consequence where a value differs."""
     codes = list(dict.fromkeys(check.code for check in why))
     if len(codes) > 1:
