@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from fastness.domain.workloads.features.found import Features
 
 REBOOT_SECONDS = 1.0
+BROKER = "broker"
+MAX_URL = 512
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -198,11 +200,46 @@ def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port:
             raise CliError(
                 f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
             ) from error
+        _remember_broker(state, machine)
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
 
 
+def _remember_broker(state: Path, booted: BootedConfig) -> None:
+    """Keep where the machine proves itself from now on beside its key; `agent attest` reads it."""
+    from fastness.agent.join import write_secret
+    from fastness.crypto.secret import SecretBytes
+
+    if booted.machine.doors is None:
+        return
+    try:
+        write_secret(state / BROKER, SecretBytes(booted.machine.doors.broker.encode()))
+    except OSError as error:
+        # The machine has its configuration; that it cannot stay attested is told, and seen by the cluster.
+        tell(f"{state / BROKER} cannot be written ({error.strerror}): agent attest will need --broker")
+
+
+def _known_broker(named: str, state: Path) -> str:
+    """The broker that was named, or the one that this machine booted with; raises CliError."""
+    from fastness.agent.imagetrust import is_origin
+
+    place = state / BROKER
+    try:
+        found = named or place.read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
+    except OSError as error:
+        raise CliError(
+            f"{place}: {error.strerror}",
+            "Give --broker URL, or --state where the agent kept its key at boot.",
+            Exit.MISSING,
+        ) from error
+    if not is_origin(found):
+        raise CliError(f"{found!r} is no address of a broker", "It is https://host:port, without a path.", Exit.USAGE)
+    return found
+
+
 @agent.command("attest")
-@click.option("--broker", required=True, help="URL of the key broker, as enrolment told it.")
+@click.option(
+    "--broker", default="", help="URL of the key broker. Default: the one that enrolment told this machine at boot."
+)
 @click.option(
     "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
     help="Whom this image believes: the doors' CA.",
@@ -215,7 +252,8 @@ def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_l
 
     logs.configure(level="info")
     with _told(), suppress(KeyboardInterrupt):
-        asyncio.run(_attest(broker, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
+        place = _known_broker(broker, state)
+        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
 
 
 @agent.command("join")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from fastness.cli.agent import BROKER, agent
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 
@@ -136,3 +138,20 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
         check=False,
     )
     assert [line for line in said.stderr.splitlines() if Path(unit).name in line] == []
+
+
+@pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
+def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> None:
+    for line in re.findall(r"^ExecStart=(.*fastness-agent .*)$", (DEPLOY / unit).read_text(), flags=re.M):
+        program, verb, *options = shlex.split(line)
+        assert program == "/usr/lib/fastness/agent/bin/fastness-agent"
+        agent.commands[verb].make_context(verb, list(options))
+
+
+def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
+    kept = (DEPLOY / "systemd/fastness-identity.service").read_text()
+    attest = (DEPLOY / "systemd/fastness-attest.service").read_text()
+    assert "mv -T /var/lib/fastness/identity.new /var/lib/fastness/identity" in kept
+    assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in attest
+    assert "After=fastness-identity.service" in attest
+    assert "--state /var/lib/fastness/identity" in attest

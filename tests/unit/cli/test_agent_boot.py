@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fastness.agent.boot import BootedConfig
+from fastness.agent.enrol import Doors, Enrolled
 from fastness.cli import agent
 from fastness.cli.main import cli
 from fastness.drivers import configfs_tsm
@@ -76,3 +78,42 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         found = CliRunner().invoke(cli, ["agent", "boot", "--tee", "tpm", "--state", str(tmp_path), "--port", port])
     assert found.exit_code == 3
     assert f"port {port}" in found.output
+
+
+def booted(broker: str) -> BootedConfig:
+    doors = Doors(broker, "https://gate.example", "Gate")
+    return BootedConfig(b"{}", Enrolled("uid", "machine-a", "node-a", "worker", "Approved", doors))
+
+
+def test_the_broker_of_the_boot_is_kept_beside_the_key_and_found_again(tmp_path: Path) -> None:
+    agent._remember_broker(tmp_path / "identity", booted("https://broker.example:8080"))
+    kept = tmp_path / "identity/broker"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert agent._known_broker("", tmp_path / "identity") == "https://broker.example:8080"
+    assert agent._known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
+
+
+def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    agent._remember_broker(tmp_path / "file", booted("https://broker.example:8080"))
+    assert "agent attest will need --broker" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "said"),
+    [
+        (None, 3, "No such file"),
+        ("http://broker.example", 2, "is no address of a broker"),
+        ("https://broker.example/path", 2, "is no address of a broker"),
+        ("", 2, "is no address of a broker"),
+    ],
+)
+def test_attest_says_what_is_wrong_with_the_broker_that_it_finds(
+    tmp_path: Path, content: str | None, status: int, said: str
+) -> None:
+    if content is not None:
+        (tmp_path / "broker").write_text(content)
+    done = CliRunner().invoke(cli, ["agent", "attest", "--state", str(tmp_path)])
+    assert (done.exit_code, said in done.output) == (status, True), done.output
