@@ -20,6 +20,7 @@ from typing import Final
 from fastness.cluster.errors import BadRequest, Conflict, NotFound, Unavailable
 from fastness.domain.attestation.membership import NAME_HEX
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
+from fastness.sim.discovery import discovering
 from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
 from fastness.sim.machines import VirtualMachine
@@ -77,7 +78,8 @@ class Simulation:
         for machine in built.values():
             ground.hall.place(machine)
         try:
-            yield
+            async with discovering(ground.hall, wanted=self.roster.profile == CONTAINERS_PROFILE):
+                yield
         finally:
             self._ground = None
 
@@ -219,7 +221,9 @@ class Simulation:
         return specs
 
     def _spec(self, number: int, tee: str) -> Spec:
-        kind: Tee = next((one for one in TEES if one == tee), TEES[number % len(TEES)])
+        # Hosts of containers are alike unless somebody says otherwise: one runtime class can have one handler.
+        usual: Tee = "tdx" if self.roster.profile == CONTAINERS_PROFILE else TEES[number % len(TEES)]
+        kind: Tee = next((one for one in TEES if one == tee), usual)
         return Spec(f"worker-{number}", number, kind, self._swtpm and kind == "tpm")
 
     def _keep(self, roster: Roster) -> None:
