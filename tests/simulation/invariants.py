@@ -3,7 +3,8 @@
 no byte of a configuration leaves but for a machine whose image counts and whose trust has not ended
 whatever leaves is on the record before it leaves; the record only grows, and its heads fit each other
 a simulated machine is called simulated everywhere, and gets nothing where machines must be real
-no secret is in an answer to somebody else, in an object or in a line of the log
+no secret is in an answer to somebody else, in an object (statuses and events are such) or in a line of the log
+no more nodes of a pool are out of service because of us than it allows (`budget.py`)
 one identity is one Machine and one node; doors meet no defect
 """
 
@@ -28,6 +29,7 @@ from fastness.trust.log import LogView
 from fastness.trust.logkey import known_keys
 from fastness.trust.recordhead import read_head
 from fastness.trust.tiles import TileStore
+from tests.simulation.budget import Budget
 from tests.simulation.network import Exchange
 
 CANARY = "canary-5f0c1d"
@@ -57,6 +59,7 @@ class Watch:
     recorded: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     secrets: set[bytes] = field(default_factory=lambda: {CANARY.encode()})
+    budget: Budget = field(default_factory=Budget)
     _batches: set[str] = field(default_factory=set)
     size: int = 0
     _root: bytes = b""
@@ -80,6 +83,8 @@ class Watch:
         """Something became durable."""
         for entry in entries:
             body = entry.record.body
+            if exceeded := self.budget.wrote(entry):
+                self.broken.append(exceeded)
             if entry.type is EventType.DELETED:
                 continue
             if b'"AuditBatch"' in body and entry.previous is None and body_key(body) not in self._batches:
@@ -88,7 +93,8 @@ class Watch:
                 self.recorded.update(
                     one["who"] for one in json.decode(body)["spec"]["entries"] if one["what"] == "release"
                 )
-            if any(one in body for one in self.secrets):
+            # What a configuration says stands in the configuration, and nowhere else.
+            if entry.record.key.plural != "machineconfigs" and any(one in body for one in self.secrets):
                 self.broken.append(f"a secret was written to {entry.record.key}")
 
     def line(self, text: str) -> None:

@@ -1,73 +1,124 @@
 """Machines of the simulation: they boot, prove themselves again, and are switched off in the middle of anything.
 
-A machine that was refused is switched on again after ten minutes, as an operator who put something right would do.
+A machine that was refused is switched on again after ten minutes, as an operator who put something right would do. One that
+has its configuration is a node (`nodes.py`) and proves itself at each boot and at every interval.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from fastness.agent.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot import Ask, BootedConfig, BootRefused, boot_once
 from fastness.agent.enrol import DoorUnreachable, Patience
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import DoorRefused
 from fastness.agent.reattest import Staying
 from fastness.cluster.clock import Entropy
 from fastness.crypto.secret import SecretText
+from fastness.drivers.errors import DriverError
+from fastness.sim.firstboot import ACCEPT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage
 from fastness.sim.tee.vendor import SimVendor
 from tests.simulation.loop import LoopClock
 from tests.simulation.network import CALLER
+from tests.simulation.nodes import SimNode
+from tests.simulation.processes import Line
 
 TEES = ("tpm", "snp", "tdx")
 AGAIN_SECONDS = 600.0
 PATIENCE_SECONDS = 3600.0
+FIRST_PROOF_SECONDS = 60.0
+BROKER = "https://broker.test"
+
+
+class Around(NamedTuple):
+    """What machines find in the world: their maker, what their image believes, a disk, and a way to the API."""
+
+    vendor: SimVendor
+    trust: ImageTrust
+    entropy: Entropy
+    install: Callable[[SimMachine, BootedConfig], SimNode]
+    lines: Callable[[str], tuple[Line, Line]]
 
 
 @dataclass
 class SimMachine:
-    """One machine: its hardware, what it boots, and what it knows."""
+    """One machine: its hardware, what it boots, and what it knows. Without `joins` it never becomes a node."""
 
     number: int
     chip: int
     tee: str
     image: BootImage
     ticket: SecretText
+    joins: bool = True
     bodies: list[bytes] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     configured: bool = False
+    node: SimNode | None = None
+    lines: tuple[Line, ...] = ()
     task: asyncio.Task[None] | None = None
 
     def attester(self, vendor: SimVendor) -> SimAttester:
         """The machine as it boots now."""
         return SimAttester(vendor.chip(self.tee, serial=self.chip).boot(self.image))
 
-    async def live(self, vendor: SimVendor, trust: ImageTrust, entropy: Entropy) -> None:
+    async def live(self, around: Around) -> None:
         """From power on until it is switched off."""
         CALLER.set(str(self.number))
+        attester, clock = self.attester(around.vendor), LoopClock()
+        staying = Staying(attester, lambda: BROKER, lambda: around.trust.tls, clock, around.entropy)
+        wait = 0.0
+        while not self.configured:
+            booted = await self._first_boot(attester, around)
+            self.bodies.append(booted.body)
+            try:
+                self.node = around.install(self, booted) if self.joins else None
+                self.configured, wait = True, FIRST_PROOF_SECONDS
+            except DriverError:  # Ignition fails in the same way, and somebody switches the machine off and on
+                await clock.sleep(AGAIN_SECONDS)
+        if self.node is not None and not self.lines:
+            self.lines = around.lines(self.node.name)
+        while True:
+            async with asyncio.TaskGroup() as group:
+                proving = group.create_task(staying.run(wait))
+                if self.node is not None:
+                    await self.node.live(*self.lines)
+                    proving.cancel()
+            wait = 0.0
+
+    async def _first_boot(self, attester: SimAttester, around: Around) -> BootedConfig:
+        ask = Ask("worker", self.ticket, "https://enrol.test", ACCEPT)
         clock = LoopClock()
-        attester = self.attester(vendor)
-        ask = Ask("worker", self.ticket, "https://enrol.test")
         while True:
             try:
-                booted = await boot_once(attester, ask, trust, Patience(clock, entropy, PATIENCE_SECONDS, pause=5.0))
-                break
+                patience = Patience(clock, around.entropy, PATIENCE_SECONDS, pause=5.0)
+                return await boot_once(attester, ask, around.trust, patience)
             except BootRefused as error:
                 self.refusals.append(error.reason)
                 await clock.sleep(AGAIN_SECONDS)
             except (DoorUnreachable, DoorRefused) as error:
                 self.refusals.append(error.code)
-        self.bodies.append(booted.body)
-        self.configured = True
-        await Staying(attester, lambda: "https://broker.test", lambda: trust.tls, clock, entropy).run(60.0)
 
     async def switch_off(self) -> None:
-        """Power is gone."""
+        """Power is gone: what it was about to write is not written."""
         task, self.task = self.task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait((task,))
-            if not task.cancelled():
-                task.result()
+        if task is None:
+            return
+        for line in self.lines:
+            line.break_off()
+        task.cancel()
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.result()
+        for line in self.lines:
+            line.mend()
+        if self.node is not None:
+            self.node.power_cut()
+
+    def wipe(self) -> None:
+        """Nothing is on its disk any more."""
+        self.configured, self.node, self.lines = False, None, ()

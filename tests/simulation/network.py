@@ -19,6 +19,8 @@ import httpx
 
 CALLER: ContextVar[str] = ContextVar("caller", default="")
 OWNER: ContextVar[str] = ContextVar("owner", default="")
+TAIL = 40
+"""So much of the end of a credential is like no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Network:
         self._running: dict[str, set[asyncio.Task[Any]]] = {}
         self.cuts = 0
         self.watchers: list[Callable[[Exchange], None]] = []
+        self.credentials: set[bytes] = set()
 
     def open(self, name: str, app: Any) -> None:
         """A replica `role-letter` answers for its role from now on."""
@@ -79,6 +82,9 @@ class Network:
         if not alive:
             raise httpx.ConnectError(f"nobody listens for {role}", request=request)
         name = self._random.choice(alive)
+        for header in ("authorization", "cookie"):
+            if shown := request.headers.get(header):
+                self.credentials.add(shown[-TAIL:].encode())
         content = await request.aread()
         task = asyncio.ensure_future(_answered(self._apps[name], request, content))
         self._running.setdefault(name, set()).add(task)

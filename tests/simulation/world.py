@@ -13,7 +13,7 @@ import logging
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from fastness.agent.boot import BootedConfig
 from fastness.agent.imagetrust import ImageTrust
 from fastness.cluster.embedded.admit import Admission
 from fastness.cluster.embedded.auth import Authorizer
@@ -30,38 +31,36 @@ from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.embedded.lookups import StoreLookups
 from fastness.cluster.embedded.seed import seed as seed_store
 from fastness.cluster.embedded.store import Store
-from fastness.cluster.informers import Informers
-from fastness.controllers.engine import Runner
-from fastness.controllers.machineconfig.plane import Around as Beside
-from fastness.controllers.plane import FAMILIES, product_loops
+from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.port import PatchType
+from fastness.controllers.machineconfig.rollout import NODES
 from fastness.crypto.aead import KeyRing, SealKey
-from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretText
+from fastness.domain.access import User
+from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
+from fastness.domain.access.user import NODES as NODE_USERS
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.registry import all_kinds
 from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.attesting import Around, broker_door, enrolment_door
-from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import ListenOptions
-from fastness.services.gate.server import gate
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage, changed, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.enrolment import DoorUrls
-from fastness.trust.record import ClusterRecord
 from fastness.trust.tickets import join_ticket, mint
-from tests.delivering import Shelf
 from tests.enrolling import settle_cluster
-from tests.simulation.invariants import CANARY, Log, Watch
+from tests.simulation.configs import machine_config
+from tests.simulation.invariants import Log, Watch
 from tests.simulation.loop import Inline, LoopClock
 from tests.simulation.machines import TEES, SimMachine
+from tests.simulation.machines import Around as Found
 from tests.simulation.network import Exchange, Network
+from tests.simulation.nodes import SimNode
+from tests.simulation.plane import Plane
 from tests.simulation.processes import Line, Process
 from tests.virtual import SeededEntropy
 
-DOORS = ("enrol", "broker", "gate")
 TOKEN_LIFETIME = 600.0
 REVOKED_WITHIN = 1.0
 GOOD, NEXT = default_image("42.1"), default_image("42.2")
@@ -102,70 +101,27 @@ class MemoryTiles:
 class World:
     """The cluster and what is true about its machines."""
 
-    def __init__(self, number: int, store: Store, cluster: LocalCluster, *, simulated: bool) -> None:
+    def __init__(self, number: int, store: Store, api: EmbeddedApi, directory: Path, *, simulated: bool) -> None:
         self.random, self.entropy = Random(number), SeededEntropy(number)
-        self.store, self.cluster, self.simulated = store, cluster, simulated
+        self.store, self.api, self.cluster, self.simulated = store, api, LocalCluster(api), simulated
+        self.directory, self._disks = directory, 0
         self.clock, self.network, self.tiles = LoopClock(), Network(self.random), MemoryTiles()
-        self.shelf = Shelf(json_body())
-        self.cipher = KeyRing([SealKey.generate(self.entropy)], self.entropy)
+        self.plane = Plane(self.entropy, KeyRing([SealKey.generate(self.entropy)], self.entropy), self.tiles)
         self.processes = {
-            f"{role}-{letter}": self._process(role, letter) for role in DOORS for letter in "ab"
-        } | {"controllers-a": self._process("controllers", "a")}  # fmt: skip
+            name: Process(name, self.cluster, self.network, self.random, opened)
+            for role, opened in self.plane.roles.items()
+            for name in (f"{role}-a", f"{role}-b")
+        }
         self.machines: list[SimMachine] = []
         self.withdrawn: dict[str, float] = {GOOD.version: 0.0, NEXT.version: 0.0, "tampered": 0.0}
         self.revoked: dict[str, float] = {}
         self.distrusted: set[str] = set()
-        self.keys: dict[str, Ed25519Verifier] = {}
         self._identities: dict[str, str] = {}
-        self.watch = Watch(cluster, self.tiles, self._why_not, self.identity, simulated)
+        self.watch = Watch(self.cluster, self.tiles, self._why_not, self.identity, simulated)
         self.network.watchers.append(self.watch.exchange)
+        # Whatever opened a door once, a token, a session, a ticket, is a secret from then on.
+        self.network.credentials = self.watch.secrets
         store.observe(self.watch.writes)
-
-    def _process(self, role: str, letter: str) -> Process:
-        opened = getattr(self, f"_{role}")
-        return Process(f"{role}-{letter}", self.cluster, self.network, self.random, opened)
-
-    def _around(self, clock: LoopClock) -> Around:
-        urls = DoorUrls("https://broker.test", "https://gate.test")
-        return Around(clock, self.entropy, self.cipher, urls=lambda: urls, configs=self.shelf)
-
-    @asynccontextmanager
-    async def _enrol(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
-        async with (
-            Informers(line, clock=clock, entropy=self.entropy) as informers,
-            enrolment_door(line, informers, self._around(clock), ListenOptions()),
-        ):
-            yield
-
-    @asynccontextmanager
-    async def _broker(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
-        async with (
-            Informers(line, clock=clock, entropy=self.entropy) as informers,
-            broker_door(line, informers, self._around(clock), BrokerOptions()),
-        ):
-            yield
-
-    @asynccontextmanager
-    async def _gate(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
-        record = ClusterRecord(line, clock, self.entropy, "gate")
-        async with (
-            Informers(line, clock=clock, entropy=self.entropy) as informers,
-            gate(line, informers, self.shelf, record, clock, self.entropy) as door,
-        ):
-            self.keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.signer.jwks())}
-            yield
-
-    @asynccontextmanager
-    async def _controllers(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
-        beside = Beside(clock, self.entropy, tiles=self.tiles)
-        async with Informers(line, clock=clock, entropy=self.entropy) as informers:
-            loops = product_loops(line, informers, beside, without=FAMILIES)
-            async with asyncio.TaskGroup() as group:
-                running = group.create_task(Runner(loops, informers, clock, self.entropy).run())
-                try:
-                    yield
-                finally:
-                    running.cancel()
 
     @property
     def now(self) -> float:
@@ -214,18 +170,51 @@ class World:
         self.watch.secrets.add(made.reveal().encode())
         return made
 
-    def add(self, tee: str, ticket: SecretText, image: BootImage = GOOD, chip: int | None = None) -> SimMachine:
+    def add(
+        self, tee: str, ticket: SecretText, image: BootImage = GOOD, chip: int | None = None, *, joins: bool = True
+    ) -> SimMachine:
         """A new machine, switched on."""
         number = len(self.machines)
-        self.machines.append(SimMachine(number, number if chip is None else chip, tee, image, ticket))
+        self.machines.append(SimMachine(number, number if chip is None else chip, tee, image, ticket, joins))
         self.switch_on(self.machines[-1])
         return self.machines[-1]
 
     def switch_on(self, machine: SimMachine, image: BootImage | None = None) -> None:
         """Boot a machine that is off."""
-        machine.image, machine.configured = image or machine.image, False
-        trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.keys)
-        machine.task = asyncio.ensure_future(machine.live(vendor(), trust, self.entropy))
+        machine.image = image or machine.image
+        trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.plane.keys)
+        around = Found(vendor(), trust, self.entropy, self._install, self._lines)
+        machine.task = asyncio.ensure_future(machine.live(around))
+
+    def _install(self, machine: SimMachine, booted: BootedConfig) -> SimNode:
+        """A new disk with what was fetched on it."""
+        self._disks += 1
+        node = SimNode(self.directory / f"disk-{self._disks}", booted.node_name, machine.number, self.entropy)
+        node.install(booted.body)
+        return node
+
+    def _lines(self, node: str) -> tuple[Line, Line]:
+        """A machine's own ways to the API: of its kubelet, of its agent."""
+        user = User(f"{NODE_PREFIX}{node}", (NODE_USERS, AUTHENTICATED))
+        return Line(self.cluster, self.random), Line(LocalCluster(self.api, user), self.random)
+
+    async def reinstall(self, machine: SimMachine, image: BootImage | None = None) -> None:
+        """Switch a machine off, forget its disk and its node, and boot it as if it were new."""
+        await machine.switch_off()
+        if machine.node is not None:
+            with suppress(NotFound):
+                await self.cluster.delete(NODES, machine.node.name)
+        machine.wipe()
+        self.switch_on(machine, image)
+
+    async def configure(self, number: int, bad: str = "") -> None:
+        """What the machines of the pool should have: a number in a file, and perhaps something that no disk can hold."""
+        body = machine_config(number, bad)
+        try:
+            await self.cluster.create(MACHINE_CONFIG.resource, body)
+        except AlreadyExists:
+            patch = {"spec": body["spec"]}
+            await self.cluster.patch(MACHINE_CONFIG.resource, body["metadata"]["name"], patch, PatchType.MERGE)
 
     async def publish(self, image: BootImage) -> None:
         """Publish what an image measures."""
@@ -265,11 +254,6 @@ class World:
             await process.kill()
 
 
-def json_body() -> bytes:
-    """A configuration with something in it that nobody else may see."""
-    return b'{"ignition":{"version":"3.3.0"},"x":"%s"}' % CANARY.encode()
-
-
 @asynccontextmanager
 async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
     """A cluster of a seed, all doors open, its first image published."""
@@ -284,11 +268,12 @@ async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
         authorizer = Authorizer(lookups, lookups)
         lookups.use(authorizer.decide, authorizer.policy)
         api = EmbeddedApi(store, catalog(), clock, entropy, Admission(lookups), lookups.rbac_changed)
-        here = World(number, store, LocalCluster(api), simulated=simulated)
+        here = World(number, store, api, Path(directory), simulated=simulated)
         with here.network.installed(), _logged(here.watch):
             await settle_cluster(here.cluster, {"mode": "Enforce", "simulated": simulated})
             await announce_vendor(here.cluster, vendor(), clock.now())
             await here.publish(GOOD)
+            await here.configure(0)
             for process in here.processes.values():
                 process.start()
             await here.pass_time(5)

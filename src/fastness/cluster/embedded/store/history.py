@@ -39,7 +39,7 @@ class Channel:
         self.first = 0
         self.end = 0
         self.cursors = 0
-        self.waiting: set[Cursor] = set()
+        self.waiting: dict[Cursor, None] = {}  # in the order in which they came: who waits longest is woken first
         self._entries: list[LogEntry] = []
         self._removed = 0
 
@@ -70,7 +70,7 @@ class Channel:
 
     def wake(self) -> None:
         """Let every waiting cursor look again."""
-        waiting, self.waiting = self.waiting, set()
+        waiting, self.waiting = self.waiting, {}
         for cursor in waiting:
             cursor.wake()
 
@@ -128,12 +128,12 @@ class Cursor:
                 self._wakeup = wakeup = loop.create_future()
                 if alarm is None and wait is not None:
                     alarm = loop.call_later(wait, self._give_up)
-                self._channel.waiting.add(self)
+                self._channel.waiting[self] = None
                 try:
                     if not await wakeup:
                         return self.take(limit)
                 finally:
-                    self._channel.waiting.discard(self)
+                    self._channel.waiting.pop(self, None)
         finally:
             if alarm is not None:
                 alarm.cancel()

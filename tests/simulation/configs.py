@@ -1,0 +1,50 @@
+"""What machines of a story are configured with, and the config server that hands it out."""
+
+from __future__ import annotations
+
+from fastness.cluster.informers import Informers
+from fastness.controllers.machineconfig.rollout import POOLS
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.services.configserver.replies import Replies
+from fastness.services.gate.configs import Config, LocalConfigs
+from fastness.services.refusals import Refusal
+from tests.simulation.invariants import CANARY
+
+STORY_FILE = "/etc/story"
+CANNOT_BE = "/etc/passwd/below-a-file"
+"""A path that no machine can have, which only a machine finds out."""
+
+
+class Configs:
+    """The config server behind a door, which is busy at times."""
+
+    def __init__(self, informers: Informers, busy: list[Refusal]) -> None:
+        self._busy = busy
+        self._configs = LocalConfigs(Replies(informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)))
+
+    @classmethod
+    async def of(cls, informers: Informers, busy: list[Refusal]) -> Configs:
+        """One that knows what is there."""
+        for resource in (POOLS, MACHINE_CONFIG.resource):
+            await informers.of(resource).synced()
+        return cls(informers, busy)
+
+    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+        """The configuration of a pool; raises Refusal."""
+        if self._busy:
+            raise self._busy.pop(0)
+        return await self._configs.fetch(pool, accept, token)
+
+
+def machine_config(number: int, bad: str = "") -> JsonObject:
+    """A configuration with something in it that nobody else may see."""
+    files = [{"path": STORY_FILE, "mode": 0o600, "contents": {"source": f"data:,{CANARY}-{number}"}}]
+    if bad:
+        files.append({"path": bad, "mode": 0o600, "contents": {"source": "data:,x"}})
+    config = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}
+    meta = {"name": "99-story", "labels": {names.ROLE_LABEL: names.WORKER}}
+    return {
+        "apiVersion": MACHINE_CONFIG.api_version, "kind": MACHINE_CONFIG.kind, "metadata": meta, "spec": {"config": config},
+    }  # fmt: skip

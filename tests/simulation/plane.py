@@ -1,0 +1,105 @@
+"""Doors and controllers of the simulation, composed as `fastness serve` composes them: each opens what one process runs.
+
+Of the controllers one replica works, the one that has the lease; another takes over when it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from fastness.cluster.clock import Entropy
+from fastness.cluster.informers import Informers
+from fastness.controllers.engine import Leadership, LostLease, Runner
+from fastness.controllers.engine.leadership import LeaderSettings
+from fastness.controllers.machineconfig.plane import Around as Beside
+from fastness.controllers.plane import product_loops
+from fastness.crypto.aead import KeyRing
+from fastness.crypto.eddsa import Ed25519Verifier
+from fastness.services.attesting import Around, broker_door, enrolment_door
+from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.server import ListenOptions
+from fastness.services.gate.server import gate
+from fastness.services.refusals import Refusal
+from fastness.trust.enrolment import DoorUrls
+from fastness.trust.record import ClusterRecord
+from fastness.trust.tiles import TileStore
+from tests.simulation.configs import Configs
+from tests.simulation.loop import LoopClock
+from tests.simulation.network import OWNER
+from tests.simulation.processes import Line, Opened
+
+LEASE = LeaderSettings.lasting(90)
+
+
+@dataclass
+class Plane:
+    """What processes share: entropy, the key of sealed things, tiles; `keys` are those that the gate signs with."""
+
+    entropy: Entropy
+    cipher: KeyRing
+    tiles: TileStore
+    busy: list[Refusal] = field(default_factory=list)
+    keys: dict[str, Ed25519Verifier] = field(default_factory=dict)
+
+    @property
+    def roles(self) -> dict[str, Opened]:
+        """What each process does."""
+        return {"enrol": self._enrol, "broker": self._broker, "gate": self._gate, "controllers": self._controllers}
+
+    def _around(self, clock: LoopClock, configs: Configs | None = None) -> Around:
+        urls = DoorUrls("https://broker.test", "https://gate.test")
+        return Around(clock, self.entropy, self.cipher, urls=lambda: urls, configs=configs)
+
+    @asynccontextmanager
+    async def _enrol(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            enrolment_door(line, informers, self._around(clock), ListenOptions()),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _broker(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            broker_door(line, informers, self._around(clock, await Configs.of(informers, self.busy)), BrokerOptions()),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def _gate(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        record = ClusterRecord(line, clock, self.entropy, "gate")
+        async with (
+            Informers(line, clock=clock, entropy=self.entropy) as informers,
+            gate(line, informers, await Configs.of(informers, self.busy), record, clock, self.entropy) as door,
+        ):
+            self.keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.signer.jwks())}
+            yield
+
+    @asynccontextmanager
+    async def _controllers(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(self._lead(line, clock))
+            try:
+                yield
+            finally:
+                running.cancel()
+
+    async def _lead(self, line: Line, clock: LoopClock) -> None:
+        """Wait for the lease, work while it is held, begin again when it is lost."""
+        leadership = Leadership(line, OWNER.get(), clock, self.entropy, LEASE)
+        beside = Beside(clock, self.entropy, may_write=leadership.require, tiles=self.tiles)
+        while True:
+            async with leadership.held() as lost, Informers(line, clock=clock, entropy=self.entropy) as informers:
+                runner = Runner(product_loops(line, informers, beside), informers, clock, self.entropy)
+                work, ended = asyncio.ensure_future(runner.run()), asyncio.ensure_future(lost.wait())
+                try:
+                    await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    work.cancel()
+                    ended.cancel()
+                    with suppress(LostLease, asyncio.CancelledError):
+                        await work
