@@ -57,6 +57,14 @@ class MemoryOs:
         self._staged = None
         self._save()
 
+    def apply_live(self) -> None:
+        """Let the packages that were staged take effect now; everything else of a staged deployment waits for a boot."""
+        if self._staged is None:
+            return
+        self._booted = self._booted._replace(extensions=self._staged.extensions)
+        self._staged = None if self._staged == self._booted else self._staged
+        self._save()
+
     def reboot(self) -> None:
         """The machine boots."""
         self._booted, self._staged = self._staged or self._booted, None
@@ -76,6 +84,32 @@ class MemoryOs:
             except (JsonError, KeyError, TypeError, ValueError) as error:
                 raise ImageFailure(f"{RECORD} of the virtual machine is damaged: {error}") from error
             self._booted, self._staged = booted, staged
+
+
+class MemoryPackages:
+    """One set of packages of an operating system in memory: added while it runs, taken away by a boot."""
+
+    def __init__(self, system: MemoryOs, extension: str) -> None:
+        self._system = system
+        self._extension = extension
+
+    def installed(self) -> bool:
+        """Whether the running system has them."""
+        return self._extension in self._system.booted().extensions
+
+    def install(self) -> None:
+        """Add them to the running system."""
+        found = self._system.staged() or self._system.booted()
+        if self._extension not in found.extensions:
+            self._system.stage(found._replace(extensions=(*found.extensions, self._extension)))
+        self._system.apply_live()
+
+    def uninstall(self) -> bool:
+        """Take them away with the next boot."""
+        found = self._system.staged() or self._system.booted()
+        left = tuple(one for one in found.extensions if one != self._extension)
+        self._system.stage(found._replace(extensions=left))
+        return True
 
 
 def _deployment(value: Any) -> Deployment:

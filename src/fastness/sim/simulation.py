@@ -20,6 +20,7 @@ from typing import Final
 from fastness.cluster.errors import BadRequest, Conflict, NotFound, Unavailable
 from fastness.domain.attestation.membership import NAME_HEX
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
+from fastness.sim.daemons import daemons
 from fastness.sim.discovery import discovering
 from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
@@ -78,7 +79,8 @@ class Simulation:
         for machine in built.values():
             ground.hall.place(machine)
         try:
-            async with discovering(ground.hall, wanted=self.roster.profile == CONTAINERS_PROFILE):
+            hosts = self.roster.profile == CONTAINERS_PROFILE
+            async with discovering(ground.hall, wanted=hosts), daemons(ground.hall, wanted=hosts):
                 yield
         finally:
             self._ground = None

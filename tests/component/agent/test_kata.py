@@ -1,0 +1,185 @@
+"""The steps of the runtime's DaemonSets on a directory that stands for a machine, and on `rpm-ostree` as it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.agent.hosts import DirectoryMachine
+from fastness.agent.kata import RuntimeSteps
+from fastness.cluster.clock import SystemClock
+from fastness.drivers.errors import CommandFailed, ImageFailure
+from fastness.drivers.memory_os import MemoryPackages
+from fastness.drivers.polling import PollingWatcher
+from fastness.drivers.rpm_ostree import LayeredPackages
+from fastness.formats import json
+from fastness.formats.patch.merge import apply_merge_patch
+from fastness.model.kata import names
+from fastness.model.kata.names import InstallState
+from fastness.model.kind import JsonObject
+from fastness.model.objects import annotations_of, labels_of
+
+
+class Node:
+    """A machine with its Node, as far as these steps go."""
+
+    def __init__(self, directory: Path) -> None:
+        self.machine = DirectoryMachine(directory, PollingWatcher(directory, SystemClock()), lambda: "boot")
+        self.packages = MemoryPackages(self.machine.system, names.EXTENSION)
+        self.reboots = 0
+        host = self.machine.host
+        self.steps = RuntimeSteps(host.root, host.units, self.packages, self._reboot)
+        self.node: JsonObject = {"metadata": {"name": "n", "labels": {}}}
+
+    def _reboot(self, _reason: str) -> None:
+        self.reboots += 1
+        self.machine.reboot()
+
+    def install(self) -> str:
+        return self._take(self.steps.install(self.node))
+
+    def uninstall(self) -> str:
+        return self._take(self.steps.uninstall(self.node))
+
+    def turn(self, state: InstallState) -> None:
+        self.node["metadata"]["labels"][names.STATE_LABEL] = str(state)
+
+    def _take(self, said: Any) -> str:
+        if said is not None:
+            self.node = apply_merge_patch(self.node, said.patch(self.node))
+        return labels_of(self.node).get(names.STATE_LABEL, "")
+
+    def file(self, path: str) -> str | None:
+        found = self.machine.root / path.lstrip("/")
+        return found.read_text() if found.exists() else None
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """A machine with a container runtime."""
+    found = Node(tmp_path)
+    unit = found.machine.root / "usr/lib/systemd/system/crio.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]\nExecStart=/bin/true\n")
+    return found
+
+
+def test_a_node_waits_for_its_turn_installs_and_leaves_with_a_boot(node: Node) -> None:
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+    assert not node.packages.installed()
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert node.packages.installed()
+    assert node.machine.system.booted().extensions == (names.EXTENSION,)
+    assert 'log_level = "info"' in (node.file(names.LOG_LEVEL_FILE) or "")
+    assert "kata-tdx" in (node.file(names.RUNTIME_FILE) or "")
+    assert node.reboots == 0
+    assert node.steps.install(node.node) is None
+    node.turn(InstallState.WAITING_TO_UNINSTALL)
+    assert node.steps.uninstall(node.node) is None
+    node.turn(InstallState.UNINSTALLING)
+    assert node.uninstall() == InstallState.WAITING_FOR_REBOOT
+    assert node.packages.installed()
+    node.uninstall()
+    assert node.reboots == 1
+    assert node.uninstall() == InstallState.UNINSTALLED
+    assert node.file(names.RUNTIME_FILE) is None
+    assert node.machine.system.booted().extensions == ()
+
+
+def test_a_node_that_has_everything_says_so_without_a_turn(node: Node) -> None:
+    node.turn(InstallState.INSTALLING)
+    node.install()
+    node.node["metadata"]["labels"] = {}
+    assert node.install() == InstallState.INSTALLED
+
+
+def test_what_somebody_removed_is_installed_again_when_the_turn_comes(node: Node) -> None:
+    node.turn(InstallState.INSTALLING)
+    node.install()
+    (node.machine.root / names.RUNTIME_FILE.lstrip("/")).unlink()
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+
+
+def test_another_log_level_is_installed_in_turn(node: Node) -> None:
+    node.turn(InstallState.INSTALLING)
+    node.install()
+    node.steps.level = "debug"
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert 'log_level = "debug"' in (node.file(names.LOG_LEVEL_FILE) or "")
+
+
+def test_a_failure_is_told_takes_back_what_it_wrote_and_is_tried_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_service: str) -> None:
+        raise ImageFailure("crio does not start")
+
+    node.turn(InstallState.INSTALLING)
+    with monkeypatch.context() as broken:
+        broken.setattr(node.machine.units, "restart", fails)
+        assert node.install() == InstallState.FAILED
+    assert annotations_of(node.node)[names.FAILURE] == "crio does not start"
+    assert node.file(names.RUNTIME_FILE) is None
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+    assert names.FAILURE in annotations_of(node.node)
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert names.FAILURE not in annotations_of(node.node)
+
+
+def test_a_failed_removal_is_told_and_tried_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> bool:
+        raise ImageFailure("no space")
+
+    node.turn(InstallState.INSTALLING)
+    node.install()
+    node.turn(InstallState.UNINSTALLING)
+    with monkeypatch.context() as broken:
+        broken.setattr(node.packages, "uninstall", fails)
+        assert node.uninstall() == InstallState.FAILED_TO_UNINSTALL
+    assert node.uninstall() == InstallState.WAITING_TO_UNINSTALL
+
+
+class RpmOstree:
+    """A program that remembers what it was told."""
+
+    def __init__(self, *layered: str, broken: bool = False) -> None:
+        self.layered = list(layered)
+        self.asked: list[str] = []
+        self.broken = broken
+
+    def __call__(self, command: Sequence[str]) -> str:
+        self.asked.append(" ".join(command))
+        if self.broken:
+            raise CommandFailed("`rpm-ostree` ended with 1: no such package")
+        return json.encode({"deployments": [{"booted": True, "packages": self.layered}]}).decode()
+
+
+def test_packages_of_an_image_are_layered_by_its_program() -> None:
+    program = RpmOstree()
+    packages = LayeredPackages("kata-containers", program)
+    assert not packages.installed()
+    packages.install()
+    program.layered = ["kata-containers"]
+    assert packages.installed()
+    assert packages.uninstall()
+    assert program.asked[1] == "rpm-ostree install --idempotent --apply-live --assumeyes kata-containers"
+    assert program.asked[3] == "rpm-ostree uninstall kata-containers"
+
+
+@pytest.mark.parametrize("said", ["", "no", "{}", '{"deployments": 3}', '{"deployments": [7]}'])
+def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(said: str) -> None:
+    with pytest.raises(ImageFailure):
+        LayeredPackages("kata-containers", lambda _command: said).installed()
+
+
+def test_a_program_that_fails_is_told_in_its_own_words() -> None:
+    with pytest.raises(ImageFailure, match="no such package"):
+        LayeredPackages("kata-containers", RpmOstree(broken=True)).install()
