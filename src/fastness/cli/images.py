@@ -47,6 +47,7 @@ image.add_command(trust)
 @click.option("--uki", type=_EXISTING, help="The unified kernel image; it is measured here.")
 @click.option("--firmware-vars", type=_EXISTING, help="With --uki: the firmware's variables.")
 @click.option("--secure-boot", is_flag=True, help="With --uki: machines boot with Secure Boot.")
+@click.option("--trust", "trusted", type=_EXISTING, help="The trust.json that the image carries: whom its machines believe.")
 @click.option("--zero", type=click.IntRange(0, 23), multiple=True, help="A register that the image leaves untouched.")
 @click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
 @click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
@@ -55,8 +56,8 @@ image.add_command(trust)
 @output_option
 def approve(
     reference: str, manifest: Path | None, label: Path | None, uki: Path | None, firmware_vars: Path | None,
-    secure_boot: bool, zero: Sequence[int], name: str, namespace: str, until: str, kubeconfig: Path | None, context: str,
-    output: str,
+    secure_boot: bool, trusted: Path | None, zero: Sequence[int], name: str, namespace: str, until: str,
+    kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Approve the image REFERENCE, named by digest, and the values that its machines measure."""
     if sum(source is not None for source in (manifest, label, uki)) != 1:
@@ -65,6 +66,8 @@ def approve(
         raise CliError("--firmware-vars and --secure-boot go with --uki", code=Exit.USAGE)
     measured = _measured(uki, firmware_vars, secure_boot) if uki is not None else _read(manifest or label)
     approval = _approval(reference, _with_zeros(measured, zero), name, namespace, until)
+    if trusted is not None:
+        approval["metadata"]["annotations"] |= _authorities(trusted)
     with told():
         asyncio.run(_approve(approval, kubeconfig, context))
     values = [value for value in _values(approval) if not value["name"].startswith("event_")]
@@ -84,6 +87,20 @@ def _read(path: Path | None) -> Any:
         return json.decode(_bytes(path, MAX_MANIFEST))
     except JsonError as error:
         raise CliError(f"{path}: {error}", error.hint, Exit.USAGE) from error
+
+
+def _authorities(path: Path) -> dict[str, str]:
+    """The authorities in the trust.json of an image, as the annotation of its approval."""
+    from fastness.crypto.errors import CryptoError
+    from fastness.crypto.x509 import split_pem
+    from fastness.trust.imagesknow import DOORS_CA, carried
+
+    found = _read(path)
+    try:
+        return {DOORS_CA: carried(split_pem(str(found["ca"]).encode()))}
+    except (KeyError, TypeError, CryptoError) as error:
+        hint = "It is the file that `fastness image trust` wrote for this image."
+        raise CliError(f"{path}: no authorities in `ca`", hint, Exit.USAGE) from error
 
 
 def _measured(uki: Path, variables: Path | None, secure_boot: bool) -> JsonObject:

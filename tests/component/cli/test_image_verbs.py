@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
+from fastness.cluster.clock import SystemEntropy
 from fastness.controllers.attestation.images import IMAGES, SETS
 from fastness.sim.tee import default_image
+from fastness.trust.doors import doors_authority
+from fastness.trust.imagesknow import DOORS_CA, carried
 from tests.component.controllers.approvals import IMAGE, PCRS, SET, manifest, quoted, world
 from tests.embedded.fixtures import Embedded
 
@@ -47,6 +51,21 @@ async def test_an_image_is_approved_listed_and_withdrawn(embedded_server: Embedd
         await here.settle()
         shown = (await run(embedded_server, "list")).stdout
         assert f"withdrawn {here.clock.now():%Y-%m-%d}" in shown
+
+
+async def test_an_approval_says_which_authorities_its_image_carries(
+    embedded_server: Embedded, listed: Path, tmp_path: Path
+) -> None:
+    cluster, trust = embedded_server.cluster, tmp_path / "trust.json"
+    bundle = (await doors_authority(cluster, SystemEntropy(), datetime.now(UTC))).lineage
+    trust.write_text(json.dumps({"ca": bundle.bundle, "configKeys": []}))
+    result = await run(embedded_server, "approve", IMAGE, "--manifest", str(listed), "--trust", str(trust))
+    assert result.exit_code == 0, result.output
+    (image,) = (await cluster.list(IMAGES)).items
+    assert image["metadata"]["annotations"][DOORS_CA] == carried(bundle.trusted)
+    trust.write_text("{}")
+    refused = await run(embedded_server, "approve", IMAGE, "--manifest", str(listed), "--trust", str(trust))
+    assert (refused.exit_code, "no authorities" in refused.output) == (2, True)
 
 
 async def test_approving_again_replaces_the_measurements(

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import httpx
 
@@ -110,7 +109,6 @@ async def open_doors(
     rust: bool = False,
     clock: Clock | None = None,
     authorize: Authorize | None = None,
-    **more: Any,
 ) -> AsyncIterator[Doors]:
     """A config server with three pools behind it."""
     clock, entropy, cluster = clock or SystemClock(), SystemEntropy(), embedded.cluster
@@ -118,7 +116,7 @@ async def open_doors(
     async with (
         Informers(cluster, clock=SystemClock(), entropy=entropy) as informers,
         config_server(
-            cluster, informers, clock, entropy, ListenOptions(rust=rust), authorize=authorize or nobody_asks, **more
+            cluster, informers, clock, entropy, ListenOptions(rust=rust), authorize=authorize or nobody_asks
         ) as door,
     ):
         yield Doors(door, cluster)

@@ -16,6 +16,7 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType
 from fastness.crypto.x509 import Certificate, split_pem
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import metrics
 from fastness.services.configserver.server import config_server
 from fastness.services.http.rotation import LOOK_SECONDS
@@ -23,6 +24,7 @@ from fastness.services.http.rust import GRACE
 from fastness.trust.authorities import NAMESPACE, ROTATE, SECRETS
 from fastness.trust.doors import DOORS, SERVING_LIFETIME
 from fastness.trust.errors import DamagedAuthority
+from fastness.trust.imagesknow import DOORS_CA, carried
 from tests.component.configserver.doors import ACCEPT, Doors, open_doors
 from tests.embedded.fixtures import Embedded
 from tests.virtual import VirtualClock
@@ -157,19 +159,28 @@ async def test_the_authority_of_the_doors_changes_with_overlap_under_load(
 
 
 async def test_a_successor_waits_for_the_images_that_do_not_know_it(embedded_server: Embedded) -> None:
-    clock, asked = started(75 * DAY), list[str]()
-
-    def not_yet(successor: Certificate) -> bool:
-        asked.append(str(successor.fingerprint))
-        return False
-
-    async with open_doors(embedded_server, clock=clock, may_promote=not_yet) as doors, calling(doors, 1) as caller:
+    clock = started(75 * DAY)
+    async with open_doors(embedded_server, clock=clock) as doors, calling(doors, 1) as caller:
         old = doors.door.doors.lineage.issuing.certificate
+        image = {
+            "apiVersion": APPROVED_IMAGE.api_version, "kind": "ApprovedImage", "spec": {"image": f"os@sha256:{'ab' * 32}"},
+            "metadata": {"name": "os", "namespace": NAMESPACE, "annotations": {DOORS_CA: carried([old])}},
+        }  # fmt: skip
+        await doors.cluster.create(APPROVED_IMAGE.resource, image)
         await ask_to_rotate(doors)
         await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
+        caller.bundle = doors.door.doors.bundle
         await clock.jump(DOORS.overlap + DAY)
-        await caller.until(lambda: bool(asked))
+        for _ in range(3):
+            await clock.jump(DAY)
+            await caller.ask()
         assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint
+        notes = {DOORS_CA: carried(doors.door.doors.lineage.trusted)}
+        patch = {"metadata": {"annotations": notes}}
+        await doors.cluster.patch(APPROVED_IMAGE.resource, "os", patch, PatchType.MERGE, NAMESPACE)
+        await asyncio.sleep(0.1)
+        await clock.jump(DAY)
+        await caller.until(lambda: doors.door.doors.lineage.issuing.certificate.fingerprint != old.fingerprint)
 
 
 async def test_internal_certificates_of_an_older_generation_are_accepted_until_it_is_forgotten(

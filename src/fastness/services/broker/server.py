@@ -47,11 +47,12 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
 from fastness.services.limits import Limits, Turnstile
 from fastness.trust.admins import Admins
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import TrustError
+from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Record, Verifier
@@ -73,7 +74,6 @@ class Judges:
     cipher: Cipher
     policy: ResourcePolicy | None = None
     backends: Sequence[Backend] = ()
-    may_promote: MayPromote = nobody_objects
     configs: ConfigSource | None = None
 
 
@@ -187,7 +187,11 @@ async def broker(
     )  # fmt: skip
     listener = BrokerListener(app, internal, options)
     face = Face(
-        FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), judges.may_promote
+        FACE,
+        listener,
+        doors,
+        lambda found, now: DoorsAuthority(found).serving(options.hosts, now),
+        await ImagesKnow.open(informers),
     )
     rotation = Rotation(cluster, [face], clock)
     try:

@@ -21,8 +21,9 @@ from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener, Showing, tls_context
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.tokens import TokenIssuer
@@ -83,12 +84,10 @@ async def config_server(
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     *,
     authorize: Authorize | None = None,
-    may_promote: MayPromote = nobody_objects,
 ) -> AsyncIterator[ConfigDoor]:
     """A config server that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
-    `authorize` checks what gate and broker forward, by default the machine's token; `may_promote` says whether
-    all images know the next authority.
+    `authorize` checks what gate and broker forward, by default the machine's token.
     """
     secrets, pools, configs = informers.of(SECRETS, HERE), informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
@@ -104,8 +103,9 @@ async def config_server(
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     outer = _ticket_listener(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
     inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
+    known = await ImagesKnow.open(informers)
     faces = [
-        Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), may_promote),
+        Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), known),
         Face(INTERNAL_FACE, inner, internal, lambda found, now: InternalAuthority(found).serving(hosts, now)),
     ]
     rotation = Rotation(cluster, faces, clock)

@@ -18,6 +18,7 @@ from fastness.services.http.showing import LoopListener
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
+from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.ports import Record
 from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
@@ -65,7 +66,8 @@ async def enrol_server(
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     app = EnrolDoor(enrolments, clock, entropy, telling=events)
     listener = LoopListener(app, host=options.host, port=options.port)
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
+    known = await ImagesKnow.open(informers)
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()

@@ -28,6 +28,7 @@ from fastness.services.limits import Limits, Turnstile
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
@@ -80,7 +81,8 @@ async def gate(
     events = DoorEvents(cluster, FACE, clock, confidential)
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
     listener = _listener(app, clock, options)
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
+    known = await ImagesKnow.open(informers)
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
