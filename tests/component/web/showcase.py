@@ -102,9 +102,10 @@ async def stage(web: WebWorld) -> None:
     await web.simulator.do("vendor")
 
 
-async def _made(
+async def made(
     web: WebWorld, kind: Kind, name: str, spec: JsonObject, status: JsonObject | None = None, **meta: Any
 ) -> None:
+    """An object of a kind, with its status."""
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **meta}, "spec": spec}
     await web.cluster.create(kind.resource, body)
     if status is not None:
@@ -114,7 +115,8 @@ async def _made(
         )
 
 
-def _file(path: str, text: str) -> JsonObject:
+def file_entry(path: str, text: str) -> JsonObject:
+    """A file of an Ignition config."""
     return {"path": path, "contents": {"source": f"data:;base64,{base64.b64encode(text.encode()).decode()}"}}
 
 
@@ -130,14 +132,14 @@ async def _configs(web: WebWorld) -> tuple[str, str]:
             "maxUnavailable": 2,
         },
     }
-    made: list[str] = []
+    rendereds: list[str] = []
     first = {
         "ignition": {"version": "3.4.0"},
-        "storage": {"files": [_file("/etc/chrony.conf", "# time\nserver ntp.example\nmakestep 1 3\n")]},
+        "storage": {"files": [file_entry("/etc/chrony.conf", "# time\nserver ntp.example\nmakestep 1 3\n")]},
     }
     second = {
         "ignition": {"version": "3.4.0"},
-        "storage": {"files": [_file("/etc/chrony.conf", "# time\nserver ntp2.example iburst\nmakestep 1 3\n")]},
+        "storage": {"files": [file_entry("/etc/chrony.conf", "# time\nserver ntp2.example iburst\nmakestep 1 3\n")]},
     }
     sources: list[JsonObject] = []
     for name, config in (("00-worker", first), ("50-time", second)):
@@ -151,9 +153,9 @@ async def _configs(web: WebWorld) -> tuple[str, str]:
         sources.append(one)
         rendered = render(pool, sources)
         assert isinstance(rendered, Rendered)
-        made.append(rendered.name)
+        rendereds.append(rendered.name)
         await web.cluster.create(CONFIGS.resource, {**one, "metadata": {"name": rendered.name}, "spec": rendered.spec})
-    before, goal = made
+    before, goal = rendereds
     pool["spec"]["configuration"] = {"name": goal}
     await web.cluster.create(POOLS.resource, pool)
     status = {
@@ -180,7 +182,7 @@ async def _configs(web: WebWorld) -> tuple[str, str]:
         "waves": [{"count": 3, "soak": "10m"}, {"percent": 40, "soak": "1h"}],
         "stopOn": {"degraded": 2},
     }
-    await _made(
+    await made(
         web,
         ROLLOUT_POLICY,
         "careful",
@@ -229,7 +231,7 @@ async def _machines(web: WebWorld, goal: str, before: str) -> None:
 
 async def _trust(web: WebWorld) -> None:
     committed = {"conditions": [condition("Committed", "True", "Committed", "its measurements are reference values")]}
-    await _made(web, APPROVED_IMAGE, "node-42", {"image": IMAGE}, committed, namespace="fastness-system")
+    await made(web, APPROVED_IMAGE, "node-42", {"image": IMAGE}, committed, namespace="fastness-system")
     values = [
         {
             "name": "tpm_pcr4",
@@ -247,7 +249,7 @@ async def _trust(web: WebWorld) -> None:
             "note": "the kernel before",
         },
     ]
-    await _made(
+    await made(
         web,
         REFERENCE_VALUE_SET,
         "image-70d36d63",
@@ -268,9 +270,9 @@ async def _trust(web: WebWorld) -> None:
         "failedCases": ["debug mode is on"],
         "conditions": [condition("Active", "False", "CasesFail", "1 of 2 cases fail")],
     }
-    await _made(web, APPRAISAL_POLICY, "no-debug", policy, says)
+    await made(web, APPRAISAL_POLICY, "no-debug", policy, says)
     hit = {"target": "chipGeneration Genoa", "affected": {"machines": 3, "grants": 5, "certificates": 1}}
-    await _made(
+    await made(
         web, DISTRUST, "old-chips", {"chipGeneration": "Genoa", "reason": "microcode older than the advisory"}, hit
     )
 
@@ -300,4 +302,4 @@ async def _record(web: WebWorld) -> None:
         "time": "2026-01-01T00:00:00Z",
         "note": note,
     }
-    await _made(web, AUDIT_CHECKPOINT, "checkpoint-60", spec)
+    await made(web, AUDIT_CHECKPOINT, "checkpoint-60", spec)

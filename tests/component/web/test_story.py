@@ -9,7 +9,7 @@ from fastness.domain.attestation.membership import NAMESPACE
 from fastness.services.web.sight import MACHINES
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import attesting_world, until
-from tests.component.web.test_views import harmless
+from tests.component.web.scan import harmless
 from tests.component.web.world import WebWorld
 
 

@@ -4,88 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from html.parser import HTMLParser
-from typing import Any
 
 import httpx
-import pytest
 
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.web.markup import ELEMENTS
-from tests.attesting import until
-from tests.component.web.world import NODES, Browser, WebWorld, condition
+from tests.component.web.scan import harmless, shows
+from tests.component.web.world import Browser, WebWorld, condition
 
-POOLS = find("machineconfiguration.openshift.io", "v1", "machineconfigpools")
-CONFIGS = find("machineconfiguration.openshift.io", "v1", "machineconfigs")
-ROLE = "machineconfiguration.openshift.io/role"
-EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-SHOWN = "&lt;script&gt;alert(1)&lt;/script&gt;"
 CHECK = {
     "name": "PCR 4", "result": "Fail", "code": "value-differs", "seen": "aaaa", "expected": "bbbb",
     "source": "the set values-tpm", "hint": "the boot loader is not the one of the approved image",
 }  # fmt: skip
-
-
-class Scan(HTMLParser):
-    """Everything in a page that could run or load something."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.scripts: list[dict[str, str | None]] = []
-        self.handlers: list[str] = []
-        self.foreign: list[str] = []
-        self.unknown: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ELEMENTS:
-            self.unknown.append(tag)
-        if tag == "script":
-            self.scripts.append(dict(attrs))
-        for name, value in attrs:
-            if name.startswith("on") or name == "style":
-                self.handlers.append(name)
-            if name in ("href", "src", "action") and not re.match(r"[/?#](?!/)", f"{value} "):
-                self.foreign.append(str(value))
-
-
-def harmless(html: str) -> None:
-    """Nothing in the page runs but our script, and nothing is loaded from elsewhere."""
-    found = Scan(html)
-    assert (found.handlers, found.foreign, found.unknown) == ([], [], [])
-    assert len(found.scripts) == 1
-    assert str(found.scripts[0]["src"]).startswith("/assets/page.")
-    assert "alert(1)</script>" not in html
-
-
-async def shows(browser: Browser, path: str, text: str) -> str:
-    """The page, once it says that."""
-    html = ""
-
-    async def said() -> bool:
-        nonlocal html
-        answer = await browser.get(path)
-        html = answer.text
-        return answer.status_code == 200 and text in html
-
-    await until(said)
-    harmless(html)
-    return html
-
-
-async def pool(web: WebWorld, name: str, **spec: Any) -> JsonObject:
-    body = {
-        "apiVersion": POOLS.api_version, "kind": POOLS.kind, "metadata": {"name": name},
-        "spec": {"nodeSelector": {"matchLabels": {"pool": name}}, **spec},
-    }  # fmt: skip
-    return await web.cluster.create(POOLS.resource, body)
 
 
 async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: WebWorld) -> None:
@@ -121,82 +51,6 @@ async def test_what_does_not_exist_is_not_found(web: WebWorld) -> None:
         answer = await admin.get(path)
         assert answer.status_code == 404
         harmless(answer.text)
-
-
-async def test_every_field_of_a_machine_is_text(web: WebWorld) -> None:
-    conditions = [condition("Approved", "True"), condition("Attested", "False", "Refused", EVIL)]
-    status = {"tee": EVIL[:32], "properties": {"image": EVIL, EVIL[:60]: EVIL}, "conditions": conditions}
-    found = await web.machine("machine-evil", "Approved", lastVerdict="verdict-evil", **status)
-    await web.cluster.patch(
-        MACHINE.resource, "machine-evil", {"spec": {"approvalReason": EVIL}}, PatchType.MERGE, "fastness-system"
-    )
-    check = {**dict.fromkeys(("name", "seen", "expected", "source", "hint", "code"), EVIL), "result": "Fail"}
-    await web.verdict("verdict-evil", found, [check])
-    admin = await web.administrator()
-    assert SHOWN in await shows(admin, "/machines/machine-evil", "The first difference")
-    assert SHOWN in await shows(admin, "/", "node-machine-evil")
-
-
-async def test_what_an_agent_says_about_its_node_is_text(web: WebWorld) -> None:
-    good = [condition("Approved", "True"), condition("Attested", "True", "Affirmed")]
-    await web.machine("machine-evil", "Approved", conditions=good)
-    notes = {
-        names.CURRENT_CONFIG: EVIL, names.DESIRED_CONFIG: EVIL, names.STATE: "Degraded", names.REASON: EVIL,
-    }  # fmt: skip
-    await web.cluster.create(NODES, {"metadata": {"name": "node-machine-evil", "annotations": notes}})
-    admin = await web.administrator()
-    assert SHOWN in await shows(admin, "/machines/machine-evil", "Drift")
-    assert SHOWN in await shows(admin, "/", "degraded")
-
-
-async def test_pools_and_files_of_configs_are_text(web: WebWorld) -> None:
-    await web.machine("machine-one", "Approved")
-    await pool(web, "worker", machineConfigSelector={"matchLabels": {ROLE: "worker"}})
-    for name, labels, text in (("before", {}, "a"), ("after", {}, EVIL), ("50-mine", {ROLE: "worker"}, EVIL)):
-        file = {"path": f"/etc/{EVIL}", "contents": {"source": f"data:,{text}"}}
-        spec = {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}
-        body = {"apiVersion": CONFIGS.api_version, "kind": CONFIGS.kind}
-        await web.cluster.create(CONFIGS.resource, {**body, "metadata": {"name": name, "labels": labels}, "spec": spec})
-    patch: JsonObject = {"spec": {"configuration": {"name": "after"}}}
-    await web.cluster.patch(POOLS.resource, "worker", patch, PatchType.MERGE)
-    said = {
-        "configuration": {"name": "before"}, "machineCount": 3, "updatedMachineCount": 1,
-        "conditions": [condition("Degraded", "True", "Broken", EVIL)],
-    }  # fmt: skip
-    await web.cluster.patch(
-        POOLS.resource, "worker", {"status": said}, PatchType.MERGE, "", WriteOptions(subresource="status")
-    )
-    admin = await web.administrator()
-    html = await shows(admin, "/pools", "The change under way")
-    assert SHOWN in html
-    assert 'aria-label="1 of 3 machines of worker are updated, 0 degraded"' in html
-    assert "1 of 3 machines have <code>after</code>" in html
-
-
-async def test_policies_values_and_distrusts_are_text(web: WebWorld) -> None:
-    policy = {
-        "for": "tpm",
-        "rego": f"package policy\n# {EVIL}",
-        "cases": [{"name": EVIL, "input": {}, "expect": "Refused"}],
-    }
-    values = [{"name": EVIL[:100], "value": EVIL, "note": EVIL}]
-    for kind, name, spec in (
-        (APPRAISAL_POLICY, "mine", policy),
-        (REFERENCE_VALUE_SET, "set", {"source": "manual", "values": values}),
-        (DISTRUST, "away", {"chipGeneration": "Milan", "reason": EVIL}),
-    ):
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
-        await web.cluster.create(kind.resource, body)
-    html = await shows(await web.administrator(), "/trust", "distrusted")
-    assert html.count(SHOWN) >= 5
-
-
-@pytest.mark.parametrize(
-    "path", [f"/{EVIL}", f"/machines/{EVIL}", f"/?q={EVIL}&pool={EVIL}", f"/login?then={EVIL}&key={EVIL}"]
-)
-async def test_an_address_is_text(web: WebWorld, path: str) -> None:
-    admin = await web.administrator()
-    harmless((await admin.get(path)).text)
 
 
 async def test_every_answer_lets_a_browser_run_nothing_else(web: WebWorld) -> None:

@@ -182,8 +182,8 @@ condition = _condition
 
 
 @asynccontextmanager
-async def web_world(embedded: Embedded, clock: MovedClock) -> AsyncIterator[WebWorld]:
-    """A page for the time of the block; the API should have the same clock."""
+async def web_world(embedded: Embedded, clock: MovedClock, *, virtual: bool = True) -> AsyncIterator[WebWorld]:
+    """A page for the time of the block, with a simulator behind it or without; the API should have the same clock."""
     server = embedded.server
     cluster = Shaky(server.api)
     await settle_cluster(cluster, {"mode": "Enforce", "simulated": True})
@@ -198,7 +198,7 @@ async def web_world(embedded: Embedded, clock: MovedClock) -> AsyncIterator[WebW
         administrator=lambda: server.pki.admin.certificate.der,
         tiles=tiles,
         deed=deed,
-        simulator=simulator,
+        simulator=simulator if virtual else None,
     )
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
