@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,30 @@ class Door:
         self.child.communicate(timeout=PATIENCE)
 
 
+class Doors:
+    """The processes of a site by name; whatever was killed is started anew for the next who asks."""
+
+    def __init__(self, start: dict[str, Callable[[], Door]]) -> None:
+        self._start = start
+        self._running: dict[str, Door] = {}
+
+    def __getitem__(self, name: str) -> Door:
+        known = self._running.get(name)
+        if known is None or known.child.poll() is not None:
+            self._running[name] = self._start[name]()
+        return self._running[name]
+
+    def open(self) -> None:
+        """Start whatever does not run."""
+        for name in self._start:
+            assert self[name].child.poll() is None
+
+    def end(self) -> None:
+        """End them all."""
+        for door in self._running.values():
+            door.end()
+
+
 class Site:
     """A cluster with its doors, and what a machine is given."""
 
@@ -94,7 +119,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(
     bare_kube: RealKube, tpm_maker: Maker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Site, dict[str, Door]]]:
+) -> Iterator[tuple[Site, Doors]]:
     home = tmp_path_factory.mktemp("home")
     env = environment(home, KUBECONFIG=str(bare_kube.kubeconfig))
     crds = run([FASTNESS, "crds"], env).out
@@ -107,13 +132,15 @@ def site(
         tpm_maker.provision("one")
         made.apply(*_objects(tpm_maker))
         vault = str(home / "vault.json")
-        doors = {"controllers": Door(bare_kube, home, "controllers")}
-        stack.callback(doors["controllers"].end)
-        doors["enrol"] = Door(bare_kube, home, "enrol", "--enrol-port", str(ports["enrol"]))
-        stack.callback(doors["enrol"].end)
-        for name in ("broker-a", "broker-b"):
-            doors[name] = Door(bare_kube, home, "broker", "--broker-port", str(ports[name]), "--vault", vault)
-            stack.callback(doors[name].end)
+        words = {
+            "controllers": ("controllers",),
+            "enrol": ("enrol", "--enrol-port", str(ports["enrol"])),
+            "broker-a": ("broker", "--broker-port", str(ports["broker-a"]), "--vault", vault),
+            "broker-b": ("broker", "--broker-port", str(ports["broker-b"]), "--vault", vault),
+        }
+        doors = Doors({name: partial(Door, bare_kube, home, *said) for name, said in words.items()})
+        stack.callback(doors.end)
+        doors.open()
         yield made, doors
 
 
@@ -148,9 +175,10 @@ def _objects(maker: Maker) -> list[dict[str, Any]]:
 
 
 async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_broker_answers(
-    site: tuple[Site, dict[str, Door]], swtpm: Swtpm, tmp_path: Path
+    site: tuple[Site, Doors], swtpm: Swtpm, tmp_path: Path
 ) -> None:
     here, doors = site
+    doors.open()
     said = here.fastness("ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json")
     ticket = SecretText(said.json["ticket"])
     attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
@@ -177,9 +205,7 @@ async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_brok
     assert "FAIL  PCR 4 " not in explained.out
 
 
-def test_what_was_decided_is_on_the_record_and_can_be_proved(
-    site: tuple[Site, dict[str, Door]], tmp_path: Path
-) -> None:
+def test_what_was_decided_is_on_the_record_and_can_be_proved(site: tuple[Site, Doors], tmp_path: Path) -> None:
     here, _ = site
     wanted = {"enrol", "attested", "release", "refusal"}
 
@@ -194,8 +220,9 @@ def test_what_was_decided_is_on_the_record_and_can_be_proved(
     assert (checked.code, checked.out[:4]) == (0, "good")
 
 
-async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, dict[str, Door]]) -> None:
+async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, Doors]) -> None:
     here, _ = site
     said = run(["kubectl", "get", "jointickets", "-o", "json"], here.env).json
-    (ticket,) = said["items"]
-    assert (ticket["spec"]["uses"], ticket["status"]["used"]) == (1, 1)
+    used = [(one["spec"]["uses"], (one.get("status") or {}).get("used", 0)) for one in said["items"]]
+    assert (1, 1) in used
+    assert all(count <= most for most, count in used)
