@@ -1,0 +1,104 @@
+"""KataConfig over virtual machines that install for real: packages in their system, drop-ins on their disk, reboots."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fastness.cli.plane import ControlPlane, PlaneOptions, running
+from fastness.cluster.port import Cluster, PatchType
+from fastness.formats import json
+from fastness.model.kata import names
+from fastness.model.kind import JsonObject
+from fastness.model.objects import labels_of
+from fastness.model.registry import find
+from tests.component.controllers.kata.story import (
+    KATA,
+    Story,
+    feature_gates,
+    in_progress,
+    is_done,
+    is_gone,
+    kata_config,
+    told,
+    until,
+    until_equal,
+)
+
+NODE = find("", "v1", "nodes").resource
+BOTH = ["worker-0", "worker-1"]
+
+
+async def ready(cluster: Cluster) -> list[str]:
+    """The nodes that joined."""
+    return [one["metadata"]["name"] for one in (await cluster.list(NODE)).items]
+
+
+def extensions(plane: ControlPlane) -> list[list[str]]:
+    """The package sets that each machine runs."""
+    files = sorted((plane.state / "machines").glob("*/agent/system.json"))
+    return [json.decode(path.read_bytes())["booted"][3] for path in files]
+
+
+def drop_in(plane: ControlPlane, path: str) -> list[bool]:
+    return [(plane.state / "machines" / name / "root" / path.lstrip("/")).exists() for name in BOTH]
+
+
+def check_table(story: Story) -> None:
+    """The table of the manual, whichever node went first."""
+    nodes = story.nodes
+    assert nodes[0] == {"nodeCount": 0, "readyNodeCount": 0}
+    assert {"nodeCount": 2, "readyNodeCount": 0, "waitingToInstall": BOTH} in nodes
+    first = next(one["installing"][0] for one in nodes if one.get("installing"))
+    (second,) = set(BOTH) - {first}
+    assert {"nodeCount": 2, "readyNodeCount": 0, "installing": [first], "waitingToInstall": [second]} in nodes
+    assert {"nodeCount": 2, "readyNodeCount": 1, "installed": [first], "installing": [second]} in nodes
+    assert {"nodeCount": 2, "readyNodeCount": 2, "installed": BOTH} in nodes
+    assert {"nodeCount": 0, "readyNodeCount": 0, "waitingToUninstall": BOTH} in nodes
+    assert [one for one in nodes if one.get("uninstalling") and one.get("waitingToUninstall")]
+    assert story.reasons == [("True", "Installing"), ("False", ""), ("True", "Uninstalling")]
+    assert story.most_moving == 1
+
+
+@pytest.mark.parametrize("mode", ["MachineConfig", "DaemonSet"])
+async def test_machines_install_and_remove_the_runtime_one_at_a_time(tmp_path: Path, mode: str) -> None:
+    async with running(PlaneOptions(tmp_path / "state", machines=2, profile="containers")) as plane:
+        cluster = plane.server.cluster
+        await until_equal(lambda: ready(cluster), BOTH)
+        await feature_gates(cluster, deploymentMode=mode)
+        async with told(cluster) as story:
+            await cluster.create(KATA, kata_config())
+            await until(cluster, is_done)
+            assert await asyncio.to_thread(extensions, plane) == [[names.EXTENSION]] * 2
+            dropped = await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE)
+            assert dropped == [mode == "DaemonSet"] * 2
+            await cluster.delete(KATA, "example-kataconfig")
+            await is_gone(cluster)
+        check_table(story)
+        assert await asyncio.to_thread(extensions, plane) == [[], []]
+        assert await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE) == [False, False]
+        for node in (await cluster.list(NODE)).items:
+            assert not {names.ROLE_LABEL, names.STATE_LABEL} & set(labels_of(node))
+
+
+async def test_a_machine_that_vanishes_does_not_hold_up_the_others_and_the_log_level_reaches_their_disk(
+    tmp_path: Path,
+) -> None:
+    async with running(PlaneOptions(tmp_path / "state", machines=2, profile="containers")) as plane:
+        cluster = plane.server.cluster
+        await until_equal(lambda: ready(cluster), BOTH)
+        await cluster.create(KATA, kata_config())
+        moving = await until(cluster, lambda one: (one.get("status") or {}).get("kataNodes", {}).get("installing"))
+        gone: str = moving["status"]["kataNodes"]["installing"][0]
+        assert plane.simulated is not None
+        await plane.simulated.simulation.remove(gone)
+        config: JsonObject = await until(cluster, is_done)
+        assert config["status"]["kataNodes"]["installed"] == [one for one in BOTH if one != gone]
+        await cluster.patch(KATA, "example-kataconfig", {"spec": {"logLevel": "debug"}}, PatchType.MERGE)
+        await until(cluster, lambda one: in_progress(one) == ("True", "Updating"))
+        await until(cluster, is_done)
+        (left,) = set(BOTH) - {gone}
+        written = plane.state / "machines" / left / "root" / names.LOG_LEVEL_FILE.lstrip("/")
+        assert 'log_level = "debug"' in await asyncio.to_thread(written.read_text)
