@@ -65,11 +65,13 @@ class Hatch:
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> JsonObject:
         try:
+            # Read first, whoever it is: a connection that is closed with something unread loses the answer.
+            line = await _line(reader)
             if not ours(writer.get_extra_info("socket")):
                 raise Unavailable("the simulator answers only the user who started it")
             if self._busy > TOGETHER:
                 raise TooManyRequests(f"the simulator answers {TOGETHER} at once: ask again in a moment")
-            return await self.answer(await _line(reader))
+            return await self.answer(line)
         except ApiError as error:
             return {"error": {"code": error.code, "reason": error.reason, "message": error.message, "hint": error.hint}}
 
@@ -125,7 +127,7 @@ def _request(line: bytes) -> JsonObject:
         value: Any = json.decode(line, _LIMITS)
     except JsonError as error:
         raise BadRequest(f"the request is not JSON: {error.message}") from error
-    if not isinstance(value, dict) or value.get("verb") not in _TEXTS:
+    if not isinstance(value, dict) or not isinstance(value.get("verb"), str) or value["verb"] not in _TEXTS:
         raise BadRequest(f"a request names a verb: {', '.join(_TEXTS)}")
     known = {"verb", *_TEXTS[value["verb"]], *(("count",) if value["verb"] == "add" else ())}
     if unknown := sorted(value.keys() - known):

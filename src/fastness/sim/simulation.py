@@ -10,15 +10,17 @@ Changes come one after the other; looking costs nothing. Errors are ApiError: wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from fastness.cluster.errors import BadRequest, Conflict, NotFound, Unavailable
+from fastness.agent.errors import AgentError
+from fastness.cluster.errors import BadRequest, Conflict, InternalError, NotFound, Unavailable
 from fastness.domain.attestation.membership import NAME_HEX
+from fastness.drivers.errors import DriverError
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
 from fastness.sim.daemons import daemons
 from fastness.sim.discovery import discovering
@@ -26,6 +28,7 @@ from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.roster import Done, Roster, Spec, read_roster, write_roster
+from fastness.trust.errors import TrustError
 
 MOST: Final = 5000
 AT_ONCE: Final = 1000
@@ -123,7 +126,8 @@ class Simulation:
             objection = fault.objection(found)
             if objection:
                 raise BadRequest(f"{kind} cannot be done to {name}: {objection}")
-            outcome = await fault.do(ground, found, argument)
+            with told():
+                outcome = await fault.do(ground, found, argument)
             done = Done(self._fault_id(kind, name), kind, name, ground.clock.now(), outcome.memory)
             self._keep(replace(self.roster, faults=(*self.roster.faults, done)))
             return f"{outcome.said} (simulated; undo with {done.id})"
@@ -135,7 +139,8 @@ class Simulation:
             done = next((one for one in self.roster.faults if one.id == fault), None)
             if done is None:
                 raise NotFound(f"there is no fault {fault}: {self._listed() or 'nothing was done'}")
-            said = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
+            with told():
+                said = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
             self._keep(replace(self.roster, faults=tuple(one for one in self.roster.faults if one is not done)))
             return said
 
@@ -229,8 +234,20 @@ class Simulation:
         return Spec(f"worker-{number}", number, kind, self._swtpm and kind == "tpm")
 
     def _keep(self, roster: Roster) -> None:
-        write_roster(self.state, roster)
+        with told():
+            write_roster(self.state, roster)
         self.roster = roster
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a disk or a driver refuses, as an error that whoever asked can read."""
+    try:
+        yield
+    except (DriverError, AgentError, TrustError) as error:
+        raise InternalError(str(error)) from error
+    except OSError as error:
+        raise InternalError(f"{error.filename or 'the system'}: {error.strerror or error}") from error
 
 
 def _names(machine: VirtualMachine) -> tuple[str, ...]:

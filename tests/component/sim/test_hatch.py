@@ -1,0 +1,127 @@
+"""The hatch answers its owner, in bounds, and says no by name to everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fastness.cluster.errors import ApiError, BadRequest, Unavailable
+from fastness.formats import json
+from fastness.model.kind import JsonObject
+from fastness.sim import hatch as hatches
+from fastness.sim.asking import FILE, MAX_REQUEST, asked, refusal, short_path
+from fastness.sim.hatch import TOGETHER, hatch, ours
+from fastness.sim.simulation import Simulation
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[Path]:
+    """A hatch in a directory that is deeper than the address of a socket may be long."""
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    async with hatch(Simulation(deep, "cluster")):
+        yield deep
+
+
+async def ask(state: Path, request: JsonObject) -> JsonObject:
+    return await asyncio.to_thread(asked, state, request)
+
+
+async def raw(state: Path, data: bytes) -> JsonObject:
+    with short_path(state) as path:
+        reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(data)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    found = json.decode(answer)
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_it_lists_what_there_is_and_is_gone_afterwards(tmp_path: Path) -> None:
+    async with hatch(Simulation(tmp_path, "cluster")):
+        assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+        found = await ask(tmp_path, {"verb": "list"})
+        assert (found["simulated"], found["machines"], found["faults"]) == (True, [], [])
+        assert found["kinds"][0]["id"] == "changed-boot-loader"
+    with pytest.raises(FileNotFoundError):
+        await ask(tmp_path, {"verb": "list"})
+
+
+async def test_a_socket_that_a_crash_left_is_replaced(tmp_path: Path) -> None:
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(tmp_path / FILE))
+    left.close()
+    with pytest.raises(ConnectionRefusedError):
+        await ask(tmp_path, {"verb": "list"})
+    async with hatch(Simulation(tmp_path, "cluster")):
+        assert (await ask(tmp_path, {"verb": "list"}))["simulated"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"verb": "do", "kind": "network-cut", "machine": "x"},
+        {"verb": "add", "count": 1},
+        {"verb": "reboot", "machine": "x"},
+    ],
+)
+async def test_before_the_machines_are_there_it_asks_for_patience(state: Path, request_: JsonObject) -> None:
+    with pytest.raises(Unavailable, match="not there yet"):
+        await ask(state, request_)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\n", "not JSON"), (b"noise\n", "not JSON"), (b"[]\n", "names a verb"), (b'{"verb":"format"}\n', "names a verb"),
+        (b'{"verb":["do"]}\n', "names a verb"), (b'{"verb":"list","more":1}\n', "does not know more"),
+        (b'{"verb":"do","kind":1}\n', "are texts"), (b'{"verb":"add","count":"2"}\n', "count is a number"),
+        (b'{"verb":"add","count":true}\n', "count is a number"), (b'{"verb":"add","count":1e99}\n', "count is a number"),
+        (b'{"verb":"__init__"}\n', "names a verb"), (b"x" * (MAX_REQUEST + 1) + b"\n", "at most 16384 bytes"),
+        (b'{"a":' * 50 + b"1" + b"}" * 50 + b"\n", "not JSON"),
+    ],
+)  # fmt: skip
+async def test_what_is_no_request_is_refused(state: Path, data: bytes, words: str) -> None:
+    error = (await raw(state, data))["error"]
+    assert (error["code"], error["reason"]) == (400, "BadRequest")
+    assert words in error["message"]
+
+
+async def test_another_user_gets_no_answer(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hatches, "ours", lambda _connection: False)
+    with pytest.raises(Unavailable, match="only the user who started it"):
+        await ask(state, {"verb": "list"})
+
+
+def test_the_kernel_says_who_is_at_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        assert ours(one)
+        me = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+        assert ours(one) == (me == 0)
+
+
+async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
+    with short_path(state) as path:
+        waiting = [await asyncio.open_unix_connection(path) for _ in range(TOGETHER)]
+    await asyncio.sleep(0.05)
+    answer = await raw(state, b'{"verb":"list"}\n')
+    assert answer["error"]["reason"] == "TooManyRequests"
+    for _, writer in waiting:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"), [({"reason": "BadRequest"}, BadRequest), ({"reason": "?"}, Unavailable), ({}, Unavailable)]
+)
+def test_a_refusal_is_the_same_error_at_the_other_end(told: JsonObject, kind: type[ApiError]) -> None:
+    assert type(refusal({**told, "message": "why"})) is kind

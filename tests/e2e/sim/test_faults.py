@@ -1,0 +1,244 @@
+"""What is done to virtual machines meets the real doors: each fault is refused for its reason, and undone without hands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.cli.explain import explained
+from fastness.cluster.errors import ApiError, BadRequest, Conflict, NotFound
+from fastness.domain.attestation.explain import Explanation
+from fastness.sim.asking import asked
+from tests.e2e.live import FASTNESS, Live, Said, environment, run
+
+SECONDS = 60.0
+TPM, SNP, TDX = "worker-0", "worker-1", "worker-2"
+NOTE = "machineconfiguration.openshift.io"
+
+
+class Hall:
+    """A running simulation, asked through its socket."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+
+    def ask(self, verb: str, **words: Any) -> dict[str, Any]:
+        return dict(asked(self.live.state, {"verb": verb, **words}))
+
+    def do(self, kind: str, machine: str = "", **more: str) -> str:
+        return str(self.ask("do", kind=kind, machine=machine, **more)["said"])
+
+    def undo(self, fault: str) -> str:
+        return str(self.ask("undo", fault=fault)["said"])
+
+    def machines(self) -> dict[str, dict[str, Any]]:
+        return {one["name"]: one for one in self.ask("list")["machines"]}
+
+    def node(self, machine: str) -> str:
+        return str(self.machines()[machine]["node"])
+
+    def explain(self, machine: str) -> Explanation:
+        return asyncio.run(explained(self.node(machine), self.live.kubeconfig, ""))
+
+    def attested(self, *machines: str) -> bool:
+        seen = self.machines()
+        return all(seen[one]["running"] and self.explain(one).attested for one in machines)
+
+    def codes(self, machine: str) -> set[str]:
+        found = self.explain(machine)
+        return {check.code for check in found.why} | {one.code for one in found.unproved}
+
+    def annotation(self, machine: str, name: str) -> str:
+        node = self.live.kubectl("get", "node", self.node(machine), "-o", "json").json
+        return str(node["metadata"]["annotations"].get(f"{NOTE}/{name}", ""))
+
+    def ready(self, machine: str) -> str:
+        path = '{.status.conditions[?(@.type=="Ready")].status}'
+        return self.live.kubectl("get", "node", self.node(machine), "-o", f"jsonpath={path}").out
+
+    def fastness(self, *words: str) -> Said:
+        env = environment(self.live.home, KUBECONFIG=str(self.live.kubeconfig))
+        return run([FASTNESS, *words], env, cwd=self.live.home)
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+    with Live.start(tmp_path_factory.mktemp("faults"), "--machines", "3") as live:
+        found = Hall(live)
+        until(lambda: all(one["running"] for one in found.machines().values()), "three machines")
+        until(lambda: found.attested(TPM, SNP, TDX), "three proofs")
+        yield found
+
+
+# Fault of which machine, and the check that stops it. Machines of a round are broken together.
+CHANGED, OLD, DEBUG, REPLAYED = (
+    ("changed-boot-loader", "value-differs"), ("old-firmware", "tcb-behind"), ("debug-mode", "debug-allowed"),
+    ("replayed-evidence", "nonce-differs"),
+)  # fmt: skip
+ROUNDS = {
+    "first": [(TPM, *CHANGED), (SNP, *OLD), (TDX, *DEBUG)],
+    "second": [(TPM, *REPLAYED), (SNP, *DEBUG), (TDX, *OLD)],
+    "third": [(SNP, *CHANGED), (TDX, *REPLAYED)],
+    "fourth": [(SNP, *REPLAYED), (TDX, *CHANGED)],
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_fault_is_refused_for_its_reason_explained_and_undone(hall: Hall, name: str) -> None:
+    for machine, kind, _ in ROUNDS[name]:
+        assert "simulated" in hall.do(kind, machine)
+    for machine, kind, code in ROUNDS[name]:
+        until(lambda one=machine, code=code: f"refused ({code})" in hall.machines()[one]["console"], f"{kind}: {code}")  # type: ignore[misc]
+        until(lambda one=machine, code=code: code in hall.codes(one), f"an explanation of {kind}")  # type: ignore[misc]
+        assert hall.explain(machine).actions, kind
+        assert hall.ready(machine) == "False"
+    for machine, kind, _ in ROUNDS[name]:
+        hall.undo(f"{machine}.{kind}")
+    until(lambda: hall.attested(*(one for one, _, _ in ROUNDS[name])), "machines that are well again")
+    for machine, _, _ in ROUNDS[name]:
+        until(lambda one=machine: hall.ready(one) == "True", "a node that is ready again")  # type: ignore[misc]
+
+
+def test_a_stranger_with_the_ticket_gets_nothing_is_on_the_record_and_the_ticket_is_replaced(hall: Hall) -> None:
+    def ticket() -> str:
+        return hall.live.kubectl(
+            "get", "secret", "-n", "openshift-machine-api", "worker-user-data-managed", "-o", "yaml"
+        ).out
+
+    before = ticket()
+    said = hall.do("stolen-ticket", TPM)
+    assert "enrolment said endorsement-refused, the config server 403" in said
+    assert hall.attested(TPM)
+
+    def refusals() -> list[str]:
+        shown = hall.fastness("audit", "show", "--what", "enrol-refused", "-o", "json")
+        return [one["detail"]["code"] for one in shown.json] if shown.code == 0 else []
+
+    until(lambda: "endorsement-refused" in refusals(), "the refusal on the record")
+    hall.undo(f"{TPM}.stolen-ticket")
+    until(lambda: ticket() != before, "another ticket")
+
+
+def test_an_edited_file_is_drift_until_it_is_put_back(hall: Hall) -> None:
+    until(lambda: hall.annotation(SNP, "state") == "Done", "a machine that settled")
+    path = hall.do("edited-file", SNP).split(" to ")[1].split(" ")[0]
+    until(lambda: hall.annotation(SNP, "state") == "Degraded", "drift")
+    assert path in hall.annotation(SNP, "reason")
+    assert "somebody was here" in hall.annotation(SNP, "reason")
+    hall.undo(f"{SNP}.edited-file")
+    until(lambda: hall.annotation(SNP, "state") == "Done", "a machine that is well again")
+
+
+def test_a_machine_without_network_loses_its_proof_when_time_passes_and_gets_it_back(hall: Hall) -> None:
+    hall.do("network-cut", TPM)
+    assert hall.ready(TPM) == "Unknown"
+    assert hall.machines()[TPM]["network"] is False
+    hall.do("clock-jump", argument="+45m")
+    until(lambda: "too old" in hall.explain(TPM).answer, "a proof that grew old")
+    assert not hall.explain(TPM).attested
+    assert "reaches the broker" in hall.explain(TPM).actions[0]
+    until(lambda: hall.attested(SNP, TDX), "fresh proofs of the others")
+    ahead = hall.explain(SNP).last_attested
+    hall.undo(f"{TPM}.network-cut")
+    until(lambda: hall.attested(TPM) and hall.ready(TPM) == "True", "the machine back")
+    hall.undo("clock-jump")
+    until(lambda: hall.explain(SNP).last_attested < ahead, "proofs of today")
+    assert hall.attested(TPM, SNP, TDX)
+
+
+def test_without_the_vendors_documents_a_trust_domain_waits_and_others_go_on(hall: Hall) -> None:
+    hall.do("vendor-stopped")
+    until(lambda: "collateral-missing" in hall.codes(TDX), "nobody who could judge")
+    assert any("vendor's service" in action for action in hall.explain(TDX).actions)
+    hall.ask("reboot", machine=TDX)
+    until(lambda: "waiting (collateral-missing)" in hall.machines()[TDX]["console"], "a boot that waits")
+    assert hall.attested(TPM, SNP)
+    hall.undo("vendor-stopped")
+    until(lambda: hall.attested(TDX), "the machine back")
+
+
+def test_a_machine_comes_proves_itself_boots_again_and_goes(hall: Hall) -> None:
+    said = hall.ask("add", count=1, tee="snp")["said"]
+    name = str(said).split()[0]
+    until(lambda: hall.machines()[name]["running"] and hall.attested(name), "another machine")
+    node, first = hall.node(name), hall.explain(name).last_attested
+    assert hall.machines()[name]["tee"] == "snp"
+    time.sleep(1.1)  # proofs are told to the second
+    hall.ask("reboot", machine=node)
+    until(lambda: hall.explain(name).last_attested > first, "a proof of the new boot")
+    hall.ask("remove", machine=name)
+    assert name not in hall.machines()
+    assert not (hall.live.state / "machines" / name).exists()
+    until(lambda: node not in hall.live.kubectl("get", "nodes", "-o", "name").out, "no node")
+    assert node[-20:] not in hall.live.kubectl("get", "machines", "-A", "-o", "name").out
+    again = str(hall.ask("add", count=1)["said"]).split()[0]
+    assert again != name
+    hall.ask("remove", machine=again)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        ({"verb": "do", "kind": "old-firmware", "machine": TPM}, BadRequest, "choose a machine with snp or tdx"),
+        ({"verb": "do", "kind": "earthquake", "machine": TPM}, BadRequest, "changed-boot-loader"),
+        ({"verb": "do", "kind": "network-cut"}, BadRequest, "name one"),
+        ({"verb": "do", "kind": "vendor-stopped", "machine": TPM}, BadRequest, "whole cluster"),
+        ({"verb": "do", "kind": "network-cut", "machine": "worker-99"}, NotFound, "worker-99"),
+        ({"verb": "do", "kind": "clock-jump", "argument": "-5m"}, BadRequest, "+15m"),
+        ({"verb": "do", "kind": "clock-jump", "argument": "99999h"}, BadRequest, "45 days"),
+        ({"verb": "undo", "fault": "nothing"}, NotFound, "nothing was done"),
+        ({"verb": "add", "count": 0}, BadRequest, "between 1 and 1000"),
+        ({"verb": "add", "tee": "sgx"}, BadRequest, "tpm, snp, tdx"),
+        ({"verb": "remove", "machine": "../worker-0"}, NotFound, "worker-0"),
+        ({"verb": "reboot", "machine": ""}, NotFound, "sim list"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(
+    hall: Hall, ask: dict[str, Any], error: type[ApiError], words: str
+) -> None:
+    with pytest.raises(error, match=words.replace("+", r"\+")):
+        asked(hall.live.state, ask)
+
+
+def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out(hall: Hall) -> None:
+    hall.do("network-cut", SNP)
+    with pytest.raises(Conflict, match=r"undo worker-1\.network-cut first"):
+        hall.do("network-cut", SNP)
+    hall.undo(f"{SNP}.network-cut")
+
+
+def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hall) -> None:
+    listed = hall.fastness("sim", "list")
+    assert [row[0] for row in listed.rows] == ["NAME", TPM, SNP, TDX]
+    assert "all of this is simulated" in listed.err
+    assert hall.fastness("sim", "cut", TPM).out.startswith("worker-0 is cut off (simulated; undo with")
+    seen = hall.fastness("sim", "faults", "-o", "json").json
+    assert [one["id"] for one in seen["faults"]] == ["worker-0.network-cut"]
+    assert {one["id"] for one in seen["kinds"]} >= {"changed-boot-loader", "vendor-stopped", "clock-jump"}
+    assert hall.fastness("sim", "undo", TPM, "-o", "json").json == {
+        "simulated": True,
+        "said": ["worker-0 is connected again"],
+    }
+    refused = hall.fastness("sim", "tamper", TPM, "debug-mode")
+    assert (refused.code, "choose a machine with snp or tdx" in refused.err) == (4, True)
+    assert hall.fastness("sim", "undo").code == 2
+    assert hall.fastness("sim", "undo", "--all").err == "nothing was done\n"
+
+
+def test_without_a_simulation_the_command_line_says_how_to_get_one(tmp_path: Path) -> None:
+    said = run([FASTNESS, "sim", "list"], environment(tmp_path), cwd=tmp_path)
+    assert said.code == 3
+    assert "no virtual machines run in state" in said.err
+    assert "fastness up --machines 5" in said.err

@@ -1,0 +1,119 @@
+"""Machines stay the same over restarts, and nothing is left behind: not of a clean end, an interrupted start, or a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fastness.sim.asking import asked
+from tests.components import require_program
+from tests.e2e.live import FASTNESS, Live, environment, run
+
+SECONDS = 60.0
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"{what} did not happen"
+        time.sleep(0.1)
+
+
+def consoles(live: Live) -> dict[str, str]:
+    return {one["name"]: one["console"] for one in asked(live.state, {"verb": "list"})["machines"]}
+
+
+def uids(live: Live) -> set[str]:
+    return {one["metadata"]["uid"] for one in live.kubectl("get", "machines", "-A", "-o", "json").json["items"]}
+
+
+def children(home: Path) -> list[str]:
+    """Commands of processes that run in that directory, zombies left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cwd").resolve() == home.resolve():
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return [command for command in found if command]
+
+
+def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path: Path) -> None:
+    with Live.start(tmp_path, "--machines", "3") as live:
+        until(lambda: set(consoles(live).values()) == {"running"}, "three machines")
+        asked(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
+        asked(live.state, {"verb": "do", "kind": "network-cut", "machine": "worker-1"})
+        asked(live.state, {"verb": "remove", "machine": "worker-2"})
+        before = uids(live)
+        live.process.kill()
+        live.process.wait()
+    with Live.start(tmp_path, "--machines", "9") as live:
+        assert sorted(consoles(live)) == ["worker-0", "worker-1"]
+        until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
+        assert consoles(live)["worker-1"] == "waiting for the network"
+        for fault in ("worker-0.changed-boot-loader", "worker-1.network-cut"):
+            asked(live.state, {"verb": "undo", "fault": fault})
+        until(lambda: set(consoles(live).values()) == {"running"}, "machines that are well again")
+        assert uids(live) == before
+        assert "state has 2 machines and goes on with them" in live.stop().err
+    assert not (tmp_path / "state" / "sim.sock").exists()
+    said = run([FASTNESS, "up", "--port", "0", "--profile", "containers"], environment(tmp_path), cwd=tmp_path)
+    assert (said.code, "start with --profile cluster" in said.err) == (4, True)
+    (tmp_path / "state" / "simulator.json").write_text("{}")
+    said = run([FASTNESS, "up", "--port", "0"], environment(tmp_path), cwd=tmp_path)
+    assert (said.code, "simulator.json cannot be read" in said.err) == (4, True), said
+
+
+def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path: Path) -> None:
+    for program, package in {"swtpm": "swtpm", "swtpm_setup": "swtpm-tools", "tpm2_quote": "tpm2-tools"}.items():
+        require_program(Path("/usr/bin") / program, package)
+    options = ("--machines", "1", "--tpm", "swtpm")
+    command = [str(FASTNESS), "up", "--port", "0", *options]
+    for delay in (0.4, 1.5, 3.0):  # in the imports, in the works of the TPM, while the machine boots
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) in (0, 1, 130)  # 1 and 130: there was nothing to end yet
+        until(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
+    with Live.start(tmp_path, *options) as live:
+        until(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
+        assert any("swtpm socket" in one for one in children(tmp_path))
+        machine = live.kubectl("get", "machines", "-A", "-o", "json").json["items"][0]
+        assert (machine["status"]["tee"], machine["status"]["simulated"]) == ("tpm", True)
+        asked(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
+        until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
+        live.process.kill()
+        live.process.wait()
+    until(lambda: children(tmp_path) == [], "the end of the TPM after a kill")
+    with Live.start(tmp_path, *options) as live:
+        asked(live.state, {"verb": "undo", "fault": "worker-0.changed-boot-loader"})
+        until(lambda: consoles(live) == {"worker-0": "running"}, "the same machine")
+        assert uids(live) == {machine["metadata"]["uid"]}
+        assert live.stop().code == 0
+    assert children(tmp_path) == []
+
+
+def test_the_story_is_told_without_a_terminal_and_ends(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [str(FASTNESS), "demo", "--quick", "--end"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
+        timeout=150, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    told = [
+        "3 machines boot", "$ fastness machine list", "changed-boot-loader", "is refused: value-differs [simulated]",
+        "What to do:", "is attested (tpm) [simulated]", "$ fastness plan -f", "3 nodes reboot", "root/etc/motd: told at",
+        "enrolment said endorsement-refused, the config server 403", "$ fastness audit verify", "good: ",
+    ]  # fmt: skip
+    places = [said.stdout.find(text) for text in told]
+    assert places == sorted(places), said.stdout
+    assert -1 not in places, said.stdout
+    assert "\x1b[" not in said.stdout
+    assert children(tmp_path) == []
+    assert json.loads((tmp_path / "state" / "simulator.json").read_bytes())["faults"] == []
