@@ -10,13 +10,14 @@ The name of a Machine follows from its key, so finding one is a read by name; th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informer
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import BadDigest
 from fastness.domain.attestation.membership import (
     ENDORSEMENT_LABEL,
@@ -159,8 +160,21 @@ class MachineWriter:
             if found["spec"]["publicKey"] != wanted["spec"]["publicKey"]:
                 raise IdentityConflict("another AttestationKey has the name of this key") from None
             if found["spec"] != wanted["spec"]:
-                # It belongs to a Machine that was deleted, and goes after it.
-                raise Conflict("the AttestationKey of a former Machine is still there") from None
+                found = await self._renewed(found, wanted)
         if condition(found, "Approved") is None:
             patch = {"status": {"conditions": key_conditions(found, self._clock.now())}}
             await self._cluster.patch(ATTESTATION_KEY.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def _renewed(self, former: JsonObject, wanted: JsonObject) -> JsonObject:
+        """The key in place of the one that a deleted Machine of the same key left; raises Conflict, ApiError.
+
+        It goes after its owner by itself, which takes a garbage collector that has just learned of the kind half a minute.
+        """
+        name = object_name(former).name
+        with suppress(NotFound):
+            options = DeleteOptions(uid=former["metadata"]["uid"])
+            await self._cluster.delete(ATTESTATION_KEY.resource, name, NAMESPACE, options)
+        try:
+            return await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+        except AlreadyExists as error:
+            raise Conflict("the AttestationKey of a former Machine is still there") from error
