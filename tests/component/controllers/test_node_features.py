@@ -12,6 +12,8 @@ import pytest
 
 from fastness.agent.features import node_feature, report
 from fastness.cluster.clock import SystemClock
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.errors import Forbidden
 from fastness.cluster.events import EVENTS
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType, WriteOptions
@@ -19,6 +21,9 @@ from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.workloads.features import NodeFeatures
+from fastness.domain.access import User
+from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
+from fastness.domain.access.user import NODES as NODE_GROUP
 from fastness.domain.workloads.features.found import Features
 from fastness.domain.workloads.features.ownership import LABELS, RESOURCES
 from fastness.drivers.features import discover
@@ -26,7 +31,7 @@ from fastness.drivers.hosttree import recorded
 from fastness.formats.yaml import load_documents
 from fastness.model.kind import JsonObject
 from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
-from fastness.model.nfd.feature import NODE_FEATURE
+from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.model.nfd.rule import NODE_FEATURE_RULE
 from fastness.model.registry import find
 from tests.embedded.fixtures import Embedded
@@ -154,6 +159,23 @@ async def test_at_rest_nothing_is_written(world: World) -> None:
     assert not await report(world.cluster, node_feature("a", discover(recorded("h100-host"))))
     await asyncio.sleep(0.3)
     assert world.store.revision == before
+
+
+async def test_a_node_tells_about_itself_and_about_nobody_else(embedded_server: Embedded, world: World) -> None:
+    for name in ("a", "b"):
+        await world.node(name)
+    host = LocalCluster(embedded_server.server.api, User(f"{NODE_PREFIX}a", (NODE_GROUP, AUTHENTICATED)))
+    assert await report(host, node_feature("a", Features()))
+    assert not await report(host, node_feature("a", Features()))
+    lie = node_feature("b", Features())
+    with pytest.raises(Forbidden, match="only the NodeFeature of its own name"):
+        await host.create(NODE_FEATURE.resource, lie)
+    with pytest.raises(Forbidden, match="may tell only about itself"):
+        patch = {"metadata": {"labels": {NODE_NAME_LABEL: "b"}}}
+        await host.patch(NODE_FEATURE.resource, "a", patch, PatchType.MERGE, NAMESPACE)
+    with pytest.raises(Forbidden, match=r"may not ask for these labels: attested.fastness.dev/tee"):
+        patch = {"spec": {"labels": {"attested.fastness.dev/tee": "tdx"}}}
+        await host.patch(NODE_FEATURE.resource, "a", patch, PatchType.MERGE, NAMESPACE)
 
 
 async def test_a_host_cannot_write_attested_properties_or_roles(world: World) -> None:

@@ -4,7 +4,7 @@ A credential `system:node:<name>` in group `system:nodes` gets its permissions f
 depend on names and on what is bound to the node. `authorize_node` gives the decision before a request is read; what a write may
 contain is decided by `noderestriction.py`.
 
-* Its own Node, MachineConfigNode and Lease; nothing of another node. A list or a watch must select by the own name.
+* Its own Node, MachineConfigNode, NodeFeature and Lease; nothing of another node. A list or a watch must select by the own name.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.
 * Secrets, ConfigMaps, claims and service-account tokens only when a pod bound to it refers to them, by get only: a list would
   tell names.
@@ -24,10 +24,13 @@ from fastness.domain.access.podrefs import Reference, references
 from fastness.domain.access.user import NO_OPINION, Attributes, Decision, User
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import parse_field_selector
+from fastness.model.nfd import GROUP as NFD
+from fastness.model.nfd import UPSTREAM
 
 Object = Mapping[str, Any]
 LEASE_NAMESPACE: Final = "kube-node-lease"
 MCO_GROUP: Final = "machineconfiguration.openshift.io"
+FEATURE_GROUPS: Final = (NFD, UPSTREAM)
 
 
 class NodeLookups(Protocol):
@@ -152,5 +155,6 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "serviceaccounts", "token"): (_CREATE, _referenced),
     ("", "services", ""): (_READ, _anything),
     ("node.k8s.io", "runtimeclasses", ""): (_READ, _anything),
+    **{(group, "nodefeatures", ""): (_READ | _WRITE | _CREATE | {"delete"}, _own_object) for group in FEATURE_GROUPS},
     ("certificates.k8s.io", "certificatesigningrequests", ""): (_READ | _CREATE, _own_signing_request),
 }

@@ -10,6 +10,8 @@ choose its pool, and with it the configuration and keys that it is given. Hence:
 * Which configuration is desired is decided by the control plane: a node writes neither the spec of its MachineConfigNode nor the
   desired-configuration annotations of its Node. It reports as current only what was desired of it, because what stands there
   decides which rendered configurations it may read.
+* What was found on a node is told by the node itself, in the NodeFeature that has its name and no other: a host may lie about
+  what it can do, never about what another can. It asks for labels only that describe features, or that it could set anyway.
 * A node creates mirror pods of its own only, and events and leases freely within what the authorizer allows.
 """
 
@@ -18,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastness.domain.access.node import LEASE_NAMESPACE, MCO_GROUP, bound_to
+from fastness.domain.access.node import FEATURE_GROUPS, LEASE_NAMESPACE, MCO_GROUP, bound_to
 from fastness.domain.access.podrefs import references
+from fastness.model.nfd.feature import NODE_NAME_LABEL
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 
 Object = Mapping[str, Any]
@@ -28,6 +31,7 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 RESTRICTED_PREFIX: Final = "node-restriction.kubernetes.io/"
 _DESIRED: Final = (f"{MCO_GROUP}/desiredConfig", f"{MCO_GROUP}/desiredImage")
 _CURRENT: Final = {f"{MCO_GROUP}/currentConfig": _DESIRED[0], f"{MCO_GROUP}/currentImage": _DESIRED[1]}
+_FEATURE_DOMAINS: Final = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
 _OWN_LABEL_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _OWN_LABELS: Final = frozenset({
     "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os",
@@ -52,6 +56,8 @@ def refuse_node_write(
             return _pod(node, operation, subresource, new, old)
         case ("coordination.k8s.io", "leases"):
             return _lease(node, new or old or {})
+        case (group, "nodefeatures") if group in FEATURE_GROUPS:
+            return _feature(node, new, old)
         case _:
             return ""
 
@@ -133,6 +139,24 @@ def _lease(node: str, lease: Object) -> str:
     if object_name(lease) != (LEASE_NAMESPACE, node):
         return f"node '{node}' may write only its own lease in {LEASE_NAMESPACE}"
     return ""
+
+
+def _feature(node: str, new: Object | None, old: Object | None) -> str:
+    for one in (old, new):
+        if one is not None and object_name(one).name != node:
+            return f"node '{node}' may write only the NodeFeature of its own name"
+    if new is None:
+        return ""
+    if labels_of(new).get(NODE_NAME_LABEL) != node:
+        return f"node '{node}' may tell only about itself: label {NODE_NAME_LABEL} must be {node}"
+    asked = _spec(new).get("labels")
+    wrong = sorted(key for key in (asked if isinstance(asked, dict) else {}) if not _may_ask_for(key))
+    return f"node '{node}' may not ask for these labels: {', '.join(wrong)}" if wrong else ""
+
+
+def _may_ask_for(key: str) -> bool:
+    domain = key.partition("/")[0] if "/" in key else ""
+    return any(_within(domain, feature) for feature in _FEATURE_DOMAINS) or _may_label(key)
 
 
 def _may_label(key: str) -> bool:

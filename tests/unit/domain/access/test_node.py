@@ -58,6 +58,8 @@ def allowed(verb: str, resource: str, name: str = "", namespace: str = "", group
 OWN: dict[tuple[str, str, str], tuple[str, str, str]] = {
     # (group, resource, namespace): (own name, other name, verbs by name)
     ("", "nodes", ""): ("n1", "n2", "get list watch create update patch"),
+    ("nfd.openshift.io", "nodefeatures", "d"): ("n1", "n2", "get list watch create update patch delete"),
+    ("nfd.k8s-sigs.io", "nodefeatures", "d"): ("n1", "n2", "get list watch create update patch delete"),
     ("", "nodes/status", ""): ("n1", "n2", "get update patch"),
     (MCO_GROUP, "machineconfignodes", ""): ("n1", "n2", "get list watch update patch"),
     (MCO_GROUP, "machineconfignodes/status", ""): ("n1", "n2", "get update patch"),

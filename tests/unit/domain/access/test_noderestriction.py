@@ -176,3 +176,46 @@ def test_node_asks_for_tokens_of_pods_that_run_on_it() -> None:
     assert ask({"kind": "Pod", "name": "p"})
     assert ask({"kind": "Secret", "name": "p", "uid": "u1"})
     assert ask(None)
+
+
+def feature(name: str = "n1", about: str = "n1", **labels: str) -> Object:
+    meta = {"name": name, "labels": {"nfd.node.kubernetes.io/node-name": about}}
+    return {"metadata": meta, "spec": {"features": {}, "labels": labels}}
+
+
+@pytest.mark.parametrize("group", ["nfd.openshift.io", "nfd.k8s-sigs.io"])
+@pytest.mark.parametrize(
+    ("new", "old", "why"),
+    [
+        (feature(), None, ""),
+        (feature(), feature(), ""),
+        (None, feature(), ""),
+        (feature("n2", "n2"), None, "own name"),
+        (feature("n1", "n2"), None, "only about itself"),
+        (feature("n1", ""), None, "only about itself"),
+        (feature("n1", "n2"), feature(), "only about itself"),
+        (None, feature("n2", "n2"), "own name"),
+        (feature("other"), None, "own name"),
+    ],
+)
+def test_node_tells_only_about_itself_what_was_found(
+    group: str, new: Object | None, old: Object | None, why: str
+) -> None:
+    operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
+    said = refuse_node_write("n1", operation, group, "nodefeatures", "", new, old)
+    assert why in said
+    assert bool(said) is bool(why)
+
+
+@pytest.mark.parametrize(
+    ("label", "allowed"),
+    [
+        ("plain", True), ("feature.node.kubernetes.io/x", True), ("intel.feature.node.kubernetes.io/tdx", True),
+        ("profile.node.kubernetes.io/x", True), ("example.com/rack", True), ("node-role.kubernetes.io/master", False),
+        ("attested.fastness.dev/tee", False), ("kataconfiguration.openshift.io/kata-ds-rpm-install", False),
+        ("node-restriction.kubernetes.io/x", False),
+    ],
+)  # fmt: skip
+def test_node_asks_through_its_features_for_no_more_than_it_may_set(label: str, allowed: bool) -> None:
+    said = refuse_node_write("n1", "CREATE", "nfd.openshift.io", "nodefeatures", "", feature(**{label: "true"}), None)
+    assert (said == "") is allowed
