@@ -193,3 +193,13 @@ def inputs_for(place: Place) -> DcapInputs:
     from fastness.domain.workloads.intel.dcap import DcapInputs
 
     return DcapInputs(*credentials(), place.node, new_serving(), place.https_proxy, place.no_proxy)
+
+
+def inputs_in_use(place: Place) -> DcapInputs:
+    """Everything but the credentials, which the cluster has already and nobody reads back: those here go nowhere."""
+    from fastness.cluster.clock import SystemEntropy
+    from fastness.domain.workloads.intel.dcap import DcapInputs
+    from fastness.domain.workloads.intel.tokens import RANDOM_BYTES, random_token
+
+    unused = random_token(SystemEntropy().token(RANDOM_BYTES))
+    return DcapInputs(unused, unused, unused, place.node, new_serving(), place.https_proxy, place.no_proxy)

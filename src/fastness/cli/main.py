@@ -64,6 +64,7 @@ VERBS: Mapping[str, Verb] = {
     "sim": Verb("fastness.cli.sim:sim", "Add, remove and break virtual machines of a running `fastness up`; undo it."),
     "support": Verb("fastness.cli.support:support", "Collect what others need to help, without secrets."),
     "dcap": Verb("fastness.cli.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
+    "enable": Verb("fastness.cli.enable:enable", "Make a cluster run confidential containers, in one step."),
     "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }
