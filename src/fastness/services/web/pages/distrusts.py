@@ -60,7 +60,8 @@ def _doubt(doubt: Doubt) -> Markup:
             ("Machines refused", str(affected.get("machines", ""))), ("Grants taken back", str(affected.get("grants", ""))),
             ("Certificates revoked", str(affected.get("certificates", ""))),
         ]),
-        radius_part(doubt.radius) if doubt.radius else None, open_=True,
+        radius_part(doubt.radius) if doubt.radius else None,
+        advice([f"fastness distrust end {doubt.distrust['metadata']['name']}    # to trust it again"]), open_=True,
     )  # fmt: skip
 
 
