@@ -42,9 +42,9 @@ from fastness.formats.tdx.collateral import Collateral as TdxCollateral
 from fastness.formats.tdx.collateral import parse_collateral
 from fastness.trust.collateralfiles import Numbers, Shelf, authorities_file, crl_file, tdx_file, vcek_file
 from fastness.trust.errors import CollateralUnavailable
+from fastness.trust.judges import STALENESS
 from fastness.trust.vendorservices import VendorServices
 
-STALENESS: Final = timedelta(hours=24)
 AGAIN: Final = 60.0
 MAX_HELD: Final = 4096
 LATELY: Final = timedelta(hours=2)
@@ -106,6 +106,10 @@ class Collateral:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._asked: OrderedDict[tuple[str, str], datetime] = OrderedDict()
         self.problems: dict[str, str] = {}
+
+    def look_after(self, staleness: timedelta) -> None:
+        """From now on, look for newer documents once those at hand are so old."""
+        self._staleness = staleness
 
     def state(self) -> CollateralState:
         """What was asked for lately: until when it counts, and what is missing for which reason."""

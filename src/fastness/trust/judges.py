@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
 
 from fastness.crypto.chains import MissingIssuer, chain_to_pin, extension_values, load_certificates, subject_name
 from fastness.crypto.errors import CryptoError
@@ -29,6 +29,8 @@ from fastness.domain.attestation.minimums import Minimums, minimums
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp, endorsement_of
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import json, kbs
 from fastness.formats.cursor import EvidenceError
@@ -46,6 +48,8 @@ from fastness.trust.ports import Attempt
 
 # What default policies look at; a quote that leaves one out is refused before any policy is asked.
 QUOTED = frozenset({4, 7, 11, 12, 14})
+STALENESS: Final = timedelta(hours=24)
+SHORTEST_STALENESS: Final = timedelta(minutes=5)  # vendors' services are asked no more often
 
 
 class CollateralSource(Protocol):
@@ -65,6 +69,9 @@ class CollateralSource(Protocol):
 
     def state(self) -> CollateralState:
         """What was asked for lately, and what of it is missing."""
+
+    def look_after(self, staleness: timedelta) -> None:
+        """From now on, look for newer documents once those at hand are so old."""
 
 
 class NoCollateral:
@@ -90,6 +97,9 @@ class NoCollateral:
         """Nothing is at hand."""
         return CollateralState()
 
+    def look_after(self, staleness: timedelta) -> None:
+        """Nothing grows old."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -101,16 +111,24 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a cluster asks of hardware: the least versions, and whether what the vendor revoked must be known."""
+    """What a cluster asks of hardware: the least versions, and whether what the vendor revoked must be known.
+
+    `staleness` is the age from which newer documents of vendors are looked for.
+    """
 
     minimums: Minimums = field(default_factory=Minimums)
     revocations: bool = True
+    staleness: timedelta = STALENESS
 
     @classmethod
     def of(cls, cluster: Mapping[str, Any] | None) -> Demands:
         """The demands of a ConfidentialCluster."""
         spec = view(cluster or {}, ConfidentialCluster).spec
-        return cls(minimums(spec.attestation.minimum_tcb), mode_of(cluster) is Mode.ENFORCE)
+        try:
+            staleness = max(duration(spec.attestation.collateral_staleness, "collateralStaleness"), SHORTEST_STALENESS)
+        except BadPolicy:
+            staleness = STALENESS
+        return cls(minimums(spec.attestation.minimum_tcb), mode_of(cluster) is Mode.ENFORCE, staleness)
 
 
 async def judge(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from fastness.cluster.errors import AlreadyExists
@@ -116,6 +117,10 @@ class SimulatedVendor:
             self._read()
             return self._lists.get(generation)
         return await self._real.snp_crl(generation, anchors)
+
+    def look_after(self, staleness: timedelta) -> None:
+        """Tell those who have real vendors' documents; the simulated vendor's are announced anew."""
+        self._real.look_after(staleness)
 
     def state(self) -> CollateralState:
         """What is announced, and what real vendors' documents were asked for."""

@@ -185,6 +185,7 @@ class ClusterVerifier:
         """What the cluster asks of evidence, read again when its object changes."""
         if self._rules.cluster is not self.books.cluster:
             self._rules = _Rules(self.books.cluster)
+            self._vendor.look_after(self._rules.demands.staleness)
         return self._rules
 
     async def _raw(self, machine: Machine) -> JsonObject:

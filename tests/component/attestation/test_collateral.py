@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,7 +21,10 @@ from fastness.formats.snp.tcb import Generation
 from fastness.sim.tee import SimVendor
 from fastness.trust.collateral import Collateral
 from fastness.trust.collateralfiles import authorities_file, crl_file, tdx_file, vcek_file
+from fastness.trust.judges import SHORTEST_STALENESS, STALENESS, Demands
 from fastness.trust.vendorservices import Services, VendorServices
+from tests.attesting import attesting_world
+from tests.embedded.fixtures import Embedded
 from tests.evidence.snp import VENDOR, Chip
 from tests.virtual import START, VirtualClock
 
@@ -293,3 +297,40 @@ async def test_the_caches_directory_holds_what_other_verifiers_read(
     await connected().tdx(FMSPC, "platform", ROOTS)
     document = json.loads((tmp_path / "kept" / tdx_file(FMSPC, "platform")).read_bytes())
     assert len(document) == 9
+
+
+async def test_newer_documents_are_looked_for_at_the_age_that_the_cluster_names(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    collateral.look_after(timedelta(hours=48))  # the vendor says that its documents are a day old
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+    asked = len(site.asked)
+    await clock.advance(2 * 3600)
+    await collateral.tdx(FMSPC, "platform", ROOTS)
+    assert len(site.asked) == asked
+    collateral.look_after(timedelta(hours=25))
+    await collateral.tdx(FMSPC, "platform", ROOTS)
+    assert len(site.asked) > asked
+
+
+async def test_the_age_is_that_of_the_confidential_cluster(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[timedelta] = []
+    monkeypatch.setattr(Collateral, "look_after", lambda _, staleness: told.append(staleness))
+    spec = {"mode": "Enforce", "simulated": True, "attestation": {"collateralStaleness": "90m"}}
+    async with attesting_world(embedded_server.cluster, spec) as world:
+        await world.approve("tpm")
+        attester = await world.enrolled("tpm")
+        async with world.broker(attester) as broker:
+            await broker.attest()
+    assert told == [timedelta(minutes=90)]
+
+
+@pytest.mark.parametrize(
+    ("said", "age"), [("36h", timedelta(hours=36)), ("1s", SHORTEST_STALENESS), ("soon", STALENESS), (None, STALENESS)]
+)
+def test_an_age_is_read_within_bounds(said: str | None, age: timedelta) -> None:
+    attestation = {} if said is None else {"collateralStaleness": said}
+    assert Demands.of({"spec": {"mode": "Enforce", "attestation": attestation}}).staleness == age
