@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 CONTROLLERS = "controllers"
 ROLES = (CONTROLLERS, *DOORS)
 METRICS_PORT = 9090
-ADOPTABLE = ("machine-config", "operators")
+ADOPTABLE = ("machine-config", "operators", "features", "kata")
 _PORT = click.IntRange(0, 65535)
 
 

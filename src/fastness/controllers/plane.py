@@ -34,6 +34,7 @@ from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
 from fastness.controllers.machineconfig.plane import Around, machine_config_loops
+from fastness.controllers.workloads import neighbours as workloads
 from fastness.controllers.workloads.features import NodeFeatures
 from fastness.controllers.workloads.kata.loop import KataConfigs
 from fastness.controllers.workloads.olm import neighbours as olm
@@ -43,7 +44,7 @@ from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 
-FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY)
+FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
 
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
@@ -53,6 +54,9 @@ async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -
         found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
     if olm.FAMILY not in adopted:
         found[olm.FAMILY] = await olm.other_operator(cluster)
+    for family in workloads.STRANGERS:
+        if family not in adopted:
+            found[family] = await workloads.other_operator(cluster, family)
     return {family: sign for family, sign in found.items() if sign}
 
 
@@ -69,6 +73,7 @@ def product_loops(
     standing = fenced(Confidential.name, Confidential.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
+    features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
@@ -93,8 +98,8 @@ def product_loops(
         JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
-        NodeFeatures(fenced(NodeFeatures.name, NodeFeatures.writes), informers, around.clock),
-        KataConfigs(fenced(KataConfigs.name, KataConfigs.writes), informers, around.clock, around.timing),
+        *([NodeFeatures(features, informers, around.clock)] if workloads.FEATURES not in without else ()),
+        *([KataConfigs(kata, informers, around.clock, around.timing)] if workloads.KATA not in without else ()),
         *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
         *(operator_loops(cluster, informers, around) if olm.FAMILY not in without else ()),
     ]
