@@ -248,8 +248,9 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.controllers.machineconfig.plane import Around as Beside
     from fastness.controllers.plane import product_loops
     from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.attesting import Around, attesting
+    from fastness.services.attesting import Around, AttestingOptions, attesting
     from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.enrol.app import Pace
     from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
     from fastness.trust.enrolment import DoorUrls
@@ -272,7 +273,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                     around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
                     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
                     async with (
-                        attesting(cluster, informers, around) as doors,
+                        attesting(cluster, informers, around, AttestingOptions(listen, pace=Pace.of(1e6))) as doors,
                         gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper,
                     ):
                         ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
@@ -300,14 +301,13 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
 
 async def doors(told: IO[bytes]) -> None:
     """A config server and a gate against the API of the other process, until the input ends."""
+    from fastness.cli.collector import settle_memory
     from fastness.cluster.informers import Informers
     from fastness.cluster.kube import Surroundings, connect, find
     from fastness.services.configserver.server import ListenOptions, config_server
     from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
     from fastness.trust.record import ClusterRecord
-
-    from fastness.cli.collector import settle_memory
 
     where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
     listen = ListenOptions(rust=True)

@@ -55,6 +55,7 @@ class DoorOptions:
     vendor_services: bool = False
     webhook_port: int = WEBHOOK_PORT
     webhook_url: str = ""
+    enrol_rate: float = 10.0
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -96,11 +97,12 @@ async def _enrolment(
 ) -> AsyncIterator[str]:
     from fastness.services.attesting import Around, enrolment_door
     from fastness.services.configserver.server import ListenOptions
+    from fastness.services.enrol.app import Pace
     from fastness.trust.enrolment import DoorUrls
 
     around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
     listen = ListenOptions(options.host, options.enrol_port, names=options.names)
-    async with enrolment_door(cluster, informers, around, listen) as door:
+    async with enrolment_door(cluster, informers, around, listen, Pace.of(options.enrol_rate)) as door:
         yield f"enrolment on {_url(options.host, door.port)}"
 
 

@@ -98,6 +98,10 @@ class ServeOptions:
     "--internal-port", type=_PORT, default=INTERNAL_PORT, show_default=True, help="Configs for the gate and the broker."
 )
 @click.option("--enrol-port", type=_PORT, default=ENROL_PORT, show_default=True, help="Enrolment.")
+@click.option(
+    "--enrol-rate", type=click.FloatRange(1, 10_000), default=10.0, show_default=True,
+    help="Requests a second that enrolment takes from one address for long, with one ticket twice as many; a machine needs two.",
+)  # fmt: skip
 @click.option("--broker-port", type=_PORT, default=BROKER_PORT, show_default=True, help="The key broker.")
 @click.option("--gate-port", type=_PORT, default=GATE_PORT, show_default=True, help="The gate.")
 @click.option("--webhook-port", type=_PORT, default=WEBHOOK_PORT, show_default=True, help="The webhook.")

@@ -7,6 +7,7 @@ replays a run exactly.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from datetime import UTC, datetime
@@ -64,7 +65,7 @@ class SystemEntropy:
 
     def uid(self) -> str:
         """A fresh random UUID (version 4), written out by hand: a third of the cost of the library's object."""
-        raw = bytearray(secrets.token_bytes(16))
+        raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
         text = raw.hex()

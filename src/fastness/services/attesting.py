@@ -21,6 +21,7 @@ from fastness.domain.attestation.trustedcluster import broker_url, honoured
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.services.configserver.server import ListenOptions
+from fastness.services.enrol.app import Pace
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.services.gate.configs import ConfigSource
 from fastness.trust.authorities import HERE, SECRETS
@@ -37,10 +38,11 @@ from fastness.trust.verifier import ClusterVerifier
 
 @dataclass(frozen=True, slots=True)
 class AttestingOptions:
-    """Where the two doors listen; port 0 is any free one."""
+    """Where the two doors listen, port 0 is any free one, and how fast machines may come."""
 
     enrolment: ListenOptions = field(default_factory=ListenOptions)
     broker: BrokerOptions = field(default_factory=BrokerOptions)
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ async def broker_door(
 
 @asynccontextmanager
 async def enrolment_door(
-    cluster: Cluster, informers: Informers, around: Around, options: ListenOptions
+    cluster: Cluster, informers: Informers, around: Around, options: ListenOptions, pace: Pace | None = None
 ) -> AsyncIterator[EnrolServer]:
     """The door of enrolment; raises ApiError, OSError, TrustError."""
     secrets = informers.of(SECRETS, HERE)
@@ -109,6 +111,7 @@ async def enrolment_door(
     async with enrol_server(
         cluster, informers, macs, record, around.clock, around.entropy, options,
         simulated=lambda: vendor.maker, urls=lambda: _told(around.urls(), trusted),
+        pace=pace or Pace(),
     ) as door:  # fmt: skip
         yield door
 
@@ -126,7 +129,7 @@ async def attesting(
     """Both doors, for the time of the block."""
     options = options or AttestingOptions()
     async with (
-        enrolment_door(cluster, informers, around, options.enrolment) as enrolment,
+        enrolment_door(cluster, informers, around, options.enrolment, options.pace) as enrolment,
         broker_door(cluster, informers, around, options.broker) as (door, verifier),
     ):
         yield AttestingDoors(enrolment, door, verifier)

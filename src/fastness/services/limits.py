@@ -21,7 +21,7 @@ import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -113,13 +113,37 @@ class Turnstile:
         self._inside: dict[str, dict[str, int]] = {"known": {}, "stranger": {}, "reading": {}}
         self._running = {"known": 0, "stranger": 0, "reading": 0, "appraising": 0}
 
-    @contextmanager
-    def known(self, thumbprint: str) -> Iterator[None]:
+    def known(self, thumbprint: str) -> AbstractContextManager[None]:
         """Count one request of a machine that proved itself, for the time of the block; raises Refusal."""
+        return _Known(self, thumbprint)
+
+    def begin(self, lane: str, key: str, most_of_one: int, most: int) -> None:
+        """Count one more in a lane, until `end`; raises Refusal."""
+        inside, running = self._inside[lane], self._running
+        mine = inside.get(key, 0)
+        if mine >= most_of_one or running[lane] >= most:
+            raise overload(lane)
+        inside[key] = mine + 1
+        running[lane] += 1
+
+    def end(self, lane: str, key: str) -> None:
+        """Count one less in a lane."""
+        inside = self._inside[lane]
+        self._running[lane] -= 1
+        left = inside[key] - 1
+        if left:
+            inside[key] = left
+        else:
+            del inside[key]
+
+    def enter(self, thumbprint: str) -> None:
+        """Count one request of a machine that proved itself, until `end` of lane `known`; raises Refusal."""
         limits = self._limits
-        with self._counted("known", thumbprint, limits.machine_in_flight, limits.in_flight):
-            _paced("known", self._machines.take(thumbprint, self._clock.monotonic()))
-            yield
+        self.begin("known", thumbprint, limits.machine_in_flight, limits.in_flight)
+        wait = self._machines.take(thumbprint, self._clock.monotonic())
+        if wait:
+            self.end("known", thumbprint)
+            _paced("known", wait)
 
     @contextmanager
     def ours(self) -> Iterator[None]:
@@ -172,21 +196,27 @@ class Turnstile:
 
     @contextmanager
     def _counted(self, lane: str, key: str, most_of_one: int, most: int) -> Iterator[None]:
-        inside, running = self._inside[lane], self._running
-        mine = inside.get(key, 0)
-        if mine >= most_of_one or running[lane] >= most:
-            raise overload(lane)
-        inside[key] = mine + 1
-        running[lane] += 1
+        self.begin(lane, key, most_of_one, most)
         try:
             yield
         finally:
-            running[lane] -= 1
-            left = inside[key] - 1
-            if left:
-                inside[key] = left
-            else:
-                del inside[key]
+            self.end(lane, key)
+
+
+class _Known:
+    """One request of a machine that proved itself: on the way of every release, so without the cost of a generator."""
+
+    __slots__ = ("_thumbprint", "_turnstile")
+
+    def __init__(self, turnstile: Turnstile, thumbprint: str) -> None:
+        self._turnstile = turnstile
+        self._thumbprint = thumbprint
+
+    def __enter__(self) -> None:
+        self._turnstile.enter(self._thumbprint)
+
+    def __exit__(self, *_: object) -> None:
+        self._turnstile.end("known", self._thumbprint)
 
 
 def network(address: str) -> str:

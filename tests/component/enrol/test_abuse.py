@@ -25,7 +25,7 @@ from fastness.formats.tpm.public import Attributes
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.enrol.app import ROUTES, STATUS, Auth, EnrolDoor
+from fastness.services.enrol.app import ROUTES, STATUS, Auth, EnrolDoor, Pace
 from fastness.services.limits import Rate
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
@@ -450,7 +450,7 @@ async def test_too_many_machines_that_never_attested_close_the_pool_for_a_while(
 
 async def test_a_flood_is_slowed_down_and_wrong_tickets_cost_more(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
-        door = EnrolDoor(world.door.enrolments, world.clock, ENTROPY, per_address=Rate(25, 1), per_ticket=Rate(5, 1))
+        door = EnrolDoor(world.door.enrolments, world.clock, ENTROPY, pace=Pace(Rate(25, 1), Rate(5, 1)))
         transport = httpx.ASGITransport(app=door, client=("192.0.2.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="https://door") as http:
             answers = [await http.post("/v1/enrol") for _ in range(6)]

@@ -22,6 +22,7 @@ from fastness.formats.selectors import (
     EVERYTHING,
     FieldSelector,
     LabelSelector,
+    Operator,
     parse_field_selector,
     parse_label_selector,
 )
@@ -64,11 +65,15 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects that a request is about."""
+    """The objects that a request is about.
+
+    `text` is in every encoded object that the labels select: looking for it costs a hundredth of reading the labels.
+    """
 
     namespace: str = ""
     labels: LabelSelector = EVERYTHING
     fields: FieldSelector | None = None
+    text: bytes = b""
 
     @property
     def everything(self) -> bool:
@@ -82,6 +87,8 @@ class Selection:
 
     def matches(self, body: bytes) -> bool:
         """Whether the encoded object is selected."""
+        if self.text not in body:
+            return False
         if not self.labels.everything and not self.labels.matches(_decode_head(body).metadata.labels or {}):
             return False
         return self.fields is None or self.fields.matches(field_values(json.decode(body), self.fields.fields))
@@ -103,7 +110,13 @@ def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:
             for field in field_selector.fields:
                 if field not in known:
                     raise BadRequest(f'field label not supported: "{field}"; this kind has {", ".join(sorted(known))}')
-    return Selection(namespace, label_selector, field_selector)
+    return Selection(namespace, label_selector, field_selector, _sure(label_selector))
+
+
+def _sure(labels: LabelSelector) -> bytes:
+    """The longest value that a label must have, as it stands in an encoded object; label values are never escaped."""
+    exact = [one.values[0] for one in labels.requirements if one.operator is Operator.EQUALS]
+    return f'"{max(exact, key=len)}"'.encode("ascii") if exact else b""
 
 
 def field_values(obj: Mapping[str, Any], fields: tuple[str, ...]) -> Mapping[str, str]:

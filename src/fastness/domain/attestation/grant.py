@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.subject import Basis, Grant, Subject
@@ -75,11 +76,21 @@ def granted(standing: Standing, resource: str, house: House, now: datetime) -> G
 
 def _id(standing: Standing, resource: str) -> str:
     """The same release has the same id at every door, so a record shows repetitions as such."""
+    key = (resource, standing.subject.machine, standing.verdict, tuple(standing.recipient.items()), standing.expires)
+    try:
+        return _remembered(*key)
+    except TypeError:  # A key may have members that cannot be remembered by, such as a list of operations.
+        return _named(*key)
+
+
+def _named(
+    resource: str, machine: str, verdict: str, recipient: tuple[tuple[str, Any], ...], expires: datetime
+) -> str:
     named = {
-        "resource": resource,
-        "machine": standing.subject.machine,
-        "verdict": standing.verdict,
-        "recipient": standing.recipient,
-        "expires": standing.expires.isoformat(),
-    }
+        "resource": resource, "machine": machine, "verdict": verdict, "recipient": dict(recipient),
+        "expires": expires.isoformat(),
+    }  # fmt: skip
     return f"grant-{sha256(json.canonical(named)).hex[:32]}"
+
+
+_remembered: Final = lru_cache(maxsize=4096)(_named)

@@ -34,8 +34,10 @@ from fastness.trust.tickets import bearer
 # One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
 LIMITS: Final = Limits(strangers_in_flight=64, reading=256)
 BODY_SECONDS: Final = 20.0
-PER_ADDRESS: Final = Rate(burst=200, per_second=10)
-PER_TICKET: Final = Rate(burst=400, per_second=20)
+USUAL_RATE: Final = 10.0
+BURST_SECONDS: Final = 20.0
+PER_ADDRESS: Final = Rate(USUAL_RATE * BURST_SECONDS, USUAL_RATE)
+PER_TICKET: Final = Rate(2 * USUAL_RATE * BURST_SECONDS, 2 * USUAL_RATE)
 # A stranger who guesses costs as much as ten machines.
 WRONG_TICKET_COST: Final = 10.0
 _log = logs.logger("enrol")
@@ -91,6 +93,20 @@ STATUS: Final[Mapping[str, int]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many requests may come from one address, and with one ticket. A machine needs two."""
+
+    address: Rate = PER_ADDRESS
+    ticket: Rate = PER_TICKET
+
+    @classmethod
+    def of(cls, per_second: float) -> Pace:
+        """So many a second for long from an address, with a ticket twice as many; a rack that boots may come at once."""
+        ticket = 2 * per_second
+        return cls(Rate(per_second * BURST_SECONDS, per_second), Rate(ticket * BURST_SECONDS, ticket))
+
+
 class EnrolDoor:
     """Enrolment as an application."""
 
@@ -100,16 +116,15 @@ class EnrolDoor:
         clock: Clock,
         entropy: Entropy,
         *,
-        per_address: Rate = PER_ADDRESS,
-        per_ticket: Rate = PER_TICKET,
+        pace: Pace = Pace(),  # noqa: B008  # frozen
         telling: Telling | None = None,
     ) -> None:
         self._telling = telling or Silent()
         self._enrolments = enrolments
         self._clock = clock
         self._entropy = entropy
-        self._addresses = Buckets(per_address)
-        self._tickets = Buckets(per_ticket)
+        self._addresses = Buckets(pace.address)
+        self._tickets = Buckets(pace.ticket)
         self._turnstile = Turnstile(LIMITS, clock)
         self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
             "/v1/enrol": self._begin,

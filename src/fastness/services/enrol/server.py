@@ -12,7 +12,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.services.configserver.server import ListenOptions
 from fastness.services.doorevents import DoorEvents
-from fastness.services.enrol.app import EnrolDoor
+from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
@@ -52,6 +52,7 @@ async def enrol_server(
     *,
     simulated: Callable[[], SimulatedMaker] = not_simulated,
     urls: Callable[[], DoorUrls] = DoorUrls,
+    pace: Pace = Pace(),  # noqa: B008  # frozen
 ) -> AsyncIterator[EnrolServer]:
     """An enrolment door that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
@@ -64,7 +65,7 @@ async def enrol_server(
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
-    app = EnrolDoor(enrolments, clock, entropy, telling=events)
+    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events)
     listener = LoopListener(app, host=options.host, port=options.port)
     known = await ImagesKnow.open(informers)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
