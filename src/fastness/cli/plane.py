@@ -38,6 +38,7 @@ from fastness.services import attesting
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import ListenOptions, config_server
+from fastness.services.enrol.app import USUAL_RATE, Pace
 from fastness.services.gate.configs import LocalConfigs
 from fastness.services.gate.server import gate
 from fastness.trust.enrolment import DoorUrls
@@ -63,6 +64,7 @@ class PlaneOptions:
     machines: int = 0
     profile: str = "cluster"
     tpm: str = "software"
+    vms: int = 0
     page_port: int = 0
     vendor_services: bool = False
 
@@ -101,11 +103,17 @@ class ControlPlane:
     """A running embedded control plane."""
 
     def __init__(
-        self, server: EmbeddedServer, runner: Runner, state: Path, opened: Opened, simulated: Simulated | None = None
+        self,
+        server: EmbeddedServer,
+        runner: Runner,
+        options: PlaneOptions,
+        opened: Opened,
+        simulated: Simulated | None = None,
     ) -> None:
         self.server = server
         self.runner = runner
-        self.state = state
+        self.state = options.state
+        self.vms = options.vms
         self.simulated = simulated
         self.machines = simulated.count if simulated is not None else 0
         self.endpoints = opened.now
@@ -144,11 +152,12 @@ async def running(
         ):
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
-            plane = ControlPlane(server, runner, options.state, endpoints, simulated)
+            plane = ControlPlane(server, runner, options, endpoints, simulated)
             fleet = _machines(server, simulated, endpoints, entropy)
+            real = _real_machines(server, options, endpoints, clock)
             if simulated is not None:
                 await simulated.prepare(server.cluster)
-            async with _background(runner.run, lambda: _renew(server, clock)), fleet:
+            async with _background(runner.run, lambda: _renew(server, clock)), fleet, real:
                 _publish(plane)
                 yield plane
     finally:
@@ -192,7 +201,9 @@ async def _doors(
             clock, entropy, server.vault, collateral=collateral, configs=source,
             urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls(),
         )  # fmt: skip
-        chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host))
+        # All virtual machines come from one address: what is one rack elsewhere is the whole cluster here.
+        pace = Pace.of(max(USUAL_RATE, options.machines))
+        chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host), pace)
         record = ClusterRecord(cluster, clock, entropy, "gate")
         place = Place(
             options.state, options.host, options.page_port, simulated.simulation if simulated is not None else None
@@ -241,6 +252,18 @@ def _machines(
 
     doors = (opened.now.enrolment, opened.now.config_server)
     return simulated.running(server.api, Believed(opened.ca, opened.keys, lambda: opened.now.broker, doors), entropy)
+
+
+def _real_machines(
+    server: EmbeddedServer, options: PlaneOptions, opened: Opened, clock: Clock
+) -> AbstractAsyncContextManager[None]:
+    """The real machines, if there are any; after a run that had some, what was believed of them is taken back."""
+    if not options.vms and not (options.state / "vms").exists():
+        return nullcontext()
+    from fastness.cli.vms import Told, vms
+
+    told = Told(opened.ca, opened.keys, opened.now.enrolment, opened.now.broker, opened.now.gate)
+    return vms(server.cluster, options.state, options.vms, told, clock)
 
 
 def _url(host: str, port: int) -> str:

@@ -45,6 +45,10 @@ PORTS_TRIED = 20
     "--machines", type=click.IntRange(0, 5000), default=0, show_default=True, help="Virtual machines to start."
 )
 @click.option(
+    "--vms", type=click.IntRange(0, 8), default=0, show_default=True,
+    help="Real machines to start: QEMU with measured boot and a software TPM, not simulated.",
+)  # fmt: skip
+@click.option(
     "--profile", type=click.Choice(["cluster", "containers"]), default="cluster", show_default=True,
     help="cluster: workers are confidential VMs; containers: workers are hosts of confidential containers.",
 )  # fmt: skip
@@ -79,7 +83,19 @@ def up(
     with told():
         from fastness.cli.plane import PlaneOptions
 
+        if given["vms"]:
+            _check_vms()
         uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, **given), output))
+
+
+def _check_vms() -> None:
+    """Say at once what real machines need and is not here; raises CliError."""
+    from fastness.sim.vms import parts
+
+    try:
+        parts.require()
+    except parts.NoRealMachine as error:
+        raise CliError(error.message, error.hint, Exit.MISSING) from error
 
 
 def _port(host: str, asked: int | None, usual: int = API_PORT, option: str = "--port") -> int:
@@ -149,4 +165,6 @@ def _announce(plane: ControlPlane, output: str) -> None:
     click.echo(f"  page        {plane.link()}")
     if plane.machines:
         click.echo(f"  machines    {plane.machines}, simulated, in {plane.state / 'machines'}")
+    if plane.vms:
+        click.echo(f"  real ones   {plane.vms}, in {plane.state / 'vms'}; building their image takes half a minute")
     click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get nodes\n\nCtrl-C ends it.")

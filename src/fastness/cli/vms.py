@@ -1,7 +1,7 @@
 """The real machines of `fastness up --vms N`: what they are told about this control plane, and what it believes of them.
 
-A cluster that has virtual machines is simulated, and real ones stand beside them; their verdicts are not marked. A cluster with
-real machines only is not simulated.
+The cluster of `fastness up` is a simulated one for good, because it would also believe virtual machines. Verdicts about real ones
+are not marked as simulated: nothing about them is.
 """
 
 from __future__ import annotations
@@ -58,12 +58,7 @@ async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Cloc
         yield
         return
     parts.require()
-    body: JsonObject = {
-        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
-        "spec": {"mode": "Enforce"},
-    }  # fmt: skip
-    with suppress(AlreadyExists):
-        await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
+    await _enforcing(cluster)
 
     async def user_data() -> bytes:
         """What the platform starts a machine with; waits until it leads to a door of today."""
@@ -78,3 +73,16 @@ async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Cloc
     around = Around(cluster, state / "vms", told.trust, user_data, told.broker, told.ports, clock)
     async with real_machines(around, count):
         yield
+
+
+async def _enforcing(cluster: Cluster) -> None:
+    """A cluster that enforces, unless there is one already, which stays what it is."""
+    body: JsonObject = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce", "simulated": True},
+    }  # fmt: skip
+    try:
+        await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        with suppress(AlreadyExists):
+            await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError
 from fastness.cluster.port import Cluster
 from fastness.drivers.errors import DriverError
 from fastness.observe.logs import logger
@@ -63,7 +64,7 @@ async def _all(around: Around, count: int) -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(_one(around, maker, disk, f"vm-{number}"), name=f"vm-{number}")
-    except* (parts.NoRealMachine, DriverError) as failed:
+    except* (parts.NoRealMachine, DriverError, ApiError) as failed:
         for error in failed.exceptions:
             _log.error("vms.failed", error=error, hint=getattr(error, "hint", ""))
     finally:

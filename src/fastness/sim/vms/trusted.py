@@ -16,7 +16,7 @@ from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.domain.osimage.measurement import Measurement
 from fastness.formats import json
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.trust import tpmmakers
@@ -51,8 +51,13 @@ async def _roots(cluster: Cluster, ours: list[JsonObject]) -> None:
     listed = ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or []
     wanted = [entry for entry in listed if entry.get("reason") != REASON] + ours
     if wanted != listed:
-        patch = {"spec": {"attestation": {"extraRoots": wanted}}}
+        # Another root lowers protection, which has to be said twice; the confirmation does not stay behind.
+        confirmed = {CONFIRM_LOWER: str(found["metadata"]["uid"])} if ours else {}
+        patch = {"metadata": {"annotations": confirmed}, "spec": {"attestation": {"extraRoots": wanted}}}
         await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+        if ours:
+            gone = {"metadata": {"annotations": {CONFIRM_LOWER: None}}}
+            await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, gone, PatchType.MERGE)
 
 
 async def _maker_known(cluster: Cluster, pem: str) -> None:

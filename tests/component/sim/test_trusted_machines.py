@@ -1,0 +1,98 @@
+"""What a cluster believes of real machines comes and goes with them, and nothing else is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastness.cluster.port import Cluster, PatchType, Scope
+from fastness.crypto.chains import load_certificates
+from fastness.crypto.x509 import Certificate
+from fastness.domain.osimage.measurement import Measurement
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.sim.tee.vendor import SimVendor
+from fastness.sim.vms import trusted
+from fastness.trust import tpmmakers
+from fastness.trust.authorities import NAMESPACE
+from tests.embedded.fixtures import Embedded
+
+MEASURED = Measurement({4: bytes(32)}, ())
+OWN: JsonObject = {"sha256": "ab" * 32, "for": "tpm", "reason": "our own machines"}
+
+
+@pytest.fixture
+async def cluster(embedded_server: Embedded) -> Cluster:
+    """A cluster that enforces and has a root of its own."""
+    found = embedded_server.server.cluster
+    body: JsonObject = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce", "simulated": True, "attestation": {"extraRoots": [OWN]}},
+    }  # fmt: skip
+    await found.create(CONFIDENTIAL_CLUSTER.resource, body)
+    return found
+
+
+def maker() -> list[Certificate]:
+    """The authority of some TPMs."""
+    return load_certificates(SimVendor().tpm.root.certificate)
+
+
+async def roots(cluster: Cluster) -> list[str]:
+    found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    return [str(entry["reason"]) for entry in found["spec"]["attestation"]["extraRoots"]]
+
+
+async def approved(cluster: Cluster) -> list[str]:
+    listed = await cluster.list(APPROVED_IMAGE.resource, Scope(NAMESPACE))
+    return [str(found["metadata"]["name"]) for found in listed.items]
+
+
+async def known(cluster: Cluster) -> dict[str, Any]:
+    found = await cluster.get(trusted.CONFIG_MAPS, tpmmakers.NAME, NAMESPACE)
+    return dict(found.get("data") or {})
+
+
+async def test_a_root_an_authority_and_an_image_are_believed_and_the_confirmation_does_not_stay(
+    cluster: Cluster,
+) -> None:
+    await trusted.grant(cluster, maker(), b"image", MEASURED)
+    assert await roots(cluster) == [OWN["reason"], trusted.REASON]
+    assert len(await approved(cluster)) == 1
+    assert "BEGIN CERTIFICATE" in (await known(cluster))[trusted.PEM]
+    notes = (await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"].get("annotations") or {}
+    assert CONFIRM_LOWER not in notes
+
+
+async def test_exactly_that_is_withdrawn(cluster: Cluster) -> None:
+    await trusted.grant(cluster, maker(), b"image", MEASURED)
+    await cluster.patch(trusted.CONFIG_MAPS, tpmmakers.NAME, {"data": {"other.pem": "x"}}, PatchType.MERGE, NAMESPACE)
+    await trusted.withdraw(cluster)
+    assert await roots(cluster) == [OWN["reason"]]
+    assert await approved(cluster) == []
+    assert await known(cluster) == {"other.pem": "x"}
+
+
+async def test_another_image_replaces_the_one_before(cluster: Cluster) -> None:
+    await trusted.grant(cluster, maker(), b"image", MEASURED)
+    (before,) = await approved(cluster)
+    await trusted.grant(cluster, maker(), b"another", MEASURED)
+    (after,) = await approved(cluster)
+    assert before != after
+    assert await roots(cluster) == [OWN["reason"], trusted.REASON]
+
+
+async def test_believing_twice_changes_nothing(cluster: Cluster) -> None:
+    await trusted.grant(cluster, maker(), b"image", MEASURED)
+    before = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    await trusted.grant(cluster, maker(), b"image", MEASURED)
+    assert (await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["resourceVersion"] == (
+        before["metadata"]["resourceVersion"]
+    )
+
+
+async def test_there_is_nothing_to_withdraw_where_nothing_was_believed(embedded_server: Embedded) -> None:
+    await trusted.withdraw(embedded_server.server.cluster)
+    assert await approved(embedded_server.server.cluster) == []

@@ -1,0 +1,55 @@
+"""`fastness up --vms 1`: a real machine measures its boot and is believed for as long as the flag is given."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.e2e.live import Live
+from tests.e2e.sim.test_restarts import children
+from tests.measuredboot.kernel import kernel
+from tests.measuredboot.machine import require_machine
+
+BOOT_SECONDS = 420.0
+
+
+def attested(live: Live) -> list[dict[str, object]]:
+    """The machines that proved themselves."""
+    machines = live.kubectl("get", "machines.trusted-execution-clusters.io", "-n", "fastness-system", "-o", "json").json
+    return [
+        found
+        for found in machines["items"]
+        if any(one["type"] == "Attested" and one["status"] == "True" for one in found["status"].get("conditions", ()))
+    ]
+
+
+def roots(live: Live) -> list[str]:
+    """The reasons of the roots that are trusted beside the vendors'."""
+    found = live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json["spec"]
+    return [entry["reason"] for entry in found.get("attestation", {}).get("extraRoots", ())]
+
+
+def test_a_real_machine_is_attested_and_its_root_is_trusted_as_long_as_the_flag_is_given(tmp_path: Path) -> None:
+    require_machine()
+    kernel()
+    with Live.start(tmp_path, "--vms", "1") as live:
+        assert any("real ones   1" in line for line in live.announced)
+        end = time.monotonic() + BOOT_SECONDS
+        console = live.state / "vms" / "vm-0" / "console.log"
+        while not (found := attested(live)):
+            said = console.read_text(errors="replace")[-2000:] if console.exists() else "nothing yet"
+            assert time.monotonic() < end, f"no machine is attested; the console says: {said}"
+            time.sleep(1)
+        assert "simulated" not in str(found)
+        assert found[0]["status"]["endorsement"]["root"].startswith("sha256:")  # type: ignore[index]
+        assert len(roots(live)) == 1
+        assert "--vms" in roots(live)[0]
+        live.process.kill()
+        live.process.wait()
+    end = time.monotonic() + 20
+    while any("qemu" in command or "swtpm" in command for command in children(tmp_path)):
+        assert time.monotonic() < end, "a machine outlived the process that started it"
+        time.sleep(0.1)
+    with Live.start(tmp_path) as live:
+        assert roots(live) == []
+        assert live.kubectl("get", "approvedimages", "-n", "fastness-system", "-o", "name").out == ""
