@@ -3,7 +3,7 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker delivery features record
+                                             serve render rollout agent evidence policy broker delivery features workloads record
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -34,6 +34,7 @@ from bench import (
     rollouts,
     serving,
     solo,
+    workloads,
 )
 from bench.loadgen import LoadgenError, build
 from bench.report import Results, as_markdown, as_text, machine
@@ -42,7 +43,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "record")
+ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -128,6 +129,8 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += policy.figures(say, results.rounds)
         if "features" in wanted:
             results.singles += features.figures(say, results.rounds)
+        if "workloads" in wanted:
+            results.singles += workloads.figures(say, results.rounds)
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
         if "delivery" in wanted:

@@ -2,7 +2,8 @@
 
 Each check is a row of data: what is looked for, what it is good for, how to get it. Required things that are missing make
 the exit code 1; optional ones are only said. With `--kubeconfig` or `--context` it also asks that cluster whether another
-operator does work that is ours; without them it never connects.
+operator does work that is ours, and whether what it has can run confidential containers (`hostcheck.py`); without them it
+never connects.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
 
 MIN_SQLITE = (3, 37)
+PLATFORMS = ("bare metal", "IBM Z bare metal", "IBM Z peer pods", "Azure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,9 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        return [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster)]
+        from fastness.cli.hostcheck import hosts
+
+        return [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), *await hosts(cluster)]
 
 
 @click.command()
@@ -194,11 +198,27 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
     help="Also look for other operators in this cluster.",
 )
 @click.option("--context", default="", help="A context of the kubeconfig; asks the cluster too.")
+@click.option(
+    "--openshift", default="", metavar="RELEASE", help="Is this release supported for confidential containers?"
+)
+@click.option("--tee", type=click.Choice(["tdx", "snp", "se"]), default="tdx", show_default=True, help="With this TEE.")
+@click.option("--gpu", is_flag=True, help="With a confidential GPU.")
+@click.option("--architecture", default="x86_64", show_default=True, help="On this architecture.")
+@click.option(
+    "--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help="On this platform."
+)
 @output_option
 @click.pass_context
-def doctor(ctx: click.Context, state: Path, kubeconfig: Path | None, context: str, output: str) -> None:
+def doctor(
+    ctx: click.Context, state: Path, kubeconfig: Path | None, context: str, openshift: str, tee: str, gpu: bool,
+    architecture: str, platform: str, output: str,
+) -> None:  # fmt: skip
     """Say what is installed, what is missing and what to do."""
     findings = examine(state)
+    if openshift:
+        from fastness.cli.hostcheck import asked_for
+
+        findings.append(asked_for(openshift, architecture, platform, tee, gpu))
     if kubeconfig is not None or context:
         with told():
             findings += asyncio.run(_ask(kubeconfig, context))

@@ -145,7 +145,7 @@ def policy_to_try(request: AdmissionRequest, lookups: AdmissionLookups) -> str |
     if pod is None or wants is None or POLICY not in wants.requirements:
         return None
     text = lint_encoded(_notes(pod).get(ANNOTATION, ""))[1]
-    policy = lint_text(text)[1].get("policy.rego") if text is not None else None
+    policy = lint_text(text, sized=True)[1].get("policy.rego") if text is not None else None
     if policy is None or any(one.severity in FATAL for one in lint_policy(policy)):
         return None
     return policy
@@ -191,7 +191,7 @@ def _initdata_lacks(encoded: str, pod: Object, wants: Asked, lookups: AdmissionL
     if text is None:
         yield Lack(field, _told(findings), findings[0].hint)
         return
-    found, entries = lint_text(text)
+    found, entries = lint_text(text, sized=True)
     wrong = [one for one in (*findings, *found) if one.severity in FATAL]
     if wrong:
         yield Lack(field, _told(wrong), wrong[0].hint)

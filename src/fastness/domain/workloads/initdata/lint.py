@@ -70,13 +70,16 @@ def _size(length: int) -> list[Finding]:
 _SHORTEN: Final = "Shorten the policy, or give certificates by reference."
 
 
-def lint_text(raw: bytes) -> tuple[list[Finding], dict[str, str]]:
-    """What is wrong with a document, without its policy; and its entries, as far as they can be read."""
+def lint_text(raw: bytes, *, sized: bool = False) -> tuple[list[Finding], dict[str, str]]:
+    """What is wrong with a document, without its policy; and its entries, as far as they can be read.
+
+    `sized` means that its encoded form was measured already (`lint_encoded`): packing costs more than all other rules.
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         return [Finding("E2", E, "not UTF-8", "Save the file as UTF-8.")], {}
-    findings = _size(len(encode_init_data(raw)))
+    findings = [] if sized else _size(len(encode_init_data(raw)))
     document, problems = _mended(text, "E2", "")
     findings += problems
     if document is None:
