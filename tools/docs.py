@@ -286,6 +286,50 @@ def _every(kind: str) -> str:
     return "every kind" if kind == "*" else kind
 
 
+# The manual of confidential containers.
+
+
+def manual_rows() -> str:
+    """Every command of the manual: what it should do, what it does here, and which are still open."""
+    sys.path.insert(0, str(ROOT))  # the table is test data: a walk holds every word of it to what really happens
+    from tests.manual.table import Row, rows
+
+    known = sorted(rows(), key=lambda row: row.n)
+    counts = {state: sum(row.state == state for row in known) for state in ("works", "differs", "open")}
+    intro = (
+        "The commands of the manual *Deploying confidential containers on bare-metal servers*, in its order, against "
+        "`fastness up --profile containers --machines 3`. `oc` is `kubectl` but for `oc project` and `oc adm policy`. Every row "
+        "that is not open is run by a test, which compares what is printed here with what is printed then; … stands for anything."
+    )
+    summary = f"{len(known)} commands: {counts['works']} work, {counts['differs']} differ on purpose, {counts['open']} are open."
+
+    def ours(row: Row) -> str:
+        told = [row.open] if row.open else [_line(row.command.ours) or "(prints nothing)", row.differs]
+        if row.fails is not None:
+            told.append(f"As printed it fails: {_line(row.fails.ours)}")
+        return "; ".join(part for part in told if part)
+
+    def command(row: Row) -> str:
+        printed = " ".join(row.printed.replace("\\\n", " ").split())
+        corrected = "" if row.open or row.command.run == row.printed else f", run as `{row.command.run}`"
+        return f"`{printed}`{corrected}"
+
+    cells = ((str(row.n), row.section, command(row), row.expected, ours(row), row.state) for row in known)
+    return page(
+        "The manual, row by row",
+        intro,
+        summary,
+        table(("Row", "Section", "Command", "Expected", "Ours", "State"), cells),
+    )
+
+
+def _line(lines: Sequence[str]) -> str:
+    """Output in one cell: the line that says most, without the heading of a table."""
+    kept = [line.strip() for line in lines if line.strip() not in ("", "…")]
+    shown = kept[-1] if len(kept) == 2 and kept[0].startswith("NAME") else kept[0] if kept else ""
+    return f"`{' '.join(shown.split())}`" if shown else "(an error)" if lines else ""
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": command_line,
     "controllers.md": controllers,
@@ -294,6 +338,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "kinds.md": kinds,
     "log-events.md": log_events,
     "metrics.md": metric_names,
+    "seed-001.md": manual_rows,
 }
 
 

@@ -1,4 +1,5 @@
-"""What an API server has from its first second: namespaces, default roles, the definitions of built-in kinds.
+"""What an API server has from its first second: namespaces, default roles, the definitions of built-in kinds, and the few
+objects that every OpenShift cluster has and manuals rely on.
 
 Written at start straight to the store, in one atomic write, and only where something is missing or older than this program: an
 administrator's additions to default roles stay (`domain/access/defaults`), definitions of built-in kinds are the server's own and
@@ -24,6 +25,7 @@ from fastness.model.objects import rfc3339
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "fastness-system")
 RBAC = "rbac.authorization.k8s.io"
+PRIVILEGED = "privileged"
 _PLURALS = {
     "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
 }  # fmt: skip
@@ -38,7 +40,7 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
     """Write what is missing; the number of objects written."""
     changes = [
         change
-        for wanted in (*_namespaces(now), *_roles(), *_definitions(now))
+        for wanted in (*_namespaces(now), *_roles(), *_definitions(now), *_platform())
         if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None
     ]
     if not changes:
@@ -83,6 +85,31 @@ def _namespaces(now: datetime) -> Iterator[_Wanted]:
                 "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
             },
         )  # fmt: skip
+
+
+def _platform() -> Iterator[_Wanted]:
+    """What an installed OpenShift has and manuals look up: the settings of the proxy, and the constraint for privileged pods."""
+    yield _Wanted(
+        Key("config.openshift.io", "proxies", "", "cluster"),
+        {"apiVersion": "config.openshift.io/v1", "kind": "Proxy", "metadata": {"name": "cluster"}, "spec": {}},
+    )
+    anyone = {"type": "RunAsAny"}
+    yield _Wanted(
+        Key("security.openshift.io", "securitycontextconstraints", "", PRIVILEGED),
+        {
+            "apiVersion": "security.openshift.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": PRIVILEGED},
+            "allowPrivilegedContainer": True, "allowedCapabilities": ["*"], "volumes": ["*"], "readOnlyRootFilesystem": False,
+            "seLinuxContext": anyone, "runAsUser": anyone, "fsGroup": anyone, "supplementalGroups": anyone, "priority": None,
+            "users": [], "groups": [],
+        },
+    )  # fmt: skip
+    name = f"system:openshift:scc:{PRIVILEGED}"
+    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"],
+            "resourceNames": [PRIVILEGED], "verbs": ["use"]}  # fmt: skip
+    yield _Wanted(
+        Key(RBAC, _PLURALS["ClusterRole"], "", name),
+        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+    )
 
 
 def _roles() -> Iterable[_Wanted]:

@@ -273,7 +273,9 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("", "services"): Strategy(
         name_rule=names.dns1123_label, defaults=defaults.service, on_create=_service_created, returns_deleted=True
     ),
-    ("", "persistentvolumeclaims"): Strategy(defaults=defaults.claim, on_create=_claim_created, returns_deleted=True),
+    ("", "persistentvolumeclaims"): Strategy(
+        defaults=defaults.claim, on_create=_claim_created, check=rules.claim, returns_deleted=True
+    ),
     ("", "persistentvolumes"): Strategy(defaults=defaults.volume, on_create=_volume_created, returns_deleted=True),
     ("", "podtemplates"): Strategy(generation=True, defaults=workloads.pod_template, returns_deleted=True),
     ("", "endpoints"): Strategy(defaults=defaults.endpoints),

@@ -13,7 +13,8 @@ from typing import Any
 
 from fastness.cluster.errors import Cause
 from fastness.formats import json, names
-from fastness.formats.errors import FormatError
+from fastness.formats.errors import FormatError, QuantityError
+from fastness.formats.quantity import parse_quantity
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 Obj = Mapping[str, Any]
@@ -70,6 +71,27 @@ def containers(spec: Obj) -> Iterator[Cause]:
             yield from (wrong(f"{path}.name", name, problem) for problem in names.dns1123_label(name))
         if not container.get("image"):
             yield required(f"{path}.image", "what the container runs")
+        yield from amounts(container, path)
+
+
+def amounts(spec: Obj, path: str) -> Iterator[Cause]:
+    """Requests and limits are quantities."""
+    for part in ("requests", "limits"):
+        listed = _at(spec, "resources", part)
+        for name, amount in listed.items() if isinstance(listed, Mapping) else ():
+            try:
+                parse_quantity(str(amount))
+            except QuantityError as error:
+                yield wrong(f"{path}.resources.{part}[{name}]", amount, f"{error}; {error.hint}")
+
+
+def claim(new: Obj, _old: Obj | None) -> list[Cause]:
+    """A claim asks for an amount of storage."""
+    spec = new.get("spec") or {}
+    causes = list(amounts(spec, "spec"))
+    if not (_at(spec, "resources", "requests") or {}).get("storage"):
+        causes.append(required("spec.resources[storage]"))
+    return causes
 
 
 def lease(new: Obj, _old: Obj | None) -> list[Cause]:
