@@ -50,7 +50,7 @@ async def picture(page: Any, name: str, height: int = 760) -> None:
     """A picture for the documentation, where one was asked for."""
     if os.environ.get("FASTNESS_PICTURES") != "1":
         return
-    await page.set_viewport_size({"width": 1200, "height": height})
+    await page.set_viewport_size({"width": 1140, "height": height})
     await page.evaluate("window.scrollTo(0, 0); document.activeElement.blur()")
     path = PICTURES / f"{name}.png"
     await page.screenshot(path=str(path))
@@ -76,7 +76,7 @@ async def test_a_tampered_machine_is_refused_explained_and_comes_back(live: Live
         await page.get_by_role("heading", name="The first difference").wait_for(timeout=SOON)
         assert await page.locator("#difference mark.found").count() == 1
         assert "fastness image approve" in str(await page.locator("#difference").text_content())
-        await picture(page, "machine", 900)
+        await picture(page, "machine")
         await page.get_by_role("link", name="Fleet").first.press("Enter")
         await page.get_by_role("heading", name="Needs a decision (1)").wait_for(timeout=SOON)
         await picture(page, "fleet")

@@ -57,7 +57,8 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
     wanted = str((spec.get("configuration") or {}).get("name", ""))
     return section(
         str(pool["metadata"]["name"]),
-        tag("p", badge(_state(pool)), f" {done} of {total} machines have ", tag("code", wanted) if wanted else "nothing yet"),
+        tag("p", badge(_state(pool)), f" {done} of {total} machines have " if total else " No machines yet; they would get ",
+            tag("code", wanted) if wanted else "nothing yet"),
         _bar(pool, total, done),
         facts([
             ("Degraded", tag("strong", _degraded(pool), class_="bad") if _degraded(pool) else ""),

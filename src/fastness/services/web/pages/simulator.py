@@ -68,7 +68,7 @@ def _row(frame: Frame, stage: Stage, row: VirtualRow) -> tuple[Child, ...]:
     machine = stage.machines_by_node.get(row.node, "")
     link: Child = tag("a", row.node, href=machine_path(machine)) if machine else row.node or "not joined yet"
     state = stage.states.get(machine, "waiting")
-    running = [badge("running" if row.running else "stopped"), None if row.network else badge("cut off")]
+    running = [None if row.running else badge("stopped"), None if row.network else badge("cut off")]
     faults = [_fault(frame, stage, one) for one in row.faults] or "–"
     return (
         tag("div", tag("strong", row.name), tag("small", link)),

@@ -32,6 +32,8 @@ async def pools_view(shown: Shown) -> bytes:
         policy = policy_of(pool, rollouts)
         wave = int((policy.get("status") or {}).get("wave") or 0) if policy else 0
         stories.append(PoolStory(pool, planned.get(name), mine, schedule_of(pool, rollouts, len(mine)), wave))
+    # Where something happens comes first, pools without machines last.
+    stories.sort(key=lambda story: (story.planned is None, not story.members, story.pool["metadata"]["name"]))
     return pools_page(shown.frame, stories, rollouts)
 
 
