@@ -21,6 +21,7 @@ from fastness.model.objects import metadata, object_name
 
 Object = Mapping[str, Any]
 AGENT_IMAGE: Final = "fastness-agent"
+MONITOR_IMAGE: Final = "kata-monitor"
 MONITOR_PORT: Final = 8090
 _LEAVING: Final = (
     InstallState.WAITING_TO_UNINSTALL, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT,
@@ -126,7 +127,7 @@ def installers(role_label: str, level: str, pull_secret: Object | None) -> list[
 def monitors(role_label: str) -> list[Ensure]:
     """What reports on running sandboxes."""
     container = {
-        "name": "monitor", "image": AGENT_IMAGE, "args": ["kata-monitor", "--listen", f":{MONITOR_PORT}"],
+        "name": "monitor", "image": MONITOR_IMAGE,
         "ports": [{"name": "metrics", "containerPort": MONITOR_PORT, "protocol": "TCP"}],
         "securityContext": {
             "runAsUser": 1001, "runAsGroup": 1001, "allowPrivilegeEscalation": False,

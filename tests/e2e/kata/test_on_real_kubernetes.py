@@ -1,0 +1,116 @@
+"""KataConfig against a real kube-apiserver: the same story, the same objects, and none of them left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.kube import Surroundings, connect, find
+from fastness.cluster.port import Cluster, PatchType
+from fastness.controllers.engine import Runner
+from fastness.controllers.machineconfig.plane import Around
+from fastness.controllers.plane import product_loops
+from fastness.domain.workloads.kata.world import covers
+from fastness.model.kata import names
+from fastness.model.kind import JsonObject
+from fastness.model.registry import find as kind
+from tests.component.controllers.kata.story import (
+    CLASS,
+    KATA,
+    feature_gates,
+    is_done,
+    is_gone,
+    kata_config,
+    told,
+    until,
+)
+from tests.component.machineconfig.world import CONFIG, NODE, POOL, QUICK, World, held
+from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
+from tests.embedded.fixtures import Embedded
+from tests.realkube.cluster import RealKube
+
+BOTH = ("worker-0", "worker-1")
+MADE = (
+    CLASS, POOL, kind("machineconfiguration.openshift.io", "v1", "containerruntimeconfigs").resource,
+    kind("apps", "v1", "daemonsets").resource, kind("security.openshift.io", "v1", "securitycontextconstraints").resource,
+)  # fmt: skip
+
+
+async def made(cluster: Cluster) -> dict[tuple[str, str], JsonObject]:
+    """What an installation made, without what a server adds to every object."""
+    found = {(one.kind, obj["metadata"]["name"]): obj for one in MADE for obj in (await cluster.list(one)).items}
+    config = await cluster.get(CONFIG, names.EXTENSION_CONFIG)
+    kept = {**found, ("MachineConfig", names.EXTENSION_CONFIG): config}
+    return {key: _ours(one) for key, one in kept.items() if key[1] not in ("master", "worker", "privileged")}
+
+
+def _ours(obj: JsonObject) -> JsonObject:
+    meta = {key: obj["metadata"].get(key) for key in ("labels", "finalizers")}
+    spec = {key: value for key, value in (obj.get("spec") or {}).items() if key != "configuration"}
+    rest = {key: value for key, value in obj.items() if key not in ("metadata", "spec", "status", "apiVersion", "kind")}
+    return {"metadata": meta, "spec": spec, **rest}
+
+
+async def story(world: World) -> tuple[list[Any], dict[tuple[str, str], JsonObject]]:
+    """Install and remove on two nodes with TDX; what was told, and what was made meanwhile."""
+    cluster = world.cluster
+    for name in BOTH:
+        await world.add_node(name)
+    await world.settled()
+    for name in BOTH:
+        labels = {names.BASE_LABEL: "true", names.TDX_LABEL: "true"}
+        await cluster.patch(NODE, name, {"metadata": {"labels": labels}}, PatchType.MERGE)
+    await feature_gates(cluster, confidential="true")
+    async with told(cluster) as heard:
+        await cluster.create(KATA, kata_config(checkNodeEligibility=True, logLevel="debug"))
+        await until(cluster, is_done)
+        objects = await made(cluster)
+        await cluster.delete(KATA, "example-kataconfig")
+        await is_gone(cluster)
+    assert heard.most_moving == 1
+    assert (await cluster.list(CLASS)).items == []
+    return heard.reasons, objects
+
+
+@asynccontextmanager
+async def on(kube: RealKube, home: Path) -> AsyncIterator[World]:
+    """Our loops against a real server."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    async with (
+        connect(find(Surroundings({}, home), kubeconfig=kube.kubeconfig)) as cluster,
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        asyncio.TaskGroup() as tasks,
+    ):
+        runner = Runner(product_loops(cluster, informers, Around(clock, entropy, QUICK)), informers, clock, entropy)
+        world = World(cluster, runner)
+        work = [tasks.create_task(runner.run()), tasks.create_task(world.play_agents())]
+        try:
+            yield world
+        finally:
+            for task in work:
+                task.cancel()
+
+
+async def test_the_story_and_the_objects_are_the_same_on_both(
+    bare_kube: RealKube, embedded_server: Embedded, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(install_definitions, bare_kube)
+    async with on(bare_kube, tmp_path) as world:
+        real, real_objects = await story(world)
+    async with held(embedded_server) as world:
+        embedded, embedded_objects = await story(world)
+    assert real == embedded == [("True", "Installing"), ("False", ""), ("True", "Uninstalling")]
+    assert real_objects.keys() == embedded_objects.keys()
+    assert {
+        ("RuntimeClass", "kata-cc"),
+        ("MachineConfigPool", "kata-oc"),
+        ("DaemonSet", names.MONITOR),
+    } <= real_objects.keys()
+    for key, obj in embedded_objects.items():
+        # A real server fills in defaults of the DaemonSet's pods that ours leaves out.
+        assert obj == real_objects[key] or covers(real_objects[key], obj), key
