@@ -83,6 +83,8 @@ def manifests(
             "nobody said where PCCS runs", "Give --node NAME, or --kubeconfig to ask the cluster.", Exit.USAGE
         )
     key, user, admin = credentials(api_key_file, user_token_file, admin_token_file)
+    if admin_token_file is None and not os.environ.get(ADMIN):
+        tell_admin(admin)
     given = DcapInputs(
         key, user, admin, node or place.node, new_serving(), https_proxy or place.https_proxy, place.no_proxy, verify,
         _images(pccs_image, qgs_image),
@@ -116,17 +118,19 @@ def credentials(
         raise CliError("Intel's API key is missing", hint, Exit.USAGE)
     entropy = SystemEntropy()
     user = _secret(user_file, USER) or random_token(entropy.token(RANDOM_BYTES))
-    given = _secret(admin_file, ADMIN)
-    admin = given or random_token(entropy.token(RANDOM_BYTES))
+    admin = _secret(admin_file, ADMIN) or random_token(entropy.token(RANDOM_BYTES))
     try:
         require_key(key)
         require_strong(user, "user")
         require_strong(admin, "admin", user)
     except WeakToken as error:
         raise CliError(str(error), error.hint, Exit.USAGE) from error
-    if given is None:
-        tell(f"the admin token of PCCS, shown only now: {admin.reveal()}")
     return key, user, admin
+
+
+def tell_admin(token: SecretText) -> None:
+    """Say the admin token to whoever runs the command: nothing stores it."""
+    tell(f"the admin token of PCCS, shown only now: {token.reveal()}")
 
 
 def _secret(file: Path | None, variable: str) -> SecretText | None:

@@ -46,6 +46,7 @@ class Outcome:
     checks: list[Check]
     steps: list[Step]
     plan: Plan
+    dcap: DcapInputs | None = None
 
     @property
     def refused(self) -> bool:
@@ -116,7 +117,7 @@ async def _run(wish: Wish, only_plan: bool, seconds: float, kubeconfig: Path | N
             click.echo(shown(outcome))
         if outcome.refused or only_plan:
             return not outcome.refused
-        await apply(cluster, outcome.steps)
+        await apply(cluster, outcome.steps, outcome.dcap)
         return await _settled(cluster, seconds, outcome.plan) if seconds else True
 
 
@@ -129,8 +130,9 @@ async def outcome_of(cluster: Cluster, wish: Wish) -> Outcome:
 
     snapshot = await look(cluster)
     checks = preflight(snapshot, wish, has_key=bool(os.environ.get(KEY)))
-    found = steps(snapshot, wish, await _dcap(cluster, snapshot, wish))
-    return Outcome(checks, found, reboots(snapshot, wish, found))
+    dcap = await _dcap(cluster, snapshot, wish)
+    found = steps(snapshot, wish, dcap)
+    return Outcome(checks, found, reboots(snapshot, wish, found), dcap)
 
 
 async def look(cluster: Cluster) -> Snapshot:
@@ -172,12 +174,14 @@ async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: Wish) -> DcapInputs 
     return inputs_for(place) if os.environ.get(KEY) and place.node else None
 
 
-async def apply(cluster: Cluster, found: list[Step]) -> None:
-    """Write what is open, in order; raises ApiError."""
+async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None = None) -> None:
+    """Write what is open, in order; raises ApiError. A new admin token of PCCS is told when its hash was stored."""
+    from fastness.cli.dcap import ADMIN, tell_admin
     from fastness.cluster.errors import AlreadyExists
     from fastness.cluster.port import PatchType, WriteOptions
     from fastness.domain.workloads.enable.changes import Action
     from fastness.domain.workloads.enable.steps import open_changes
+    from fastness.domain.workloads.intel.parts import SECRETS
     from fastness.model.objects import object_name
 
     options = WriteOptions(manager="fastness-enable")
@@ -190,6 +194,8 @@ async def apply(cluster: Cluster, found: list[Step]) -> None:
                 tell(f"{change.named}: made by somebody else in the meantime")
                 continue
             click.echo(f"{change.named} created")
+            if dcap is not None and place.name == SECRETS and not os.environ.get(ADMIN):
+                tell_admin(dcap.admin_token)
         else:
             await cluster.patch(change.resource, place.name, change.patch, PatchType.MERGE, place.namespace, options)
             click.echo(f"{change.named} changed")
