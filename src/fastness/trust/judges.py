@@ -176,6 +176,7 @@ class _Snp:
             revocations={generation: listed} if generation and listed else {},
             revocations_required=self._demands.revocations and not anchors.simulated,
             roots=anchors.amd,
+            simulated=anchors.simulated,
         )
         return appraise_snp(self._report, pool, expected, self._at)
 
@@ -210,6 +211,7 @@ class _Tdx:
             minimum=self._demands.minimums.tdx,
             event_log=self._quoted.event_log,
             root=anchors.intel,
+            simulated=anchors.simulated,
         )
         return appraise_tdx(self._quoted.quote, (), wanted, self._at)
 

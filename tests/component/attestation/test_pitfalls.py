@@ -9,14 +9,18 @@ import pytest
 
 from fastness.agent.attester import Attester
 from fastness.agent.prove import PREFIX, BrokerClient, BrokerRefused
+from fastness.cluster.port import PatchType, WriteOptions
+from fastness.domain.attestation.policy import built_in_text
 from fastness.formats import json, kbs
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.tamper import with_certificates_of
-from tests.attesting import ENTROPY, AttestingWorld, attesting_world
+from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 
 STATUS = "default/attestation-status/status"
@@ -75,6 +79,47 @@ async def test_pitfall_10_a_machine_that_can_be_debugged_gets_nothing(here: Atte
         with pytest.raises(BrokerRefused) as nothing:
             await broker.resource(STATUS)
         assert nothing.value.status == 401
+
+
+def without_demand(tee: str, demand: str) -> JsonObject:
+    """The built-in policy without one of its demands."""
+    text = built_in_text(tee)
+    assert demand in text
+    return {
+        "apiVersion": APPRAISAL_POLICY.api_version, "kind": APPRAISAL_POLICY.kind, "metadata": {"name": f"lenient-{tee}"},
+        "spec": {"for": tee, "rego": text.replace(demand, ""), "active": True},
+    }  # fmt: skip
+
+
+LENIENT = {"snp": "input.snp.policy_debug_allowed == false", "tdx": "input.tdx.td_attributes.debug == false"}
+
+
+@pytest.mark.parametrize("tee", LENIENT)
+async def test_in_a_simulated_cluster_a_policy_may_allow_debugging_and_the_verdict_warns(
+    here: AttestingWorld, tee: str
+) -> None:
+    await here.approve(tee)
+    policy = without_demand(tee, LENIENT[tee])
+    await here.cluster.create(APPRAISAL_POLICY.resource, policy)
+    patch = {"status": {"active": {"for": tee, "rego": policy["spec"]["rego"], "version": "1"}}}
+    status = WriteOptions(subresource="status")
+    await here.cluster.patch(
+        APPRAISAL_POLICY.resource, policy["metadata"]["name"], patch, PatchType.MERGE, options=status
+    )
+    policies = here.informers.of(APPRAISAL_POLICY.resource)
+
+    async def heard() -> bool:
+        return any((one.get("status") or {}).get("active") for one in policies.list())
+
+    await until(heard)
+    machine = SimAttester(here.vendor.chip(tee).boot(default_image(), debug=True))  # type: ignore[call-arg]
+    await here.enrol(machine, await here.ticket())
+    async with here.broker(machine) as broker:
+        await broker.attest()
+        assert (await broker.resource(STATUS)).reveal() == b"success"
+    (verdict,) = (await here.cluster.list(VERDICT.resource)).items
+    (check,) = [check for check in verdict["spec"]["checks"] if check["name"] == "debug"]
+    assert (check["result"], check["code"], verdict["spec"]["simulated"]) == ("Warn", "debug-allowed", True)
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
@@ -157,3 +202,45 @@ async def test_pitfall_27_a_challenge_for_one_kind_of_evidence_is_not_answered_b
         answer = await broker.answer_to(await broker.challenged("tpm"))
         assert (await broker.outcome(answer))[0] in (400, 403)
     assert await left_behind(here) == 0
+
+
+def chips_of_a_site() -> JsonObject:
+    """The built-in policy, and two demands more: a chip that the site lists, and memory that was looked at."""
+    asked = "input.snp.vmpl == 0"
+    more = 'input.snp.chip_id in query_reference_value("site_chips")\n\tinput.snp.platform_alias_check_complete == true'
+    text = built_in_text("snp")
+    assert asked in text
+    rego = text.replace(asked, f"{asked}\n\t{more}")
+    return {
+        "apiVersion": APPRAISAL_POLICY.api_version, "kind": APPRAISAL_POLICY.kind, "metadata": {"name": "site"},
+        "spec": {"for": "snp", "rego": rego, "active": True},
+    }  # fmt: skip
+
+
+async def test_pitfall_26_a_site_admits_the_chips_that_it_lists_and_no_other_genuine_one(here: AttestingWorld) -> None:
+    await here.approve("snp")
+    chips = [here.vendor.chip("snp", serial=serial) for serial in (101, 102)]
+    listed, other = (SimAttester(chip.boot(default_image())) for chip in chips)
+    policy = chips_of_a_site()
+    await here.cluster.create(APPRAISAL_POLICY.resource, policy)
+    active = {"for": "snp", "rego": policy["spec"]["rego"], "version": "1"}
+    status = WriteOptions(subresource="status")
+    await here.cluster.patch(
+        APPRAISAL_POLICY.resource, "site", {"status": {"active": active}}, PatchType.MERGE, options=status
+    )
+    values = [{"name": "site_chips", "value": chips[0].chip_id.hex(), "type": "Text", "state": "Current"}]
+    await here.cluster.create(
+        REFERENCE_VALUE_SET.resource,
+        {
+            "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind, "metadata": {"name": "site"},
+            "spec": {"source": "manual", "values": values},
+        },
+    )  # fmt: skip
+    for machine in (listed, other):
+        await here.enrol(machine, await here.ticket())
+    async with here.broker(listed) as broker:
+        await broker.attest()
+    async with here.broker(other) as broker:
+        with pytest.raises(BrokerRefused) as refused:
+            await broker.attest()
+    assert refused.value.status == 403

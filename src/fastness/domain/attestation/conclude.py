@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.crypto.registers import hashed
-from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.checks import DEBUG, Appraisal, Check, Result
 from fastness.domain.attestation.claims import init_data_bound, policy_input
 from fastness.domain.attestation.differences import differences, nothing_published
 from fastness.domain.attestation.policybook import PolicyBook
@@ -27,6 +27,7 @@ from fastness.domain.attestation.values import ValueBook
 from fastness.formats.initdata import InitData
 from fastness.model.kind import JsonObject
 
+POLICY: Final = "policy"
 _STALE: Final = frozenset(
     {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
 )
@@ -83,7 +84,7 @@ def conclude(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: Val
         vector=vector,
         claims=claims,
         result="Affirmed" if accepted else "NotAssessed" if waiting else "Refused",
-        reason="" if accepted else "values-not-published" if unpublished else _reason(refusing),
+        reason="" if accepted else "values-not-published" if unpublished else _reason(refusing, appraisal),
         accepted=accepted,
         retry=unpublished or waiting,
     )
@@ -112,19 +113,23 @@ def _policy(tee: str, vector: TrustVector, version: str) -> Check:
     missing = ", ".join(vector.unaffirmed(tee))
     seen = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
     if vector.affirms(tee):
-        return Check("policy", Result.PASS, "ok", seen, "every mandatory claim affirmed", f"policy {version}")
+        return Check(POLICY, Result.PASS, "ok", seen, "every mandatory claim affirmed", f"policy {version}")
     hint = (
         f"Not affirmed: {missing}. The comparisons above say where the machine differs."
         if missing
         else "See the policy."
     )
     return Check(
-        "policy", Result.FAIL, "policy-denied", seen, "every mandatory claim affirmed", f"policy {version}", hint
+        POLICY, Result.FAIL, "policy-denied", seen, "every mandatory claim affirmed", f"policy {version}", hint
     )
 
 
-def _reason(refusing: Check | None) -> str:
-    return refusing.code if refusing else "policy-denied"
+def _reason(refusing: Check | None, appraisal: Appraisal) -> str:
+    """The code of a refusal; where the policy alone refuses a machine that can be looked into, that is why."""
+    if refusing is not None and refusing.name != POLICY:
+        return refusing.code
+    looked_into = any(check.result is Result.WARN and check.code == DEBUG for check in appraisal.checks)
+    return DEBUG if looked_into else "policy-denied"
 
 
 def _digest(init_data: InitData | None) -> bytes | None:

@@ -27,7 +27,7 @@ from fastness.crypto.chains import (
 from fastness.crypto.errors import BadCertificate, UntrustedCertificate
 from fastness.crypto.verify import p384_certified
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.checks import Appraisal, Claims, Findings, Identity, instant
+from fastness.domain.attestation.checks import DEBUG, Appraisal, Claims, Findings, Identity, instant
 from fastness.domain.attestation.snpstanding import SnpExpectations, judge_revocation, judge_versions
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.report import SIGNATURE_P384, Report, SigningKey
@@ -218,14 +218,14 @@ def _binding(findings: Findings, report: Report, vek: Vek) -> None:
 
 def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> None:
     policy = report.policy
-    findings.expect(
-        "debug",
+    findings.production(
         not policy.debug_allowed,
-        "debug-allowed",
+        DEBUG,
         seen=f"policy {policy.raw:#x}",
         expected="bit 19 clear",
         source=_AMD,
         hint="The host can read this guest's memory. Start it without debugging.",
+        simulated=expected.simulated,
     )
     findings.expect(
         "migration",

@@ -28,7 +28,10 @@ _RENEW: Final = "Fetch AMD's revocation list of this generation again."
 
 @dataclass(frozen=True, slots=True)
 class SnpExpectations:
-    """What the caller knows: challenge, privilege level, minimum versions, generations that still count, revocations, roots."""
+    """What the caller knows: challenge, privilege level, minimum versions, generations that still count, revocations, roots.
+
+    `simulated` says that the roots are of a simulated vendor, in a simulated cluster.
+    """
 
     nonce: bytes | None = None
     vmpl: int = 0
@@ -37,6 +40,7 @@ class SnpExpectations:
     revocations: Mapping[Generation, RevocationList] = field(default_factory=dict)
     revocations_required: bool = False
     roots: Mapping[str, str] = field(default_factory=lambda: AMD_ROOTS)
+    simulated: bool = False
 
 
 def judge_revocation(

@@ -23,7 +23,7 @@ from fastness.crypto.pins import INTEL_ROOT
 from fastness.crypto.verify import p256_certified, p256_raw
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation import tcb
-from fastness.domain.attestation.checks import Appraisal, Findings, Identity
+from fastness.domain.attestation.checks import DEBUG, Appraisal, Findings, Identity
 from fastness.domain.attestation.collateral import judge_collateral
 from fastness.domain.attestation.minimums import NO_MINIMUM, TdxMinimum
 from fastness.domain.attestation.replay import RTMR, judge_log
@@ -40,7 +40,10 @@ _AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA"
 
 @dataclass(frozen=True, slots=True)
 class TdxExpectations:
-    """What the caller knows: challenge, Intel's documents, statuses and minimums that still count, an event log, the root."""
+    """What the caller knows: challenge, Intel's documents, statuses and minimums that still count, an event log, the root.
+
+    `simulated` says that the root is of a simulated vendor, in a simulated cluster.
+    """
 
     nonce: bytes | None = None
     collateral: Collateral | None = None
@@ -48,6 +51,7 @@ class TdxExpectations:
     minimum: TdxMinimum = NO_MINIMUM
     event_log: bytes = b""
     root: str = INTEL_ROOT
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def appraise_tdx(
     findings = Findings()
     platform = _platform(findings, quote, certificates, expected.root)
     _signatures(findings, quote, platform)
-    _attributes(findings, quote)
+    _attributes(findings, quote, expected.simulated)
     if platform is not None:
         _dates(findings, platform, at)
     claims = quote_claims(quote, platform.pck if platform else None)
@@ -146,17 +150,17 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
     )
 
 
-def _attributes(findings: Findings, quote: TdxQuote) -> None:
+def _attributes(findings: Findings, quote: TdxQuote, simulated: bool) -> None:
     report = quote.report
     attributes, seen = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
-    findings.expect(
-        "debug",
+    findings.production(
         not attributes.debug and not attributes.reserved_tud,
-        "debug-allowed" if attributes.debug else "attributes-reserved",
+        DEBUG if attributes.debug else "attributes-reserved",
         seen=seen,
         expected="bits 0 to 7 clear",
         source=_INTEL,
         hint="The host can look inside this trust domain. Start it without debugging.",
+        simulated=simulated and not attributes.reserved_tud,
     )
     findings.expect(
         "sept-ve-disable",
@@ -293,6 +297,10 @@ def _agreement(
     opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)
     said = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
     source = "dcap-qvl"
+    if any(check.code == DEBUG for check in findings.checks):
+        # The other implementation never looks further at a domain that can be debugged. Ours warns where all is simulated.
+        findings.warn("second-opinion", DEBUG, said, expected=standing.status, source=source)
+        return
     if findings.refused:
         # Refused either way; ours asks more, so their consent is worth a look and changes nothing.
         agree = bool(opinion.refusal) or opinion.status == standing.status

@@ -96,6 +96,15 @@ def test_dangerous_policies_are_hard_failures_of_authentic_reports(policy: int, 
     assert codes(found) == [code]
 
 
+def test_under_simulated_roots_debugging_is_a_warning_and_nothing_else_is() -> None:
+    chip, simulated = Chip(), SnpExpectations(simulated=True)
+    found = judged(chip, chip.report(policy=0x30000 | 1 << 19), expected=simulated)
+    assert found.acceptable
+    (check,) = [check for check in found.checks if check.name == "debug"]
+    assert (check.result, check.code) == (Result.WARN, "debug-allowed")
+    assert codes(judged(chip, chip.report(policy=0x30000 | 1 << 18), expected=simulated)) == ["migration-allowed"]
+
+
 def test_another_privilege_level_is_refused_unless_expected() -> None:
     chip = Chip()
     assert codes(judged(chip, chip.report(vmpl=2))) == ["vmpl-differs"]
@@ -157,3 +166,11 @@ def test_firmware_that_is_not_committed_is_a_warning() -> None:
     found = judged(chip, chip.report(x038=chip.tcb(snp=9)))
     assert found.acceptable
     assert ("tcb-rollback", Result.WARN) in [(check.name, check.result) for check in found.checks]
+
+
+def test_pitfall_26_memory_that_the_firmware_did_not_check_for_aliases_is_told_and_a_policy_can_ask_for_it() -> None:
+    chip = Chip()
+    checked, unchecked = judged(chip, chip.report()), judged(chip, chip.report(x040=(0x01).to_bytes(8, "little")))
+    assert [one.claims["snp"]["platform_alias_check_complete"] for one in (checked, unchecked)] == [True, False]
+    assert ("alias-check", Result.WARN) in [(check.name, check.result) for check in unchecked.checks]
+    assert "alias-check" not in [check.name for check in checked.checks]

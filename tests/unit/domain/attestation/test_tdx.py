@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.attestation.checks import Appraisal
+from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.formats.tdx.collateral import parse_collateral
 from fastness.formats.tdx.quote import parse_quote
@@ -65,6 +65,15 @@ def test_attributes_that_open_the_domain_are_hard_failures(attributes: int, code
     found = judged(platform, platform.quote(attributes=attributes))
     assert found.authentic
     assert codes(found) == [code]
+
+
+def test_under_a_simulated_root_debugging_is_a_warning_and_reserved_bits_are_not() -> None:
+    platform, simulated = Platform(), TdxExpectations(simulated=True)
+    found = judged(platform, platform.quote(attributes=1 << 28 | 1), expected=simulated)
+    (check,) = [check for check in found.checks if check.name == "debug"]
+    assert (check.result, check.code, found.acceptable) == (Result.WARN, "debug-allowed", True)
+    for attributes in (1 << 28 | 2, 1 << 28 | 3):
+        assert not judged(platform, platform.quote(attributes=attributes), expected=simulated).acceptable
 
 
 @pytest.mark.parametrize(
