@@ -7,8 +7,8 @@ import time
 
 import httpx
 
-from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
+from tests.component.web.fleets import attested
 from tests.component.web.scan import harmless, shows
 from tests.component.web.world import Browser, WebWorld, condition
 
@@ -109,7 +109,7 @@ async def test_somebody_without_rights_sees_nothing(web: WebWorld) -> None:
 
 async def test_five_thousand_machines_in_half_a_second_and_150_kilobytes(web: WebWorld) -> None:
     for number in range(5000):
-        web.informers.of(MACHINE.resource)._cache.put(_made(number))
+        web.informers.of(MACHINE.resource)._cache.put(attested(number))
     admin = await web.administrator()
     started = time.process_time()
     answer = await admin.get("/")
@@ -125,16 +125,3 @@ async def test_five_thousand_machines_in_half_a_second_and_150_kilobytes(web: We
 
 async def _assets(browser: Browser, html: str) -> list[httpx.Response]:
     return [await browser.get(path) for path in re.findall(r'(?:src|href)="(/assets/[^"]+)"', html)]
-
-
-def _made(number: int) -> JsonObject:
-    name = f"machine-{number:020x}"
-    return {
-        "metadata": {"name": name, "namespace": "fastness-system", "uid": name, "resourceVersion": "1"},
-        "spec": {"id": name, "approval": "Approved"},
-        "status": {
-            "conditions": [condition("Approved", "True"), condition("Attested", "True", "Affirmed", "all is well")],
-            "pool": "worker", "nodeName": f"worker-{number:020x}", "keyThumbprint": f"sha256:{number:064x}", "tee": "tdx",
-            "properties": {"image": f"registry.example/os@sha256:{number:064x}"}, "lastAttested": "2026-01-01T00:00:00Z",
-        },
-    }  # fmt: skip

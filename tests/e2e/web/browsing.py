@@ -31,7 +31,9 @@ async def tab(link: str, **context: Any) -> AsyncIterator[tuple[Any, list[str]]]
     require_program(CHROMIUM, "chromium")
     async with playwright.async_playwright() as driver:
         # As root a browser has no sandbox of its own; what it shows here is ours.
-        browser = await driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-lcd-text"])
+        browser = await driver.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-lcd-text"]
+        )
         try:
             opened = await browser.new_context(ignore_https_errors=True, viewport=DESK, **context)
             page = await opened.new_page()

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from tests.component.web import hostile, showcase
+from tests.component.web.fleets import attested
 from tests.component.web.scan import shows
-from tests.component.web.world import WebWorld, condition, web_world
+from tests.component.web.world import WebWorld, web_world
 from tests.e2e.web.browsing import PHONE, SOON, tab
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
@@ -115,7 +115,7 @@ async def test_text_of_strangers_runs_nowhere(tmp_path: Path) -> None:
 async def test_five_thousand_machines_are_a_small_page(tmp_path: Path) -> None:
     async with world(tmp_path) as web:
         for number in range(5000):
-            web.informers.of(MACHINE.resource)._cache.put(_made(number))
+            web.informers.of(MACHINE.resource)._cache.put(attested(number))
         async with tab(web.page.link()) as (page, _):
             await page.get_by_text("5000 of 5000 machines", exact=True).wait_for(timeout=SOON)
             answers = [await page.request.get(web.page.url + path) for path in ["/", *await _assets(page)]]
@@ -134,16 +134,3 @@ async def test_five_thousand_machines_are_a_small_page(tmp_path: Path) -> None:
 async def _assets(page: Any) -> list[str]:
     wanted = "[...document.querySelectorAll('link, script')].map((one) => one.getAttribute('href') || one.getAttribute('src'))"
     return list(await page.evaluate(wanted))
-
-
-def _made(number: int) -> JsonObject:
-    name = f"machine-{number:020x}"
-    return {
-        "metadata": {"name": name, "namespace": "fastness-system", "uid": name, "resourceVersion": "1"},
-        "spec": {"id": name, "approval": "Approved"},
-        "status": {
-            "conditions": [condition("Approved", "True"), condition("Attested", "True", "Affirmed", "all is well")],
-            "pool": "worker", "nodeName": f"worker-{number:020x}", "keyThumbprint": f"sha256:{number:064x}", "tee": "tdx",
-            "properties": {"image": f"registry.example/os@sha256:{number:064x}"}, "lastAttested": "2026-01-01T00:00:00Z",
-        },
-    }  # fmt: skip

@@ -95,7 +95,7 @@ async def _change(live: Live, page: Any) -> None:
     await page.get_by_role("heading", name="The change under way").wait_for(timeout=LATER)
     await page.get_by_text("file /etc/chrony.conf added").click()
     await page.get_by_text("+server ntp.example iburst").wait_for(timeout=SOON)
-    await picture(page, "pools", 1000)
+    await picture(page, "pools", 900)
     await show(page, "/trust")
     await page.get_by_role("heading", name="Record").wait_for(timeout=SOON)
     await picture(page, "trust")
