@@ -1,9 +1,9 @@
 """`python -m bench`: measure, print, write the result file; `--render` makes the page from the last one.
 
     python -m bench                          everything, curves up to 10,000 objects
-    python -m bench --full                   curves up to 100,000
+    python -m bench --full                   curves up to 100,000, a boot storm of 5,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker delivery features workloads record
+                                             serve render rollout agent evidence policy broker delivery features workloads record page
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -28,6 +28,7 @@ from bench import (
     curves,
     delivery,
     features,
+    page,
     policy,
     record,
     rendering,
@@ -43,7 +44,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
 MACHINES = ("serve", "render", "rollout", "agent")
-ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record")
+ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -57,7 +58,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each row (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual number of requests (default 1)")
     parser.add_argument("--sizes", help="sizes of the curves, for instance 100,1000")
-    parser.add_argument("--full", action="store_true", help=f"curves up to {FULL:,} objects")
+    parser.add_argument("--full", action="store_true", help=f"curves up to {FULL:,} objects, a storm of 5,000")
     parser.add_argument("--alone", action="store_true", help="without the peer: no ratios, no gates")
     parser.add_argument("--add", action="store_true", help="keep what the result file has of other families")
     parser.add_argument("--output", type=Path, default=LATEST, help="result file (default bench/results/latest.json)")
@@ -134,9 +135,11 @@ def measure(options: argparse.Namespace, results: Results) -> None:
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
         if "delivery" in wanted:
-            results.singles += delivery.figures(bench, say, results.rounds)
+            results.singles += delivery.figures(bench, say, results.rounds, full=options.full)
         if "record" in wanted:
             results.singles += record.figures(say)
+        if "page" in wanted:
+            results.singles += page.figures(say, results.rounds)
 
 
 def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path) -> None:
