@@ -3,7 +3,8 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000, a boot storm of 5,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker delivery features workloads record page
+                                             serve render rollout agent evidence policy broker delivery features workloads
+                                             record page
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
