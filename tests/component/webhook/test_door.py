@@ -6,12 +6,13 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
 import pytest
 
+from fastness.cli.doors import WEBHOOK, DoorOptions, serve_door
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.informers import Informers
@@ -20,6 +21,7 @@ from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.request import AdmissionLookups
 from fastness.domain.admission.workloads import ENFORCEMENT
 from fastness.model.registry import find
+from fastness.services.api.health import Health
 from fastness.services.http.listener import Listener
 from fastness.services.webhook.app import MAX_BODY, ROUTES, WebhookDoor
 from fastness.services.webhook.configuration import NAME, RESOURCE
@@ -229,6 +231,24 @@ async def test_configuration_is_restored_and_follows_the_authority(embedded_serv
         )
         before = first["webhooks"][0]["clientConfig"]["caBundle"]
         await until(embedded_server, lambda found: found is not None and len(bundle(found)) > len(before))
+
+
+async def test_serve_runs_it_as_a_role(embedded_server: Embedded, capsys: pytest.CaptureFixture[str]) -> None:
+    options = DoorOptions(
+        "127.0.0.1", (), 0, 0, 0, 0, 0, "", "", "", None, webhook_port=0, webhook_url="https://webhook.example.com:9443"
+    )  # fmt: skip
+    health = Health()
+    serving = asyncio.create_task(serve_door(WEBHOOK, embedded_server.cluster, options, health))
+    await until(embedded_server, lambda found: found is not None)
+    async with asyncio.timeout(10):
+        while "webhook on https://127.0.0.1:" not in (said := capsys.readouterr().err):  # noqa: ASYNC110  # a process' output
+            await asyncio.sleep(0.02)
+    assert "while it is down confidential workloads are refused" in said
+    found = await embedded_server.cluster.get(RESOURCE, NAME)
+    assert found["webhooks"][1]["clientConfig"]["url"] == "https://webhook.example.com:9443/review"
+    serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving
 
 
 def bundle(found: Object) -> str:

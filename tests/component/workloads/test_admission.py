@@ -1,0 +1,94 @@
+"""Requirements of namespaces in the embedded API, with input that means harm, and with the real policy engine."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from typing import Any
+
+import pytest
+
+from fastness.cluster.errors import Forbidden, Invalid
+from fastness.cluster.port import PatchType
+from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.model.registry import find
+from fastness.services.webhook.lookups import Trials
+from tests.embedded.fixtures import Embedded
+from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
+
+Object = dict[str, Any]
+NAMESPACES, PODS = find("", "v1", "namespaces").resource, find("", "v1", "pods").resource
+CLASSES = find("node.k8s.io", "v1", "runtimeclasses").resource
+BOMB = base64.b64encode(gzip.compress(b"#" * 16_000_000, 9)).decode()
+
+
+async def world(embedded: Embedded, level: str = "deny") -> None:
+    meta = {"name": "safe", "labels": {ENFORCEMENT: level}}
+    await embedded.cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "kata-cc"},
+        "handler": "kata-tdx",
+    }
+    await embedded.cluster.create(
+        CLASSES, {**runtime, "overhead": {"podFixed": {"cpu": "250m", "tdx.intel.com/keys": "1"}}}
+    )
+
+
+def made(name: str, initdata: str) -> Object:
+    found = pod(initdata)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **found,
+        "metadata": {**found["metadata"], "name": name, "namespace": "safe"},
+    }
+
+
+BAD = {
+    BOMB: "more than",
+    RESTRICTIVE[: len(RESTRICTIVE) // 2]: "",
+    RESTRICTIVE + RESTRICTIVE: "",
+    "not base64 at all!": "base64",
+    base64.b64encode(b"not gzip").decode(): "gzip",
+    packed(OPEN): "ExecProcessRequest",
+    packed("package agent_policy\n\nAllowRequestsFailingPolicy := true\n"): "AllowRequestsFailingPolicy",
+    packed("default ExecProcessRequest := false\n"): "there is no package",
+}
+
+
+async def test_bad_init_data_is_refused_and_the_next_good_pod_is_not(embedded_server: Embedded) -> None:
+    await world(embedded_server)
+    for number, (initdata, told) in enumerate(BAD.items()):
+        with pytest.raises(Forbidden) as caught:
+            await embedded_server.cluster.create(PODS, made("bad", initdata))
+        assert told in caught.value.message
+        assert caught.value.causes[0].field.startswith("metadata.annotations[")
+        stored = await embedded_server.cluster.create(PODS, made(f"good-{number}", RESTRICTIVE))
+        assert stored["spec"]["overhead"] == {"cpu": "250m", "tdx.intel.com/keys": "1"}
+
+
+async def test_switch_with_a_typing_error_is_refused_by_name(embedded_server: Embedded) -> None:
+    await world(embedded_server)
+    with pytest.raises(Invalid, match="use warn or deny"):
+        patch = {"metadata": {"labels": {ENFORCEMENT: "yes"}}}
+        await embedded_server.cluster.patch(NAMESPACES, "safe", patch, PatchType.MERGE)
+
+
+async def test_running_pods_of_before_can_still_be_changed_and_deleted(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    await world(embedded_server, "warn")
+    await cluster.create(PODS, made("old", packed(OPEN)))
+    await cluster.patch(NAMESPACES, "safe", {"metadata": {"labels": {ENFORCEMENT: "deny"}}}, PatchType.MERGE)
+    await cluster.patch(PODS, "old", {"metadata": {"labels": {"a": "b"}}}, PatchType.MERGE, "safe")
+    await cluster.delete(PODS, "old", "safe")
+    with pytest.raises(Forbidden):
+        await cluster.create(PODS, made("old2", packed(OPEN)))
+
+
+async def test_engine_finds_what_no_reading_does() -> None:
+    trials = Trials()
+    hidden = "package agent_policy\n\nExecProcessRequest := true if {\n\tcount([]) == 0\n}\n"
+    assert "ExecProcessRequest" in (await trials.of(hidden)).opened
+    assert (await trials.of("package agent_policy\n\nExecProcessRequest := {{{\n")).error
