@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import httpx
@@ -54,9 +55,8 @@ async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) 
     try:
         pointer = ignition.upgrade(json.decode(user_data))
         head: JsonObject = pointer.get("ignition") or {}
-        context = _tls(head)
         children = [
-            (str(entry.get("source")), await _child(entry, context, pause, forward))
+            (str(entry.get("source")), await _child(entry, head, pause, forward))
             for entry in (head.get("config") or {}).get("merge") or ()
         ]
         own = {**pointer, "ignition": {name: value for name, value in head.items() if name == "version"}}
@@ -67,17 +67,23 @@ async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) 
 
 def _tls(head: JsonObject) -> ssl.SSLContext:
     """What a server must show: a certificate of the authorities in the pointer."""
-    context = ssl.create_default_context()
     known = ((head.get("security") or {}).get("tls") or {}).get("certificateAuthorities") or ()
-    for authority in known:
+    return _believing(tuple(dataurl.contents(authority) for authority in known))
+
+
+@lru_cache(maxsize=8)
+def _believing(authorities: tuple[bytes, ...]) -> ssl.SSLContext:
+    """TLS with these authorities and those of the system, which take long to read; machines of a pool have the same."""
+    context = ssl.create_default_context()
+    for authority in authorities:
         try:
-            context.load_verify_locations(cadata=dataurl.contents(authority).decode())
+            context.load_verify_locations(cadata=authority.decode())
         except (ssl.SSLError, UnicodeDecodeError) as error:
             raise BootFailure("the pointer names an authority that is no certificate") from error
     return context
 
 
-async def _child(entry: JsonObject, context: ssl.SSLContext, pause: Pause, forward: Forward | None) -> JsonObject:
+async def _child(entry: JsonObject, head: JsonObject, pause: Pause, forward: Forward | None) -> JsonObject:
     source = str(entry.get("source") or "")
     headers = {str(one["name"]): str(one.get("value") or "") for one in entry.get("httpHeaders") or ()}
     if source.startswith(FORWARDER):
@@ -86,7 +92,7 @@ async def _child(entry: JsonObject, context: ssl.SSLContext, pause: Pause, forwa
         ticket = headers.get("Authorization", "").removeprefix("Bearer ")
         proved = await forward(source.rpartition("/")[2], ticket, headers.get(SERVER_HEADER, ""))
         return ignition.upgrade(json.decode(proved))
-    async with httpx.AsyncClient(verify=context, trust_env=False, timeout=TIMEOUT) as http:
+    async with httpx.AsyncClient(verify=_tls(head), trust_env=False, timeout=TIMEOUT) as http:
         attempt = 0
         while True:
             body = await _once(http, source, {**headers, "accept": ACCEPT})

@@ -152,7 +152,7 @@ def open_stream(
     elif version == 0:
         start = store.revision
     try:
-        cursor = store.subscribe(group, plural, selection.namespace, since=start)
+        cursor = store.subscribe(group, plural, selection.namespace, since=start, name=selection.name or "")
     except Compacted as error:
         raise Expired(f"too old resource version: {version}") from error
     return Stream(served, selection, cursor, initial, outward)

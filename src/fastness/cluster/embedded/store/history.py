@@ -7,7 +7,8 @@ at the end of its channel and is never behind, however busy other resources and 
 
 * The log is bounded by entries, bytes and age (`StoreSettings`); trimming starts at the oldest entry.
 * `bytes` counts what the log alone keeps alive: replaced bodies, deleted ones, and a flat charge per entry.
-* Everything here runs on the event-loop thread. A publish wakes the cursors that wait, once per batch.
+* Everything here runs on the event-loop thread. A publish wakes the cursors that wait, once per batch. One that follows a single
+  name is woken for that name alone: a thousand agents that each watch their own Node cost no more than one that watches all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ChannelName = tuple[str, str, str]
 class Channel:
     """The entries of one resource, or of one resource in one namespace; positions count from its first entry ever."""
 
-    __slots__ = ("_entries", "_removed", "cursors", "end", "first", "name", "waiting")
+    __slots__ = ("_entries", "_removed", "cursors", "end", "first", "name", "named", "waiting")
 
     def __init__(self, name: ChannelName) -> None:
         self.name = name
@@ -40,6 +41,7 @@ class Channel:
         self.end = 0
         self.cursors = 0
         self.waiting: dict[Cursor, None] = {}  # in the order in which they came: who waits longest is woken first
+        self.named: dict[str, dict[Cursor, None]] = {}
         self._entries: list[LogEntry] = []
         self._removed = 0
 
@@ -48,7 +50,12 @@ class Channel:
         self._entries.append(entry)
         self.end += 1
         if self.waiting:
-            self.wake()
+            waiting, self.waiting = self.waiting, {}
+            for cursor in waiting:
+                cursor.wake()
+        if self.named:
+            for cursor in self.named.pop(entry.record.key.name, ()):
+                cursor.arrive(self.end - 1)
 
     def drop_oldest(self) -> None:
         """Forget the oldest entry; the list is moved only once in a while, so a drop costs constant time."""
@@ -70,19 +77,36 @@ class Channel:
 
     def wake(self) -> None:
         """Let every waiting cursor look again."""
-        waiting, self.waiting = self.waiting, {}
+        waiting = [*self.waiting, *(cursor for some in self.named.values() for cursor in some)]
+        self.waiting, self.named = {}, {}
         for cursor in waiting:
             cursor.wake()
 
+    def wait_for(self, cursor: Cursor, name: str) -> None:
+        """Wake a cursor with the next entry, or with the next one of a name."""
+        (self.named.setdefault(name, {}) if name else self.waiting)[cursor] = None
+
+    def wait_no_more(self, cursor: Cursor, name: str) -> None:
+        """Forget that a cursor waits. One that still waits for a name has missed nothing: it stands at the end."""
+        if not name:
+            self.waiting.pop(cursor, None)
+        elif cursor in self.named.get(name, ()):
+            cursor.arrive(self.end)
+            del self.named[name][cursor]
+            if not self.named[name]:
+                del self.named[name]
+
 
 class Cursor:
-    """One watcher's place in a channel. One task uses it; `close` it when done."""
+    """One watcher's place in a channel; with a name it is given the entries of that name alone. One task uses it; `close` it
+    when done."""
 
-    __slots__ = ("_channel", "_closed", "_history", "_position", "_seen", "_wakeup")
+    __slots__ = ("_channel", "_closed", "_history", "_name", "_position", "_seen", "_wakeup")
 
-    def __init__(self, history: History, channel: Channel, since: int) -> None:
+    def __init__(self, history: History, channel: Channel, since: int, name: str = "") -> None:
         self._history = history
         self._channel = channel
+        self._name = name
         self._position = channel.position_after(since)
         self._seen = since
         self._wakeup: asyncio.Future[bool] | None = None
@@ -107,7 +131,13 @@ class Cursor:
             return []
         if position < channel.first:
             raise Compacted(self._seen, self._history.compacted)
-        batch = channel.read(position, limit)
+        batch = channel.read(position, 0 if self._name else limit)
+        if self._name:
+            found = [(at, entry) for at, entry in enumerate(batch, 1) if entry.record.key.name == self._name][:limit]
+            # Past all that is for others, unless more of ours is there than was asked for.
+            self._position = position + (found[-1][0] if len(found) == limit else len(batch))
+            self._seen = batch[self._position - position - 1].record.revision
+            return [entry for _, entry in found]
         self._position = position + len(batch)
         self._seen = batch[-1].record.revision
         return batch
@@ -123,17 +153,18 @@ class Cursor:
         alarm: asyncio.TimerHandle | None = None
         try:
             while not (self._closed or self._history.closed):
-                if self._position != self._channel.end:
-                    return self.take(limit)
+                if self._position != self._channel.end and (batch := self.take(limit)):
+                    return batch
                 self._wakeup = wakeup = loop.create_future()
                 if alarm is None and wait is not None:
                     alarm = loop.call_later(wait, self._give_up)
-                self._channel.waiting[self] = None
+                self._channel.wait_for(self, self._name)
                 try:
-                    if not await wakeup:
-                        return self.take(limit)
+                    came = await wakeup
                 finally:
-                    self._channel.waiting.pop(self, None)
+                    self._channel.wait_no_more(self, self._name)
+                if not came:
+                    return self.take(limit)
         finally:
             if alarm is not None:
                 alarm.cancel()
@@ -142,6 +173,11 @@ class Cursor:
     def _give_up(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(False)
+
+    def arrive(self, position: int) -> None:
+        """Called by the channel: everything before that position was for others."""
+        self._position = position
+        self.wake()
 
     def wake(self) -> None:
         """Called by the channel: there may be something new."""
@@ -202,12 +238,12 @@ class History:
                     self._forget_if_idle(channel)
         return dropped
 
-    def subscribe(self, group: str, plural: str, namespace: str, since: int) -> Cursor:
-        """A cursor on everything after a revision; raises Compacted, FutureRevision."""
+    def subscribe(self, group: str, plural: str, namespace: str, since: int, name: str = "") -> Cursor:
+        """A cursor on everything after a revision, or on what has one name; raises Compacted, FutureRevision."""
         self.check(since)
         channel = self._channel((group, plural, namespace))
         self.watchers += 1
-        return Cursor(self, channel, since)
+        return Cursor(self, channel, since, name)
 
     def undo(self, group: str, plural: str, namespace: str, at: int) -> dict[Key, Record | None]:
         """The records (None: no such) that the keys changed since `at` had then; raises Compacted, FutureRevision."""

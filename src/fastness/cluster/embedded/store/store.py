@@ -174,9 +174,9 @@ class Store:
         """Group and plural of all collections that have records, everywhere or in one namespace."""
         return self._present.collections(namespace)
 
-    def subscribe(self, group: str, plural: str, namespace: str = "", *, since: int) -> Cursor:
+    def subscribe(self, group: str, plural: str, namespace: str = "", *, since: int, name: str = "") -> Cursor:
         """A cursor on the changes after a revision; raises Compacted, FutureRevision."""
-        return self._history.subscribe(group, plural, namespace, since)
+        return self._history.subscribe(group, plural, namespace, since, name)
 
     def observe(self, observer: Callable[[list[LogEntry]], None]) -> None:
         """Have a function see every change of every collection, in order, right after it became visible; it must not wait."""

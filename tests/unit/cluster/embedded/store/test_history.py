@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,3 +115,86 @@ def test_a_cluster_scoped_change_has_one_channel() -> None:
     publish(log, [entry(2, namespace="")], at=0.0)
     assert list(log._channels) == [("g", "p", "")]
     assert len(log.subscribe("g", "p", "", 1).take()) == 1
+
+
+async def test_a_cursor_of_one_name_is_given_that_name_and_moves_past_all_others() -> None:
+    log = history()
+    cursor = log.subscribe("g", "p", "", since=1, name="b")
+    publish(log, [entry(2, "a"), entry(3, "b"), entry(4, "a"), entry(5, "b"), entry(6, "a")], at=0.0)
+    assert [one.revision for one in await cursor.next_batch(1)] == [3]
+    assert cursor.progress == 3
+    assert [one.revision for one in await cursor.next_batch(1)] == [5]
+    assert await cursor.next_batch(1, wait=0.0) == []
+    assert cursor.progress == 6
+
+
+async def test_a_cursor_of_one_name_sleeps_while_others_change_and_wakes_for_its_own() -> None:
+    log = history()
+    named = log.subscribe("g", "p", "n", since=1, name="b")
+    everything = log.subscribe("g", "p", "n", since=1)
+    waiting = [asyncio.ensure_future(cursor.next_batch()) for cursor in (named, everything)]
+    await asyncio.sleep(0)
+    publish(log, [entry(2, "a")], at=0.0)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [one.done() for one in waiting] == [False, True]
+    publish(log, [entry(3, "b")], at=0.0)
+    assert [one.revision for one in await waiting[0]] == [3]
+
+
+async def test_a_cursor_that_waits_for_one_name_is_never_behind_however_much_of_others_was_dropped() -> None:
+    log = history(log_entries=1)
+    cursor = log.subscribe("g", "p", "", since=1, name="b")
+    waiting = asyncio.ensure_future(cursor.next_batch())
+    await asyncio.sleep(0)
+    publish(log, [entry(2, "a"), entry(3, "a"), entry(4, "a")], at=0.0)
+    log.trim(0.0)
+    publish(log, [entry(5, "b"), entry(6, "a")], at=0.0)
+    assert [one.revision for one in await waiting] == [5]
+    waiting = asyncio.ensure_future(cursor.next_batch(wait=0.0))
+    await asyncio.sleep(0)
+    publish(log, [entry(7, "a"), entry(8, "a")], at=0.0)
+    log.trim(0.0)
+    assert await waiting == []
+    assert cursor.progress == 8
+
+
+async def test_closing_ends_the_wait_of_a_cursor_of_one_name_and_leaves_nobody_waiting() -> None:
+    log = history()
+    cursors = [log.subscribe("g", "p", "n", since=1, name=name) for name in ("a", "b")]
+    waiting = [asyncio.ensure_future(cursor.next_batch()) for cursor in cursors]
+    await asyncio.sleep(0)
+    cursors[0].close()
+    assert await waiting[0] == []
+    waiting[1].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[1]
+    assert log._channel(("g", "p", "n")).named == {}
+    left = asyncio.ensure_future(cursors[1].next_batch())
+    await asyncio.sleep(0)
+    log.close()
+    assert await left == []
+
+
+@given(names=st.lists(st.sampled_from("abc"), max_size=60), limit=st.integers(1, 5))
+def test_a_cursor_of_one_name_sees_what_a_filter_over_all_would(names: list[str], limit: int) -> None:
+    log = history()
+    cursor = log.subscribe("g", "p", "", since=1, name="a")
+    entries = [entry(revision, name) for revision, name in enumerate(names, 2)]
+    publish(log, entries, at=0.0)
+    expected = [one for one in entries if one.record.key.name == "a"]
+    taken: list[LogEntry] = []
+    while batch := cursor.take(limit):
+        assert len(batch) <= limit
+        taken += batch
+    assert taken == expected
+    assert cursor.progress == log.revision
+
+
+def test_a_cursor_of_one_name_that_did_not_wait_when_the_log_moved_past_it_must_list_again() -> None:
+    log = history(log_entries=1)
+    cursor = log.subscribe("g", "p", "", since=1, name="b")
+    publish(log, [entry(2, "a"), entry(3, "a")], at=0.0)
+    log.trim(0.0)
+    with pytest.raises(Compacted):
+        cursor.take()
