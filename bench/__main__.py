@@ -3,8 +3,8 @@
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000, a boot storm of 5,000
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
-                                             serve render rollout agent evidence policy broker delivery features workloads
-                                             record page
+                                             serve render rollout agent machines evidence policy broker delivery features
+                                             workloads record page
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -36,6 +36,7 @@ from bench import (
     rollouts,
     serving,
     solo,
+    virtual,
     workloads,
 )
 from bench.loadgen import LoadgenError, build
@@ -44,7 +45,7 @@ from bench.targets import Target, TargetError, environment, ours, peer
 from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves")
-MACHINES = ("serve", "render", "rollout", "agent")
+MACHINES = ("serve", "render", "rollout", "agent", "machines")
 ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -124,7 +125,7 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             with ExitStack() as stack:
                 targets, _ = _start(stack, directory / "curves", binaries, True)
                 results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
-        _machines(bench, results, wanted, directory)
+        _machines(bench, results, wanted, directory, many=options.full)
         if "evidence" in wanted:
             results.singles += attestation.figures(say, results.rounds)
         if "policy" in wanted:
@@ -143,7 +144,7 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += page.figures(say, results.rounds)
 
 
-def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path) -> None:
+def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path, *, many: bool) -> None:
     """What belongs to machine configuration; its peer is nginx, and the rest stands for itself."""
     if "serve" in wanted:
         row, singles = asyncio.run(serving.beside_nginx(bench, directory / "serve", results.rounds, say))
@@ -155,6 +156,8 @@ def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory:
         results.singles += rollouts.figures(say)
     if "agent" in wanted:
         results.singles += agents.memory(directory / "agent", say, results.rounds)
+    if "machines" in wanted:
+        results.singles += virtual.figures(directory / "machines", say, results.rounds, many=many)
 
 
 def _start(
