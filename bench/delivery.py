@@ -2,9 +2,12 @@
 
 One process is the cluster: embedded API, all controllers, config server, enrolment, broker, gate. Another one is the machines of
 a simulated vendor, of all three kinds, some dozens under way at any time; each enrols, attests and fetches 200 KiB through the
-gate, over connections of its own. The CPU of both counts together. The attested fetch is asked for by the load generator, with
-one live token and one proof, over new TLS connections, beside the bare config server with a join ticket: as many bytes from the
-same process, which is one of doors alone; the API behind them is not counted for either.
+gate, over connections of its own. The CPU of both counts together.
+
+The attested fetch is asked for by the load generator, over new TLS connections, by a rack of machines with a live token each and
+a proof of its own for every request. Beside it stands the bare config server with a join ticket: as many bytes, from the same
+process, which is one of doors alone. The gate counts what that process spends. Every release is on the record before it leaves;
+what the API behind the doors spends on that is told beside it.
 
     python -m bench.delivery serve       opens the doors, says where they are, does what it is told until its input ends
     python -m bench.delivery doors       a config server and a gate of their own against that API, for the fetches
@@ -14,81 +17,102 @@ same process, which is one of doors alone; the API behind them is not counted fo
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import uvloop
 
 from bench.accounting import cpu_seconds
 from bench.cases import Bench
+from bench.deliverydoors import doors, serve
+from bench.deliverymachines import machines
+from bench.deliverytalk import BARE, ENTROPY, POOL
 from bench.figures import ATTESTED, STORM, Progress, Single, Spread
 from bench.loadgen import Job, run
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.crypto.secret import SecretText
-
-if TYPE_CHECKING:
-    from fastness.agent.boot import BootedConfig
-    from fastness.cluster.port import Cluster
-    from fastness.services.limits import Limits
-    from fastness.sim.tee.attester import SimAttester
 
 ROOT = Path(__file__).resolve().parent.parent
-POOL, BARE = "worker", "master"
-SIZES = (100, 300, 1000)
+SIZES = (100, 1000)
+MOST = 5000
 STORM_SIZE = 1000
-AT_ONCE = 48
 FETCHES, FETCHERS = 1500, 48  # as many as a rack has under way; doors write the record for all who wait at once
 KNOWN = 5000
 IDLE_SECONDS = 10.0
 REVOCATIONS = 20
-PATIENCE = 300.0
-TEES = ("tpm", "snp", "tdx")
-ENTROPY = SystemEntropy()
 
 
-def figures(bench: Bench, say: Progress, rounds: int) -> list[Single]:
-    """Every figure; raises RuntimeError when a machine is refused."""
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Microseconds of CPU for one fetch: of the doors, and of the API behind them; and fetches per second."""
+
+    doors: float
+    api: float
+    rate: float
+
+
+def figures(bench: Bench, say: Progress, rounds: int, *, full: bool = False) -> list[Single]:
+    """Every figure, with `full` also a storm of 5,000; raises RuntimeError when a machine is refused."""
     with ExitStack() as stack:
         server = stack.enter_context(Started("serve"))
-        machines = stack.enter_context(Started("machines"))
+        fleet = stack.enter_context(Started("machines"))
         where = server.hear()
-        machines.tell(where)
-        found = [_storm(server, machines, size, say) for size in SIZES]
-        token = machines.ask({"token": True})
+        fleet.tell(where)
+        found = [_storm(server, fleet, size, say) for size in SIZES]
         say("attested fetches beside the bare config server")
-        doors = stack.enter_context(Started("doors"))
-        ratios, kept = asyncio.run(_fetches(bench, doors, {**where, **doors.ask(where)}, token, rounds))
+        apart = stack.enter_context(Started("doors"))
+        tokens = fleet.ask({"tokens": FETCHERS})
+        fetched = asyncio.run(_fetches(bench, apart, server, {**where, **apart.ask(where)}, tokens, rounds))
         say("how soon a revocation holds")
-        held = [_revocation(server, machines) for _ in range(REVOCATIONS)]
+        held = [_revocation(server, fleet) for _ in range(REVOCATIONS)]
+        found += [_storm(server, fleet, MOST, say)] if full else []
         say(f"idle with {KNOWN:,} machines")
         idle = _idle(server)
-    costs = [1000 * spent / size for size, spent, _ in found]
     return [
-        Single(STORM, Spread.of([spent for size, spent, _ in found if size == STORM_SIZE]), "s"),
-        *(
-            Single(f"boot storm of {size:,}: CPU per machine, machines and doors together", Spread.of([cost]), "ms")
-            for (size, _, _), cost in zip(found, costs, strict=True)
-        ),
+        *_storm_figures(found),
+        *_fetch_figures(fetched),
+        Single("time until a revocation holds at gate and broker", Spread.of(held), "ms", 1000.0),
+        Single(f"idle CPU with {KNOWN:,} machines", Spread.of([idle]), "ms per s"),
+    ]
+
+
+def _storm_figures(found: list[tuple[int, float, float]]) -> list[Single]:
+    each = "boot storm of {:,}: CPU per machine, machines and doors together"
+    return [
+        *(Single(STORM, Spread.of([spent]), "s") for size, spent, _ in found if size == STORM_SIZE),
+        *(Single(each.format(size), Spread.of([1000 * spent / size]), "ms") for size, spent, _ in found),
         *(
             Single(f"boot storm of {size:,}: time until the last has its config", Spread.of([took]), "s")
             for size, _, took in found
             if size == STORM_SIZE
         ),
-        Single(ATTESTED, Spread.of(ratios), "×"),
-        Single("attested fetches of 200 KiB with keep-alive, per second", Spread.of(kept), "per s", at_most=False),
-        Single("time until a revocation holds at gate and broker", Spread.of(held), "ms", 1000.0),
-        Single(f"idle CPU with {KNOWN:,} machines", Spread.of([idle]), "ms per s"),
     ]
+
+
+def _fetch_figures(fetched: list[dict[str, Round]]) -> list[Single]:
+    ratios = [one["gate"].doors / one["bare"].doors for one in fetched]
+    whole = [(one["gate"].doors + one["gate"].api) / (one["bare"].doors + one["bare"].api) for one in fetched]
+    return [
+        Single(ATTESTED, Spread.of(ratios), "×"),
+        Single("the same with what the API spends on the record", Spread.of(whole), "×"),
+        Single("attested fetch over a new TLS connection: CPU of the doors", _spread(fetched, "gate", "doors"), "µs"),
+        Single("attested fetch: CPU of the API, for the record", _spread(fetched, "gate", "api"), "µs"),
+        Single("fetch from the bare config server: CPU", _spread(fetched, "bare", "doors"), "µs"),
+        Single(
+            "attested fetches of 200 KiB with keep-alive, per second", _spread(fetched, "kept", "rate"), "per s",
+            at_most=False,
+        ),
+    ]  # fmt: skip
+
+
+def _spread(fetched: list[dict[str, Round]], what: str, measure: str) -> Spread:
+    return Spread.of([getattr(one[what], measure) for one in fetched])
 
 
 def _storm(server: Started, machines: Started, size: int, say: Progress) -> tuple[int, float, float]:
@@ -102,44 +126,43 @@ def _storm(server: Started, machines: Started, size: int, say: Progress) -> tupl
 
 
 async def _fetches(
-    bench: Bench, server: Started, where: Any, token: Any, rounds: int
-) -> tuple[list[float], list[float]]:
-    """The gate's CPU over that of the config server, round by round, and fetches per second on kept connections."""
-    ratios, kept = [], []
+    bench: Bench, apart: Started, server: Started, where: Any, tokens: Any, rounds: int
+) -> list[dict[str, Round]]:
+    """Bare, through the gate, and through the gate on kept connections, in turns."""
+    ticket = ({"Authorization": f"Bearer {where['open']}"},)
+    found = []
     for _ in range(rounds):
-        proof = _proof(where, token)
-        spent = {}
-        for name, job in (
-            ("bare", _job(where, where["configs"], {"Authorization": f"Bearer {where['open']}"}, BARE)),
-            ("gate", _job(where, where["gate"], proof)),
-        ):
-            spent[name], _ = await _load(bench, server, job)
-        ratios.append(spent["gate"] / spent["bare"])
-        kept.append((await _load(bench, server, _job(where, where["gate"], _proof(where, token), fresh=False)))[1])
-    return ratios, kept
+        one = {}
+        one["bare"] = await _load(bench, apart, server, _job(where, where["configs"], ticket, BARE))
+        one["gate"] = await _load(bench, apart, server, _job(where, where["gate"], _proofs(where, tokens)))
+        kept = _job(where, where["gate"], _proofs(where, tokens), fresh=False)
+        one["kept"] = await _load(bench, apart, server, kept)
+        found.append(one)
+    return found
 
 
-def _job(where: Any, port: int, headers: dict[str, str], pool: str = POOL, *, fresh: bool = True) -> Job:
+def _job(where: Any, port: int, each: Any, pool: str = POOL, *, fresh: bool = True) -> Job:
     return Job(
         address=f"127.0.0.1:{port}", ca=where["ca"], token="", method="GET", path=f"/config/{pool}", count=FETCHES,
-        extra=headers, accept=where["accept"], connections=FETCHERS, fresh=fresh,
+        each=each, accept=where["accept"], connections=FETCHERS, fresh=fresh,
     )  # fmt: skip
 
 
-async def _load(bench: Bench, server: Started, job: Job) -> tuple[float, float]:
-    """CPU seconds of the server, and requests per second."""
-    spent: list[float] = []
-    outcome = await run(
-        bench.program,
-        job,
-        lambda: spent.append(cpu_seconds([server.pid])),
-        lambda: spent.append(cpu_seconds([server.pid])),
-    )
-    return spent[1] - spent[0], outcome.done / outcome.seconds
+async def _load(bench: Bench, apart: Started, server: Started, job: Job) -> Round:
+    """What one job cost."""
+    spent: list[tuple[float, float]] = []
+
+    def look() -> None:
+        spent.append((cpu_seconds([apart.pid]), cpu_seconds([server.pid])))
+
+    outcome = await run(bench.program, job, look, look)
+    (doors, api), (doors_after, api_after) = spent
+    scale = 1e6 / outcome.done
+    return Round((doors_after - doors) * scale, (api_after - api) * scale, outcome.done / outcome.seconds)
 
 
-def _proof(where: Any, token: Any) -> dict[str, str]:
-    """The headers of an attested request: one proof counts for as long as its nonce."""
+def _proofs(where: Any, tokens: Any) -> list[dict[str, str]]:
+    """The headers of attested requests: the machines in turns, and a proof for every request."""
     import httpx
 
     from fastness.crypto.jwk import public_jwk
@@ -147,22 +170,25 @@ def _proof(where: Any, token: Any) -> dict[str, str]:
     from fastness.crypto.secret import SecretBytes
     from fastness.domain.attestation.dpop import Demand, make_proof
 
-    key = PrivateKey.from_pem(SecretBytes(token["key"].encode()))
     url = f"https://127.0.0.1:{where['gate']}/config/{POOL}"
-    shown = {"Authorization": f"DPoP {token['token']}"}
     trust = ssl.create_default_context(cadata=where["ca"])
+    shown = {"Authorization": f"DPoP {tokens[0]['token']}"}
     nonce = httpx.get(url, headers=shown, verify=trust, trust_env=False).headers["dpop-nonce"]
-    made = make_proof(
-        key, dict(public_jwk(key)), Demand("GET", url, token["token"]), nonce, datetime.now(UTC), ENTROPY.uid()
-    )
-    return {**shown, "DPoP": made}
+    keys = [PrivateKey.from_pem(SecretBytes(one["key"].encode())) for one in tokens]
+    publics, now, made = [dict(public_jwk(key)) for key in keys], datetime.now(UTC), []
+    for number in range(FETCHES):
+        turn = number % len(tokens)
+        token = tokens[turn]["token"]
+        proof = make_proof(keys[turn], publics[turn], Demand("GET", url, token), nonce, now, ENTROPY.uid())
+        made.append({"Authorization": f"DPoP {token}", "DPoP": proof})
+    return made
 
 
-def _revocation(server: Started, machines: Started) -> float:
+def _revocation(server: Started, fleet: Started) -> float:
     """Milliseconds from a quarantine that is written to the first refusal of gate and of broker, the later of the two."""
-    name = machines.ask({"watch": True})["machine"]
+    name = fleet.ask({"watch": True})["machine"]
     at = server.ask({"quarantine": name})["at"]
-    return 1000 * max(0.0, float(machines.hear()["refused"]) - float(at))
+    return 1000 * max(0.0, float(fleet.hear()["refused"]) - float(at))
 
 
 def _idle(server: Started) -> float:
@@ -212,287 +238,6 @@ class Started:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _say(message: Any) -> None:
-    os.write(1, orjson.dumps(message) + b"\n")
-
-
-async def serve(told: IO[bytes]) -> None:
-    """The cluster, until its input ends."""
-    from fastness.cli.collector import settle_memory
-    from fastness.cluster.port import PatchType
-    from fastness.domain.attestation.membership import NAMESPACE
-    from fastness.model.trusted_execution.machine import MACHINE
-
-    with tempfile.TemporaryDirectory() as directory:
-        async with opened(Path(directory)) as (cluster, where):
-            settle_memory()  # as the product does when it is ready
-            _say(where)
-            while line := await asyncio.to_thread(told.readline):
-                message = orjson.loads(line)
-                if name := message.get("quarantine"):
-                    patch = {"spec": {"approval": "Quarantined"}}
-                    await cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
-                    _say({"at": time.monotonic()})
-                else:
-                    await _fill(cluster, int(message["fill"]))
-                    _say({})
-
-
-@asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]]]:
-    """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
-    from fastness.cluster.informers import Informers
-    from fastness.controllers.engine import Runner
-    from fastness.controllers.machineconfig.plane import Around as Beside
-    from fastness.controllers.plane import product_loops
-    from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.attesting import Around, AttestingOptions, attesting
-    from fastness.services.configserver.server import ListenOptions, config_server
-    from fastness.services.enrol.app import Pace
-    from fastness.services.gate.configs import LocalConfigs
-    from fastness.services.gate.server import gate
-    from fastness.trust.enrolment import DoorUrls
-    from fastness.trust.record import ClusterRecord
-    from fastness.trust.tiles import FileTiles
-
-    clock, listen, urls = SystemClock(), ListenOptions(rust=True), [DoorUrls()]
-    server = await EmbeddedServer.open(ServerOptions(directory / "state"))
-    try:
-        cluster = server.cluster
-        where = await _settled(cluster)
-        async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
-            beside = Beside(clock, ENTROPY, tiles=FileTiles(directory / "record"))
-            runner = asyncio.create_task(
-                Runner(product_loops(cluster, informers, beside), informers, clock, ENTROPY).run()
-            )
-            try:
-                async with config_server(cluster, informers, clock, ENTROPY, listen) as configs:
-                    source = LocalConfigs(configs.replies)
-                    around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
-                    record = ClusterRecord(cluster, clock, ENTROPY, "gate")
-                    async with (
-                        attesting(cluster, informers, around, AttestingOptions(listen, pace=Pace.of(1e6))) as doors,
-                        gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper,
-                    ):
-                        ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
-                        urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
-                        await _rendered(source)
-                        keys = keeper.signer.jwks()
-                        (directory / "kubeconfig").write_bytes(server.kubeconfig())
-                        yield (
-                            cluster,
-                            {
-                                **where,
-                                **ports,
-                                "configs": configs.port,
-                                "ca": configs.doors.bundle,
-                                "configKeys": keys,
-                                "kubeconfig": str(directory / "kubeconfig"),
-                            },
-                        )
-            finally:
-                runner.cancel()
-                await asyncio.wait([runner])
-    finally:
-        await server.close()
-
-
-async def doors(told: IO[bytes]) -> None:
-    """A config server and a gate against the API of the other process, until the input ends."""
-    from fastness.cli.collector import settle_memory
-    from fastness.cluster.informers import Informers
-    from fastness.cluster.kube import Surroundings, connect, find
-    from fastness.services.configserver.server import ListenOptions, config_server
-    from fastness.services.gate.configs import LocalConfigs
-    from fastness.services.gate.server import gate
-    from fastness.trust.record import ClusterRecord
-
-    where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
-    listen = ListenOptions(rust=True)
-    found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
-    async with (
-        connect(found) as cluster,
-        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        config_server(cluster, informers, clock, ENTROPY, listen) as configs,
-    ):
-        source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
-        async with gate(cluster, informers, source, record, clock, ENTROPY, listen, _limits()) as keeper:
-            await _rendered(source)
-            settle_memory()  # as the product does when it is ready
-            _say({"configs": configs.port, "gate": keeper.port})
-            await asyncio.to_thread(told.read)
-
-
-def _limits() -> Limits:
-    """No bound for one machine: here a few stand for many."""
-    from fastness.services.limits import Limits, Rate
-
-    return Limits(machine=Rate(1e9, 1e9), machine_in_flight=512)
-
-
-async def _settled(cluster: Cluster) -> dict[str, Any]:
-    """A simulated cluster that enforces, with values, a vendor, a config of 200 KiB and tickets."""
-    from bench.serving import ACCEPT, _config
-    from fastness.cluster.errors import AlreadyExists
-    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-    from fastness.model.kind import Kind
-    from fastness.model.registry import find
-    from fastness.sim.announce import announce_vendor
-    from fastness.sim.tee import SimVendor, default_image
-    from fastness.trust.tickets import join_ticket, mint
-
-    async def make(kind: Kind, name: str, spec: Any) -> None:
-        made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
-        with suppress(AlreadyExists):
-            await cluster.create(kind.resource, made)
-
-    now, ticket, bare = datetime.now(UTC), mint(ENTROPY), mint(ENTROPY)
-    pools = [{"name": BARE, "trustModel": "None"}]
-    await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True, "pools": pools})
-    await announce_vendor(cluster, SimVendor(), now)
-    for tee in TEES:
-        await make(REFERENCE_VALUE_SET, tee, {"source": "manual", "values": default_image().reference_values(tee)})
-    for name, made, pool in (("storm", ticket, POOL), ("bare", bare, BARE)):
-        await cluster.create(JOIN_TICKET.resource, join_ticket(name, made, pool, now + timedelta(days=1), 0))
-    configs = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
-    for pool in (POOL, BARE):
-        config = _config()
-        labels = {"machineconfiguration.openshift.io/role": pool}
-        await cluster.create(configs, {**config, "metadata": {"name": f"50-bench-{pool}", "labels": labels}})
-    return {"ticket": ticket.reveal(), "open": bare.reveal(), "accept": ACCEPT}
-
-
-async def _rendered(source: Any) -> None:
-    """Wait until the pool hands out the config of the benchmark."""
-    from bench.serving import ACCEPT, WANTED
-    from fastness.services.refusals import Refusal
-
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            with suppress(Refusal):
-                if all([len((await source.fetch(pool, ACCEPT, "")).body) > WANTED // 2 for pool in (POOL, BARE)]):
-                    return
-            await asyncio.sleep(0.05)
-
-
-async def _fill(cluster: Cluster, count: int) -> None:
-    """Machines that exist and do nothing, up to so many in all."""
-    from fastness.cluster.port import PatchType, WriteOptions
-    from fastness.domain.attestation.membership import NAMESPACE
-    from fastness.model.trusted_execution.machine import MACHINE
-
-    known = (await cluster.list(MACHINE.resource)).items
-    pattern = next(one for one in known if one["spec"].get("approval") != "Quarantined")
-    for number in range(count - len(known)):
-        digest = f"{number:064x}"
-        name = f"machine-idle-{number:05}"
-        body = {
-            "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {**pattern["spec"], "id": ENTROPY.uid()},
-        }  # fmt: skip
-        await cluster.create(MACHINE.resource, body)
-        status = {**pattern["status"], "keyThumbprint": f"sha256:{digest}", "nodeName": f"idle-{number}"}
-        options = WriteOptions(subresource="status")
-        await cluster.patch(MACHINE.resource, name, {"status": status}, PatchType.MERGE, NAMESPACE, options)
-
-
-class Machines:
-    """The machines and what they know."""
-
-    def __init__(self, where: Any) -> None:
-        from fastness.agent.boot import Ask
-        from fastness.agent.enrol import Patience
-        from fastness.agent.imagetrust import ImageTrust
-        from fastness.formats import json
-        from fastness.sim.tee import SimVendor
-
-        self._vendor, self._made = SimVendor(), 0
-        self._patience = Patience(SystemClock(), ENTROPY, PATIENCE, pause=0.5)
-        self._trust = ImageTrust.parse(json.encode({"ca": where["ca"], "configKeys": where["configKeys"]}))
-        server = f"https://127.0.0.1:{where['enrolment']}"
-        self._ask = Ask(POOL, SecretText(where["ticket"]), server, where["accept"])
-        self._where = where
-        self._last: tuple[SimAttester, BootedConfig] | None = None
-
-    async def boot(self, count: int) -> int:
-        """Boot so many new machines; how many got their config."""
-        from fastness.agent.errors import AgentError
-
-        waiting, booted = iter(range(count)), 0
-
-        async def some() -> None:
-            nonlocal booted
-            for _ in waiting:
-                try:
-                    await self._one()
-                    booted += 1
-                except AgentError as error:
-                    print(f"refused: {error}", file=sys.stderr)
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(some())
-        return booted
-
-    async def _one(self) -> None:
-        from fastness.agent.boot import boot_once
-        from fastness.sim.tee import default_image
-        from fastness.sim.tee.attester import SimAttester
-
-        self._made += 1
-        attester = SimAttester(self._vendor.chip(TEES[self._made % 3]).boot(default_image()))
-        self._last = attester, await boot_once(attester, self._ask, self._trust, self._patience)
-
-    async def token(self) -> dict[str, str]:
-        """A live token and its key, of a new machine."""
-        from fastness.agent.prove import BrokerClient
-
-        await self._one()
-        assert self._last is not None
-        async with BrokerClient(
-            f"https://127.0.0.1:{self._where['broker']}", self._trust.tls, self._last[0], ENTROPY
-        ) as broker:
-            await broker.attest()
-            return {"token": broker.token.reveal(), "key": broker.key.to_pem().reveal().decode()}
-
-    async def refused(self) -> float:
-        """Ask gate and broker with a live token until both refuse; when the later did."""
-        from fastness.agent.fetch import from_gate
-        from fastness.agent.prove import BrokerClient, DoorRefused
-        from fastness.formats.delivered import Question
-
-        await self._one()
-        assert self._last is not None
-        attester, booted = self._last
-        url, gate = (f"https://127.0.0.1:{self._where[name]}" for name in ("broker", "gate"))
-        async with BrokerClient(url, self._trust.tls, attester, ENTROPY) as broker:
-            await broker.attest()
-            _say({"machine": booted.machine.name})
-            for ask in (
-                lambda: broker.resource("default/attestation-status/status"),
-                lambda: from_gate(gate, self._trust.tls, broker, POOL, Question("n" * 24), lambda: datetime.now(UTC)),
-            ):
-                with suppress(DoorRefused):
-                    while True:
-                        await ask()
-        return time.monotonic()
-
-
-async def machines(told: IO[bytes]) -> None:
-    """The machines, until the input ends."""
-    made = Machines(orjson.loads(await asyncio.to_thread(told.readline)))
-    while line := await asyncio.to_thread(told.readline):
-        message = orjson.loads(line)
-        if "boot" in message:
-            _say({"booted": await made.boot(message["boot"])})
-        elif "token" in message:
-            _say(await made.token())
-        else:
-            _say({"refused": await made.refused()})
 
 
 if __name__ == "__main__":

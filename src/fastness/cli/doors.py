@@ -101,7 +101,7 @@ async def _enrolment(
     from fastness.trust.enrolment import DoorUrls
 
     around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
-    listen = ListenOptions(options.host, options.enrol_port, names=options.names)
+    listen = ListenOptions(options.host, options.enrol_port, names=options.names, rust=True)
     async with enrolment_door(cluster, informers, around, listen, Pace.of(options.enrol_rate)) as door:
         yield f"enrolment on {_url(options.host, door.port)}"
 

@@ -14,7 +14,7 @@ from fastness.services.configserver.server import ListenOptions
 from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener
+from fastness.services.http.showing import LoopListener, Showing
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
@@ -66,7 +66,7 @@ async def enrol_server(
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events)
-    listener = LoopListener(app, host=options.host, port=options.port)
+    listener = _listener(app, clock, options)
     known = await ImagesKnow.open(informers)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
     rotation = Rotation(cluster, [face], clock)
@@ -87,3 +87,11 @@ async def enrol_server(
         await listener.stop()
         await enrolments.uses.flush()
         await events.close()
+
+
+def _listener(app: EnrolDoor, clock: Clock, options: ListenOptions) -> Showing:
+    if not options.rust:
+        return LoopListener(app, host=options.host, port=options.port)
+    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
+
+    return RustListener(app, clock, host=options.host, port=options.port)

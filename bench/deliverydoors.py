@@ -1,0 +1,195 @@
+"""The servers of the delivery benchmark: a whole confidential cluster in one process, or doors alone against its API."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import orjson
+
+from bench.deliverytalk import BARE, ENTROPY, PATIENCE, POOL, TEES, say
+from fastness.cluster.clock import SystemClock
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+
+
+async def serve(told: IO[bytes]) -> None:
+    """The cluster, until its input ends."""
+    from fastness.cli.collector import settle_memory
+    from fastness.cluster.port import PatchType
+    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    with tempfile.TemporaryDirectory() as directory:
+        async with opened(Path(directory)) as (cluster, where):
+            settle_memory()  # as the product does when it is ready
+            say(where)
+            while line := await asyncio.to_thread(told.readline):
+                message = orjson.loads(line)
+                if name := message.get("quarantine"):
+                    patch = {"spec": {"approval": "Quarantined"}}
+                    await cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
+                    say({"at": time.monotonic()})
+                else:
+                    await _fill(cluster, int(message["fill"]))
+                    say({})
+
+
+@asynccontextmanager
+async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]]]:
+    """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
+    from fastness.cluster.informers import Informers
+    from fastness.controllers.engine import Runner
+    from fastness.controllers.machineconfig.plane import Around as Beside
+    from fastness.controllers.plane import product_loops
+    from fastness.services.api.server import EmbeddedServer, ServerOptions
+    from fastness.services.attesting import Around, AttestingOptions, attesting
+    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.enrol.app import Pace
+    from fastness.services.gate.configs import LocalConfigs
+    from fastness.services.gate.server import gate
+    from fastness.trust.enrolment import DoorUrls
+    from fastness.trust.record import ClusterRecord
+    from fastness.trust.tiles import FileTiles
+
+    clock, listen, urls = SystemClock(), ListenOptions(rust=True), [DoorUrls()]
+    server = await EmbeddedServer.open(ServerOptions(directory / "state"))
+    try:
+        cluster = server.cluster
+        where = await _settled(cluster)
+        async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
+            beside = Beside(clock, ENTROPY, tiles=FileTiles(directory / "record"))
+            runner = asyncio.create_task(
+                Runner(product_loops(cluster, informers, beside), informers, clock, ENTROPY).run()
+            )
+            try:
+                async with config_server(cluster, informers, clock, ENTROPY, listen) as configs:
+                    source = LocalConfigs(configs.replies)
+                    around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
+                    record = ClusterRecord(cluster, clock, ENTROPY, "gate")
+                    async with (
+                        attesting(cluster, informers, around, AttestingOptions(listen, pace=Pace.of(1e6))) as doors,
+                        gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper,
+                    ):
+                        ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
+                        urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
+                        await _rendered(source)
+                        keys = keeper.signer.jwks()
+                        (directory / "kubeconfig").write_bytes(server.kubeconfig())
+                        yield (
+                            cluster,
+                            {
+                                **where,
+                                **ports,
+                                "configs": configs.port,
+                                "ca": configs.doors.bundle,
+                                "configKeys": keys,
+                                "kubeconfig": str(directory / "kubeconfig"),
+                            },
+                        )
+            finally:
+                runner.cancel()
+                await asyncio.wait([runner])
+    finally:
+        await server.close()
+
+
+async def doors(told: IO[bytes]) -> None:
+    """A config server and a gate against the API of the other process, until the input ends."""
+    from fastness.cli.collector import settle_memory
+    from fastness.cluster.informers import Informers
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.gate.configs import LocalConfigs
+    from fastness.services.gate.server import gate
+    from fastness.trust.record import ClusterRecord
+
+    where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
+    listen = ListenOptions(rust=True)
+    found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
+    async with (
+        connect(found) as cluster,
+        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        config_server(cluster, informers, clock, ENTROPY, listen) as configs,
+    ):
+        source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
+        async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:
+            await _rendered(source)
+            settle_memory()  # as the product does when it is ready
+            say({"configs": configs.port, "gate": keeper.port})
+            await asyncio.to_thread(told.read)
+
+
+async def _settled(cluster: Cluster) -> dict[str, Any]:
+    """A simulated cluster that enforces, with values, a vendor, a config of 200 KiB and tickets."""
+    from bench.serving import ACCEPT, _config
+    from fastness.cluster.errors import AlreadyExists
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+    from fastness.model.kind import Kind
+    from fastness.model.registry import find
+    from fastness.sim.announce import announce_vendor
+    from fastness.sim.tee import SimVendor, default_image
+    from fastness.trust.tickets import join_ticket, mint
+
+    async def make(kind: Kind, name: str, spec: Any) -> None:
+        made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+        with suppress(AlreadyExists):
+            await cluster.create(kind.resource, made)
+
+    now, ticket, bare = datetime.now(UTC), mint(ENTROPY), mint(ENTROPY)
+    pools = [{"name": BARE, "trustModel": "None"}]
+    await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True, "pools": pools})
+    await announce_vendor(cluster, SimVendor(), now)
+    for tee in TEES:
+        await make(REFERENCE_VALUE_SET, tee, {"source": "manual", "values": default_image().reference_values(tee)})
+    for name, made, pool in (("storm", ticket, POOL), ("bare", bare, BARE)):
+        await cluster.create(JOIN_TICKET.resource, join_ticket(name, made, pool, now + timedelta(days=1), 0))
+    configs = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
+    for pool in (POOL, BARE):
+        config = _config()
+        labels = {"machineconfiguration.openshift.io/role": pool}
+        await cluster.create(configs, {**config, "metadata": {"name": f"50-bench-{pool}", "labels": labels}})
+    return {"ticket": ticket.reveal(), "open": bare.reveal(), "accept": ACCEPT}
+
+
+async def _rendered(source: Any) -> None:
+    """Wait until the pool hands out the config of the benchmark."""
+    from bench.serving import ACCEPT, WANTED
+    from fastness.services.refusals import Refusal
+
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(Refusal):
+                if all([len((await source.fetch(pool, ACCEPT, "")).body) > WANTED // 2 for pool in (POOL, BARE)]):
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def _fill(cluster: Cluster, count: int) -> None:
+    """Machines that exist and do nothing, up to so many in all."""
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    known = (await cluster.list(MACHINE.resource)).items
+    pattern = next(one for one in known if one["spec"].get("approval") != "Quarantined")
+    for number in range(count - len(known)):
+        digest = f"{number:064x}"
+        name = f"machine-idle-{number:05}"
+        body = {
+            "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {**pattern["spec"], "id": ENTROPY.uid()},
+        }  # fmt: skip
+        await cluster.create(MACHINE.resource, body)
+        status = {**pattern["status"], "keyThumbprint": f"sha256:{digest}", "nodeName": f"idle-{number}"}
+        options = WriteOptions(subresource="status")
+        await cluster.patch(MACHINE.resource, name, {"status": status}, PatchType.MERGE, NAMESPACE, options)
