@@ -54,8 +54,12 @@ class Listener:
         self._network.close(self._name)
 
 
+def _nothing(_caller: str) -> None:
+    """Let a request pass."""
+
+
 class Network:
-    """All names, and who answers behind them."""
+    """All names, and who answers behind them. `meet` is called with the caller of every request that is under way."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -64,6 +68,7 @@ class Network:
         self.cuts = 0
         self.watchers: list[Callable[[Exchange], None]] = []
         self.credentials: set[bytes] = set()
+        self.meet: Callable[[str], None] = _nothing
 
     def open(self, name: str, app: Any) -> None:
         """A replica `role-letter` answers for its role from now on."""
@@ -88,6 +93,7 @@ class Network:
         content = await request.aread()
         task = asyncio.ensure_future(_answered(self._apps[name], request, content))
         self._running.setdefault(name, set()).add(task)
+        self.meet(CALLER.get())
         try:
             status, headers, body = await asyncio.shield(task)
         except asyncio.CancelledError:

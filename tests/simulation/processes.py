@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -97,9 +97,9 @@ class Line:
                     await asyncio.wait((nearest, broken), return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     if not nearest.done():
+                        # Whoever is cancelled while it waits here must hear of it: suppressing that would swallow both.
                         nearest.cancel()
-                        with suppress(asyncio.CancelledError, StopAsyncIteration):
-                            await nearest
+                        await asyncio.wait((nearest,))
                 if self.down:
                     raise Unavailable("the watch broke")
                 try:
@@ -127,6 +127,11 @@ class Process:
     def running(self) -> bool:
         """Whether it has been started and not killed."""
         return self._task is not None
+
+    def check(self) -> None:
+        """Raise what ended it, if that was anything but a kill."""
+        if self._task is not None and self._task.done():
+            self._task.result()
 
     def start(self) -> None:
         """Start it; a process that cannot open is started again after a second, as a service manager does."""

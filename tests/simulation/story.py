@@ -20,8 +20,8 @@ from tests.simulation.steps import Steps
 from tests.simulation.world import world
 
 STEPS = 8
-CALM_SECONDS = 400.0
-PATIENCE = 6
+CALM_SECONDS = 300.0
+PATIENCE = 8
 REAL_EVERY = 10
 """One cluster in so many takes only real machines, and must give these nothing."""
 

@@ -240,8 +240,10 @@ class World:
         return next((one for one in found if (one.get("status") or {}).get("keyThumbprint") == identity), None)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let things happen for a while; defects of machines show here."""
+        """Let things happen for a while; defects of machines and processes show here."""
         await asyncio.sleep(seconds)
+        for process in self.processes.values():
+            process.check()
         for machine in self.machines:
             if machine.task is not None and machine.task.done():
                 machine.task.result()

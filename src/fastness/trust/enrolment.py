@@ -159,6 +159,9 @@ class Enrolments:
     def admit(self, shown: str) -> TicketCheck:
         """The ticket that was shown; raises EnrolmentRefused. One that is used up may still be a retry of its user."""
         found = check(shown, None, self.sources.tickets.list(), self._clock.now())
+        if found.problem is TicketProblem.UNKNOWN and shown and not self.sources.tickets.in_touch:
+            # It may be newer than the cache: a machine must not be turned away for good by a door that cannot know.
+            raise EnrolmentRefused("cluster-unavailable", "the cluster cannot be asked about this ticket now")
         if found.problem not in (None, TicketProblem.USED_UP):
             refused = EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
             refused.ticket = (found.name, found.uid)

@@ -103,6 +103,19 @@ async def test_a_stranger_with_a_wrong_ticket_is_refused_before_the_body_is_read
         assert world.record.entries == []
 
 
+async def test_a_door_that_cannot_know_a_ticket_asks_its_machine_to_come_again(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the cache of tickets is cut off from the API, a ticket may be newer than it."""
+    async with doors(embedded_server.cluster) as world:
+        monkeypatch.setattr(world.door.enrolments.sources.tickets, "_watching", False)
+        shown = {b"authorization": f"Bearer {NOBODY}".encode()}
+        unknown = await world.http.post("/v1/enrol", content=b"{}", headers=shown)
+        assert code(unknown) == (503, "cluster-unavailable")
+        assert int(unknown.headers["retry-after"]) > 0
+        assert code(await world.http.post("/v1/enrol", content=b"{}")) == (401, "ticket-required")
+
+
 async def test_a_ticket_that_expired_or_was_deleted_is_refused(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
         machine, ticket = world.machine(), await world.ticket(lifetime=timedelta(minutes=1))

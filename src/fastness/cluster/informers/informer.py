@@ -15,7 +15,8 @@ arrive as one, and after a break only the last is seen. A handler that raises is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
@@ -52,6 +53,7 @@ class Informer:
         self._cache = Cache(indexers)
         self._handlers: dict[object, Handler] = {}
         self._synced = asyncio.Event()
+        self._watching = False
         self._position = ""
         self._failures = 0
 
@@ -88,6 +90,11 @@ class Informer:
         """Whether the cache has held the state of the cluster once."""
         return self._synced.is_set()
 
+    @property
+    def in_touch(self) -> bool:
+        """Whether the cache follows the cluster now; otherwise what it does not hold may be there all the same."""
+        return self._watching and self.has_synced
+
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         while True:
@@ -115,20 +122,31 @@ class Informer:
         """Take the present state, then follow."""
         state: dict[Key, JsonObject] = {}
         async with self._cluster.watch(self.resource, self.scope, initial=True) as events:
-            async for event in events:
-                if self._position:
-                    self._take(event)
-                elif event.synced:
-                    self._adopt(state, event.resource_version)
-                    state = {}
-                else:
-                    _collect(state, event)
+            with self._touch():
+                async for event in events:
+                    if self._position:
+                        self._take(event)
+                    elif event.synced:
+                        self._adopt(state, event.resource_version)
+                        state = {}
+                    else:
+                        _collect(state, event)
 
     async def _follow(self) -> None:
         """Go on from the position."""
         async with self._cluster.watch(self.resource, self.scope, since=self._position) as events:
-            async for event in events:
-                self._take(event)
+            with self._touch():
+                async for event in events:
+                    self._take(event)
+
+    @contextmanager
+    def _touch(self) -> Iterator[None]:
+        """A watch is open for the time of the block."""
+        self._watching = True
+        try:
+            yield
+        finally:
+            self._watching = False
 
     def _adopt(self, state: Mapping[Key, JsonObject], position: str) -> None:
         changes = self._cache.replace(state)

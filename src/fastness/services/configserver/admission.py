@@ -38,6 +38,8 @@ def by_ticket(tickets: Informer, confidential: Informer, clock: Clock) -> Admit:
 
     def admit(request: Request, pool: str) -> None:
         found = check(bearer(request.header(b"authorization")), pool, tickets.list(), clock.now())
+        if found.problem is TicketProblem.UNKNOWN and request.header(b"authorization") and not tickets.in_touch:
+            raise Refusal(503, "cluster-unavailable", "the cluster cannot be asked about this ticket now")
         if found.problem in (TicketProblem.UNKNOWN, TicketProblem.EXPIRED, TicketProblem.USED_UP):
             raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
         if found.problem is TicketProblem.WRONG_POOL:

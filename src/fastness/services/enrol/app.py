@@ -90,6 +90,7 @@ STATUS: Final[Mapping[str, int]] = {
     "bad-certificate": 400,
     "endorsement-missing": 400,
     "too-many-waiting": 503,
+    "cluster-unavailable": 503,
 }
 
 

@@ -116,6 +116,26 @@ async def test_a_closed_watch_goes_on_from_the_last_bookmark() -> None:
     assert world.opened == [("", True), ("2", False)]
 
 
+async def test_an_informer_is_in_touch_while_its_watch_is_open_and_its_state_complete() -> None:
+    world, told = ScriptedCluster(), list[bool]()
+
+    class Asking(VirtualClock):
+        async def sleep(self, seconds: float) -> None:
+            told.append(informer.in_touch)
+            await super().sleep(seconds)
+
+    informer = informer_of(world, Asking())
+    told.append(informer.in_touch)
+    async with running(informer):
+        await informer.synced()
+        told.append(informer.in_touch)
+        world.disconnect(Unavailable("down"))
+        world.fail_next(Unavailable("still down"))
+        await settle(lambda: len(told) == 4 and informer.in_touch)
+    told.append(informer.in_touch)
+    assert told == [False, True, False, False, False]
+
+
 async def test_an_expired_version_means_a_new_state_and_unseen_deletions_are_told() -> None:
     world, before = ScriptedCluster(), relists()
     world.put("kept")
