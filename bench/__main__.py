@@ -29,6 +29,7 @@ from bench import (
     curves,
     delivery,
     features,
+    kata,
     page,
     policy,
     record,
@@ -134,6 +135,7 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += features.figures(say, results.rounds)
         if "workloads" in wanted:
             results.singles += workloads.figures(say, results.rounds)
+            results.singles += kata.figures(say)
         if "broker" in wanted:
             results.singles += broker.figures(say, results.rounds)
         if "delivery" in wanted:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -170,6 +170,11 @@ def _next(notes: dict[str, str] | object) -> dict[str, str]:
 
 async def roll_out(size: int, settle: Callable[[], None] = lambda: None) -> dict[str, float]:
     """One rollout; CPU per node and how long it took in both times. `settle` is called before the clock starts."""
+    return await in_world(lambda world, machines: world.measure(size, machines, settle))
+
+
+async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, float]]]) -> dict[str, float]:
+    """What something measures in a control plane of its own, with virtual time and machines that are played."""
     calendar, entropy = Calendar(), SystemEntropy()
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
         server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
@@ -184,9 +189,9 @@ async def roll_out(size: int, settle: Callable[[], None] = lambda: None) -> dict
                     asyncio.create_task(runner.run()),
                     *(asyncio.create_task(machines.play()) for _ in range(AGENTS)),
                 ]
-                world = _World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
+                world = World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
                 try:
-                    return await world.measure(size, machines, settle)
+                    return await measure(world, machines)
                 finally:
                     for task in tasks:
                         task.cancel()
@@ -195,66 +200,67 @@ async def roll_out(size: int, settle: Callable[[], None] = lambda: None) -> dict
             await server.close()
 
 
-class _World:
+class World:
     """The cluster, and the time in it."""
 
     def __init__(self, cluster: Cluster, calendar: Calendar, idle: Callable[[], bool], informers: Informers) -> None:
-        self._cluster = cluster
-        self._calendar = calendar
+        self.cluster = cluster
+        self.calendar = calendar
+        self.informers = informers
         self._idle = idle
         self._pools = informers.of(POOLS)
 
     async def measure(self, size: int, machines: Machines, settle: Callable[[], None]) -> dict[str, float]:
         for config in configs.machine_configs(5, 50, 10):
-            await self._cluster.create(CONFIGS, config)
-        await self._until(lambda: len(self._wanted().get("source") or ()) >= 8)
-        await self._cluster.patch(POOLS, configs.ROLE, {"spec": {"maxUnavailable": "10%"}}, PatchType.MERGE)
-        first = self._wanted()["name"]
+            await self.cluster.create(CONFIGS, config)
+        await self.until(lambda: len(self.wanted().get("source") or ()) >= 8)
+        await self.cluster.patch(POOLS, configs.ROLE, {"spec": {"maxUnavailable": "10%"}}, PatchType.MERGE)
+        first = self.wanted()["name"]
         for number in range(size):
             node = configs.node(number, first)
-            await self._cluster.create(NODES, node)
-            await self._cluster.create(PODS, configs.pod(number, node["metadata"]["name"]))
-        await self._until(lambda: self._updated() == size and self._has(first))
+            await self.cluster.create(NODES, node)
+            await self.cluster.create(PODS, configs.pod(number, node["metadata"]["name"]))
+        await self.until(lambda: self.updated() == size and self.has(first))
         settle()
         machines.begin()
-        began, spent, day = time.monotonic(), time.process_time(), self._calendar.monotonic()
-        await self._cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
-        await self._until(lambda: self._wanted()["name"] != first)
-        goal = self._wanted()["name"]
-        await self._until(lambda: self._updated() == size and self._has(goal))
+        began, spent, day = time.monotonic(), time.process_time(), self.calendar.monotonic()
+        await self.cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
+        await self.until(lambda: self.wanted()["name"] != first)
+        goal = self.wanted()["name"]
+        await self.until(lambda: self.updated() == size and self.has(goal))
         cpu = time.process_time() - spent
         return {
             "ms_per_node": 1000 * cpu / size,
             "seconds": time.monotonic() - began,
-            "virtual_minutes": (self._calendar.monotonic() - day) / 60,
+            "virtual_minutes": (self.calendar.monotonic() - day) / 60,
         }
 
     def _pool(self) -> JsonObject:
         return self._pools.get("", configs.ROLE) or {}
 
-    def _wanted(self) -> JsonObject:
+    def wanted(self) -> JsonObject:
         found: JsonObject = (self._pool().get("spec") or {}).get("configuration") or {}
         return found
 
-    def _updated(self) -> int:
+    def updated(self) -> int:
         return int((self._pool().get("status") or {}).get("updatedMachineCount") or 0)
 
-    def _has(self, config: str) -> bool:
+    def has(self, config: str) -> bool:
         return ((self._pool().get("status") or {}).get("configuration") or {}).get("name") == config
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool]) -> None:
         """Let time pass until something holds: real time while there is work, virtual time when there is none."""
         async with asyncio.timeout(PATIENCE):
             quiet = 0
             while not holds():
                 quiet = quiet + 1 if self._idle() else 0
                 if quiet >= 3:
-                    self._calendar.move()
+                    self.calendar.move()
                     quiet = 0
                 await asyncio.sleep(0.01 if quiet == 0 else 0.002)
 
 
-def _settle() -> None:
+def settled_memory() -> None:
     """What `fastness up` does when it is ready: what is there stays, and the collector comes less often."""
     gc.collect()
     gc.freeze()
@@ -265,7 +271,7 @@ def main() -> None:
     """`python -m bench.rollouts NODES`: what `figures` reads."""
     import uvloop
 
-    sys.stdout.buffer.write(orjson.dumps(uvloop.run(roll_out(int(sys.argv[1]), _settle))))
+    sys.stdout.buffer.write(orjson.dumps(uvloop.run(roll_out(int(sys.argv[1]), settled_memory))))
 
 
 if __name__ == "__main__":

@@ -16,15 +16,18 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, Scope
 from fastness.controllers.engine.controller import Source
 from fastness.controllers.machineconfig.rollout import NODES, PODS, POOLS
+from fastness.domain.workloads.kata.eligibility import SIMULATED
 from fastness.domain.workloads.kata.gates import read_gates
 from fastness.domain.workloads.kata.plan import needs_pods
+from fastness.domain.workloads.kata.progress import is_ready
 from fastness.domain.workloads.kata.world import PodUse, Ref, World, pod_use
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kata import names
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import GROUP as MCO
-from fastness.model.objects import ObjectName, metadata, object_name
+from fastness.model.machineconfiguration import names as mco
+from fastness.model.objects import ObjectName, annotations_of, labels_of, metadata, object_name
 from fastness.model.openshift.config import CLUSTER_VERSION
 from fastness.model.registry import find
 
@@ -49,6 +52,7 @@ MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
     "RuntimeClass": (CLASSES, Scope()), "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
     "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE),
 }  # fmt: skip
+_NOTES: Final = (mco.CURRENT_CONFIG, mco.STATE, mco.REASON, names.FAILURE, SIMULATED)
 _OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
 
 
@@ -61,11 +65,38 @@ def _ours(config: Mapping[str, Any]) -> Iterable[ObjectName]:
     return (THE_ONE,) if object_name(config).name in _OUR_CONFIGS else ()
 
 
-def sources(delay: float) -> tuple[Source, ...]:
+class NodeNews:
+    """Which changes of nodes matter: not the heartbeats, of which a large cluster has hundreds a second."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._changed: set[str] = set()
+        informers.of(NODES).subscribe(self._hear)
+
+    def _hear(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if old is None or new is None or _facts(old) != _facts(new):
+            self._changed.add(object_name(new or old or {}).name)
+
+    def keys(self, node: Mapping[str, Any]) -> Iterable[ObjectName]:
+        """The key, when the last change of the node matters."""
+        name = object_name(node).name
+        if name not in self._changed:
+            return ()
+        self._changed.discard(name)
+        return (THE_ONE,)
+
+
+def _facts(node: JsonObject) -> tuple[Any, ...]:
+    """All that decisions see of a node."""
+    notes = annotations_of(node)
+    system = ((node.get("status") or {}).get("nodeInfo") or {}).get("osImage")
+    return labels_of(node), tuple(notes.get(key) for key in _NOTES), is_ready(node), system
+
+
+def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
     """What is read; kinds that a cluster may not serve do not hold up the others."""
     return (
         Source(KATA_CONFIGS, keys=the_one),
-        Source(NODES, keys=the_one, delay=delay),
+        Source(NODES, keys=news.keys, delay=delay),
         Source(POOLS, keys=the_one, delay=delay, optional=True),
         Source(CONFIGS, keys=_ours, delay=delay, optional=True),
         Source(RUNTIMES, keys=the_one, delay=delay, optional=True),

@@ -23,7 +23,7 @@ from fastness.controllers.engine.controller import Done, Source
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.workloads.kata.act import Act
-from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, THE_ONE, Look, sources
+from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, THE_ONE, Look, NodeNews, sources
 from fastness.domain.admission.kata import DUPLICATE
 from fastness.domain.workloads.kata import status
 from fastness.domain.workloads.kata.plan import plan
@@ -47,7 +47,7 @@ class KataConfigs:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         # Simulated clusters live faster, and this loop with them.
         self._pace = timing.rollout_delay / FIELD.rollout_delay
-        self.sources: Sequence[Source] = sources(SETTLE_SECONDS * self._pace)
+        self.sources: Sequence[Source] = sources(SETTLE_SECONDS * self._pace, NodeNews(informers))
         self._cluster = cluster
         self._clock = clock
         self._look = Look(cluster, informers, clock)

@@ -122,12 +122,24 @@ def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
 def choose(asked: Asked, nodes: Iterable[Object], pools: Sequence[Object], cluster: Object | None) -> list[NodeChoice]:
     """Every node that could be meant, by name, with the decision about it."""
     member = MASTER_LABEL if asked.converged else WORKER_LABEL
-    selectors = PoolSelectors(pools)
-    found = [_choice(asked, node, selectors, cluster) for node in nodes if member in labels_of(node)]
+    selectors, models = PoolSelectors(pools), TrustModels(cluster)
+    found = [_choice(asked, node, selectors, models) for node in nodes if member in labels_of(node)]
     return sorted(found, key=lambda one: one.node)
 
 
-def _choice(asked: Asked, node: Object, pools: PoolSelectors, cluster: Object | None) -> NodeChoice:
+class TrustModels(dict[str, TrustModel]):
+    """The models of pools, each looked up once."""
+
+    def __init__(self, cluster: Object | None) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    def __missing__(self, pool: str) -> TrustModel:
+        found = self[pool] = trust_model(self._cluster, pool)
+        return found
+
+
+def _choice(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModels) -> NodeChoice:
     name, labels = object_name(node).name, labels_of(node)
     if not asked.converged and not asked.selector.matches(labels):
         return NodeChoice(name, Against.NOT_SELECTED, "kataConfigPoolSelector does not match its labels")
@@ -142,7 +154,7 @@ def _choice(asked: Asked, node: Object, pools: PoolSelectors, cluster: Object | 
             f"runs {system}, and only CoreOS hosts are supported",
             "install CoreOS on it",
         )
-    return _pool_against(asked, node, pools, cluster) or NodeChoice(name)
+    return _pool_against(asked, node, pools, models) or NodeChoice(name)
 
 
 def _unsupported_system(node: Object) -> str:
@@ -154,7 +166,7 @@ def _unsupported_system(node: Object) -> str:
     return "" if known else image[:80]
 
 
-def _pool_against(asked: Asked, node: Object, pools: PoolSelectors, cluster: Object | None) -> NodeChoice | None:
+def _pool_against(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModels) -> NodeChoice | None:
     name = object_name(node).name
     try:
         member = pools.of(node).pools
@@ -164,7 +176,7 @@ def _pool_against(asked: Asked, node: Object, pools: PoolSelectors, cluster: Obj
     target = mco.MASTER if asked.converged else names.POOL
     home = others[0] if others else mco.MASTER if mco.MASTER in member else mco.WORKER
     for pool in (home, target):
-        if trust_model(cluster, pool) is TrustModel.CONFIDENTIAL_CLUSTER:
+        if models[pool] is TrustModel.CONFIDENTIAL_CLUSTER:
             message = f"pool {pool} has the trust model {TrustModel.CONFIDENTIAL_CLUSTER}: its nodes are confidential machines"
             hint = f"list pool {pool} in ConfidentialCluster spec.pools as {TrustModel.CONTAINERS_HOST} if its nodes are hosts"
             return NodeChoice(name, Against.TRUST_MODEL, message, hint)
@@ -196,5 +208,5 @@ def pool_nodes(asked: Asked, nodes: Iterable[Object]) -> list[Object]:
 
 def tees(nodes: Iterable[Object]) -> tuple[Tee, ...]:
     """The kinds of TEE that nodes say they have."""
-    said = [labels_of(node) for node in nodes]
-    return tuple(tee for tee in Tee if any(labels.get(tee.label) == TRUE for labels in said))
+    said = {key for node in nodes for key, value in labels_of(node).items() if value == TRUE}
+    return tuple(tee for tee in Tee if tee.label in said)

@@ -61,11 +61,10 @@ class MachineConfigWay:
         """Where every node is; nothing before the pool has a config with the extension."""
         if asked.converged:
             return self._converged(world, wanted=bool(chosen))
-        target = _target(world.pool(names.POOL))
+        target, wanted = _target(world.pool(names.POOL)), frozenset(chosen)
         found = []
         for node in world.nodes:
-            name = object_name(node).name
-            if name in chosen:
+            if object_name(node).name in wanted:
                 found += [by_config(node, target, enabled=True)] if target else []
             elif annotations_of(node).get(mco.CURRENT_CONFIG, "").startswith(_RENDERED):
                 found.append(by_config(node, "", enabled=False))
