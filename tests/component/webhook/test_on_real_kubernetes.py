@@ -9,13 +9,13 @@ from typing import Any
 import anyio.to_thread
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from fastness.cli.main import cli
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.domain.admission.workloads import ENFORCEMENT
 from fastness.model.crd import manifests
-from fastness.model.registry import find
-from fastness.services.webhook.lookups import CLUSTERS, GROUPS, KATA_CONFIGS, POOLS
 from fastness.services.webhook.server import webhook_server
 from tests.contract.worlds import https, served
 from tests.realkube import RealKube
@@ -29,8 +29,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server of its own: the configuration covers the whole cluster."""
     with RealKube.start(tmp_path_factory.mktemp("webhook"), real_kube_binaries, unsafe_no_fsync=True) as found:
-        names = {find(one.group, one.version, one.plural).crd_name for one in (CLUSTERS, GROUPS, KATA_CONFIGS, POOLS)}
-        wanted = [one for one in manifests() if one["metadata"]["name"] in names]
+        wanted = manifests()
         with found.client() as admin:
             for manifest in wanted:
                 assert admin.post(DEFINITIONS, json=manifest).status_code == 201
@@ -102,3 +101,20 @@ async def _walk(admin: httpx.Client) -> None:
     assert (await post(admin, path, kata)).status_code == 201
     second = await post(admin, path, {**kata, "metadata": {"name": "two"}})
     assert "A KataConfig instance already exists" in second.json()["message"]
+
+
+async def test_enabling_twice_on_a_real_server_changes_nothing_the_second_time(kube: RealKube) -> None:
+    """Our objects are compared with what a real server makes of them; nobody answers for the webhook any more."""
+    with kube.client() as admin:
+        admin.delete("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/fastness")
+        admin.delete("/apis/kataconfiguration.openshift.io/v1/kataconfigs/one")
+        for name, role in {"w0": "worker", "m0": "control-plane"}.items():
+            node = {"metadata": {"name": name, "labels": {f"node-role.kubernetes.io/{role}": ""}}}
+            assert (await post(admin, "/api/v1/nodes", node)).status_code == 201
+    command = ["enable", "tdx", "--gpu", "--pccs-node", "m0", "--kubeconfig", str(kube.kubeconfig)]
+    env = {"PCCS_API_KEY": "0123456789abcdef" * 2}
+    done = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, command, env=env))
+    assert done.exit_code == 0, done.output
+    assert "DaemonSet intel-dcap/tdx-qgs created" in done.stdout
+    again = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, command, env=env))
+    assert "Nothing is left to do." in again.stdout, again.output

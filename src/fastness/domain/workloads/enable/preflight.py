@@ -14,8 +14,11 @@ from typing import Any, Final
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.domain.workloads.compat.judge import judge
 from fastness.domain.workloads.compat.present import combinations, release_of
+from fastness.domain.workloads.enable.steps import deployment_mode
 from fastness.domain.workloads.enable.world import LOOKED_AT, OPTIONAL, Snapshot, Wish
+from fastness.domain.workloads.hostconfigs import IOMMU_ARGUMENTS, MODULE, TDX_ARGUMENTS
 from fastness.domain.workloads.kata.eligibility import TRUE, Against, Tee, choose, tees
+from fastness.domain.workloads.kata.gates import DeploymentMode
 from fastness.domain.workloads.nvidia.ccmode import PRESENT, mode_of
 from fastness.model.kata import names
 from fastness.model.objects import condition, is_being_deleted, labels_of, object_name
@@ -47,6 +50,7 @@ def preflight(snapshot: Snapshot, wish: Wish, *, has_key: bool) -> list[Check]:
     """Every check; `has_key` is whether Intel's API key is at hand."""
     found = [*_kinds(snapshot, wish), *_trust(snapshot), *_kata(snapshot), *_pools(snapshot)]
     found += [*_nodes(snapshot, wish), *_tee(snapshot, wish), *_releases(snapshot, wish)]
+    found += _kernels(snapshot, wish)
     if wish.tee is Tee.TDX and wish.dcap:
         found += _quotes(snapshot, wish, has_key)
     if wish.gpu:
@@ -185,6 +189,16 @@ def _releases(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
             yield Check("release", Result.WARN, f"{_some(nodes)}: {support.reason}")
         else:
             yield Check("release", Result.OK, f"{_some(nodes)}: {support.level}")
+
+
+def _kernels(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+    """Where no MachineConfig can set kernel arguments, somebody must have put them into the images."""
+    by_image = not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET
+    arguments = [*(TDX_ARGUMENTS if wish.tee is Tee.TDX else ()), *(IOMMU_ARGUMENTS if wish.gpu else ())]
+    if by_image and arguments:
+        told = f"hosts are not configured by MachineConfigs here: their images must boot with {' '.join(arguments)}"
+        hint = f"They must also load the module {MODULE}." if wish.tee is Tee.TDX else ""
+        yield Check("kernel", Result.WARN, told, hint)
 
 
 def _quotes(snapshot: Snapshot, wish: Wish, has_key: bool) -> Iterator[Check]:

@@ -1,7 +1,8 @@
 """Which releases of the platform can host confidential containers on bare metal.
 
 A release is compared within its own minor version; a minor above the last listed one is accepted, one below all of them is
-not (`domain.workloads.compat`). A prerelease comes before its release. A cluster that has no release (plain Kubernetes, the embedded API) is not asked.
+not (`domain.workloads.compat`). A prerelease comes before its release. A cluster that has no release (plain Kubernetes, the
+embedded API) is not asked.
 """
 
 from __future__ import annotations

@@ -221,6 +221,8 @@ def test_cluster_without_machine_configs_gets_the_daemon_set_and_no_reboots() ->
     gates = next(change for change in open_changes(done) if "osc-feature-gates" in change.named)
     assert gates.wanted["data"]["deploymentMode"] == "DaemonSet"
     assert not any("MachineConfig " in one for one in made(done))
+    (kernel,) = [one for one in preflight(found, TDX, has_key=True) if one.name == "kernel"]
+    assert "their images must boot with kvm_intel.tdx=1 nohibernate" in kernel.found
     assert not reboots(found, TDX, done)
 
 
