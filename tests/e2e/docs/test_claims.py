@@ -35,6 +35,14 @@ def test_each_of_the_thirty_mistakes_has_its_tests_or_is_said_to_be_open() -> No
     ] == []
 
 
+def test_every_fault_has_a_test() -> None:
+    rows = re.findall(
+        r"^\| (?!Fault|---)(.+) \|$", THREATS.partition("## Faults")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    assert len(rows) > 10
+    assert [row for row in rows if not TEST_ID.search(row)] == []
+
+
 def test_every_test_that_was_written_for_a_mistake_names_one_of_the_table() -> None:
     named = {
         int(number)
