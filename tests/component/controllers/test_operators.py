@@ -24,6 +24,7 @@ from fastness.controllers.workloads.olm.plane import operator_loops
 from fastness.controllers.workloads.olm.subscriptions import PLANS, SUBSCRIPTIONS, VERSIONS
 from fastness.controllers.workloads.olm.versions import GROUPS
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import object_name
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy
 
@@ -199,6 +200,52 @@ async def test_the_plan_goes_with_the_subscription_and_the_version_stays_until_d
     await world.cluster.delete(NAMESPACES, NS)
     await world.gone(NAMESPACES, NS, "")
     assert not (await world.cluster.list(VERSIONS)).items
+
+
+async def test_at_rest_nothing_is_written(world: World, embedded_server: Embedded) -> None:
+    await world.namespace()
+    await world.group(NS)
+    await world.subscribe()
+    await world.subscribe("second")
+    await world.succeeded(NEW)
+    await world.until(SUBSCRIPTIONS, NAME, lambda one: one.get("status", {}).get("state") == "AtLatestKnown")
+    await world.until(SUBSCRIPTIONS, "second", lambda one: bool(one.get("status")))
+    await asyncio.sleep(0.5)
+    before = embedded_server.server.api.store.revision
+    loops = operator_loops(
+        world.cluster,
+        Informers(world.cluster, clock=SystemClock(), entropy=SeededEntropy(2)),
+        Around(SystemClock(), SeededEntropy(2)),
+    )
+    for loop in loops:
+        resource = loop.sources[0].resource
+        for obj in (await world.cluster.list(resource)).items:
+            await loop.reconcile(object_name(obj))
+    assert embedded_server.server.api.store.revision == before
+
+
+async def test_what_is_not_an_object_of_ours_stops_nobody(world: World) -> None:
+    await world.namespace()
+    await world.group(NS)
+    odd: list[tuple[Resource, JsonObject]] = [
+        (SUBSCRIPTIONS, {"kind": "Subscription", "metadata": {"name": "empty", "namespace": NS}}),
+        (
+            SUBSCRIPTIONS,
+            {
+                "kind": "Subscription",
+                "metadata": {"name": "types", "namespace": NS},
+                "spec": {"name": ["x"], "channel": 7},
+            },
+        ),
+        (PLANS, {"kind": "InstallPlan", "metadata": {"name": "mine", "namespace": NS}, "spec": {"approved": True}}),
+        (VERSIONS, {"kind": "ClusterServiceVersion", "metadata": {"name": "etcd.v1", "namespace": NS}, "spec": {}}),
+    ]
+    for resource, body in odd:
+        await world.cluster.create(resource, {"apiVersion": resource.api_version, **body})
+    await world.until(SUBSCRIPTIONS, "types", lambda one: bool(one.get("status")))
+    await world.until(VERSIONS, "etcd.v1", lambda one: one.get("status", {}).get("phase") == "Pending")
+    await world.subscribe()
+    await world.succeeded(NEW)
 
 
 async def test_catalogs_come_back_when_they_are_deleted(world: World) -> None:
