@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType
+from fastness.domain.machineconfig.nodes import GAVE_UP, SINCE
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition
@@ -116,3 +118,62 @@ async def test_settings_that_select_a_pool_no_more_take_their_config_with_them(w
 
 async def back(world: World, name: str) -> bool:
     return await world.goal() == name
+
+
+async def test_a_machine_that_tries_for_too_long_goes_back_and_stops_the_rollout_until_another_goal(
+    world: World,
+) -> None:
+    for name in ("a", "b"):
+        await world.add_node(name)
+    good = (await world.settled())["spec"]["configuration"]["name"]
+    await follow(world, waves=[{"count": 1}], tryFor="1s")
+    await world.cluster.create(CONFIG, config("50-slow"))
+
+    async def pointed() -> str:
+        goal = await world.goal()
+        if goal != good:
+            world.stuck.add(goal)
+        return goal if goal != good else ""
+
+    slow = await until(pointed, "not rendered")
+    policy = await says(world, "Stopped", reason="TooManyDegraded")
+    stopped = condition(policy, "Stopped")
+    assert stopped is not None
+    assert "1 tried for too long and went back; the policy stops at 1" in stopped["message"]
+    assert await told(world, good) == 0
+    nodes = (await world.cluster.list(NODE)).items
+    assert sorted(annotations_of(node).get(GAVE_UP, "") for node in nodes) == ["", slow]
+    assert all(SINCE not in annotations_of(node) for node in nodes)
+    (event,) = [one for one in (await world.cluster.list(EVENTS)).items if one["reason"] == "GaveUp"]
+    assert event["message"].endswith(f"did not reach {slow} in time and stays with {good}")
+    await world.cluster.patch(POLICY, "canary", {"spec": {"tryFor": "10m"}}, PatchType.MERGE)
+    await world.cluster.create(CONFIG, config("52-quick", content="bye"))
+
+    async def arrived() -> bool:
+        nodes = (await world.cluster.list(NODE)).items
+        goals = {annotations_of(node).get(names.CURRENT_CONFIG) for node in nodes}
+        return goals.isdisjoint({good, slow}) and not any(GAVE_UP in annotations_of(node) for node in nodes)
+
+    await until(arrived, "another goal does not start afresh")
+
+
+async def test_without_a_deadline_a_machine_may_try_for_ever_and_one_that_comes_later_counts_from_then(
+    world: World,
+) -> None:
+    await world.add_node("a")
+    good = (await world.settled())["spec"]["configuration"]["name"]
+    await follow(world, waves=[{"count": 1}])
+
+    async def working() -> bool:
+        goal = await world.goal()
+        if goal != good:
+            world.stuck.add(goal)
+        node = await world.cluster.get(NODE, "a")
+        return annotations_of(node).get(names.STATE) == "Working"
+
+    await world.cluster.create(CONFIG, config("50-slow"))
+    await until(working, "nobody was told")
+    assert SINCE not in annotations_of(await world.cluster.get(NODE, "a"))
+    await world.cluster.patch(POLICY, "canary", {"spec": {"tryFor": "1s"}}, PatchType.MERGE)
+    await says(world, "Stopped", reason="TooManyDegraded")
+    assert annotations_of(await world.cluster.get(NODE, "a"))[names.DESIRED_CONFIG] == good

@@ -64,6 +64,7 @@ class World:
         self.cluster = cluster
         self.runner = runner
         self.broken: set[str] = set()
+        self.stuck: set[str] = set()
         self.breaks_at = "before drain"
         self.most_unavailable = 0
 
@@ -84,7 +85,7 @@ class World:
         return str(found.get("name") or "")
 
     async def play_agents(self) -> None:
-        """Every node does at once what it was told; broken configs degrade it."""
+        """Every node does at once what it was told; broken configs degrade it, on stuck ones it works for ever."""
         while True:
             for node in (await self.cluster.list(NODE)).items:
                 await self._step(node)
@@ -104,6 +105,10 @@ class World:
             if notes.get(names.STATE) != "Done" or drained:
                 more = {names.DESIRED_DRAIN: back} if drained else {}
                 await self._note(name, {names.STATE: "Done", names.REASON: "", **more})
+            return
+        if desired in self.stuck:
+            if notes.get(names.STATE) != "Working":
+                await self._note(name, {names.STATE: "Working"})
             return
         wanted = f"{names.DRAIN}-{desired}"
         drained = notes.get(names.LAST_APPLIED_DRAIN) == wanted

@@ -5,6 +5,7 @@ the name of its next config as an annotation. The agent on the node does the res
 
 * A paused or deleted pool only reports. A pool without a rendered config waits.
 * What was chosen is counted at once, before the informer shows it, so that two reconciles in a row never exceed the budget.
+* A machine that tries for longer than its RolloutPolicy allows stays with what it has, and is not told the same again.
 * Waves of a RolloutPolicy survive a restart in an annotation of the pool.
 * Taking a bad config back retargets every node that failed on it: undo always recovers.
 * Of masters, the node that runs a machine-config operator goes last. Where an arbiter shares the quorum, masters and arbiter are
@@ -14,10 +15,10 @@ the name of its next config as an annotation. The agent on the node does the res
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastness.cluster.clock import Clock
@@ -30,7 +31,7 @@ from fastness.controllers.machineconfig.imagegate import ImageGate
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
 from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
 from fastness.controllers.machineconfig.timing import FIELD, Timing
-from fastness.domain.machineconfig import rollout, waves
+from fastness.domain.machineconfig import rollout, trying, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, first_pool, selector_labels, selects_all, taint_change
 from fastness.domain.machineconfig.status import Observed, all_updated, pool_status
@@ -133,7 +134,7 @@ class Rollout:
         progress: PoolProgress | None = None
         if goal.config and not is_being_deleted(pool) and not (pool.get("spec") or {}).get("paused"):
             progress = await self._advance(pool, book, goal, policy)
-            waiting, until = progress.why, progress.hold.until if progress.hold else None
+            waiting, until = progress.why, progress.look_again
         await self._report(pool, book, goal, waiting)
         await self._reports.tell(name, object_name(policy).name if policy else "", progress)
         return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
@@ -150,6 +151,8 @@ class Rollout:
         """Tell the next nodes where to go; how far the pool is, and why the others wait."""
         try:
             budget = rollout.max_unavailable(pool, len(book.nodes))
+            patience = trying.patience_of(policy)
+            until = await self._give_up(book, goal, patience)
             held = waves.hold(policy, tuple(book.nodes.values()), goal, self._clock.now(), _state_of(pool))
         except (BadMaxUnavailable, BadPolicy) as error:
             return PoolProgress(problem=str(error), why=str(error))
@@ -158,7 +161,7 @@ class Rollout:
         last = await self._operator_node(pool, len(behind))
         choice = rollout.candidates(
             behind, goal, budget, unavailable=book.counts.unavailable, operator_node=last,
-            hold=self._images.hold(object_name(pool).name, goal),
+            hold=trying.not_again(goal, self._images.hold(object_name(pool).name, goal)),
         )  # fmt: skip
         choice = held.limit(choice)
         if choice.deferred:
@@ -170,9 +173,26 @@ class Rollout:
             back = tuple(node for node in choice.nodes if rollout.called_back(node, goal))
             choice = replace(choice, nodes=back, why=waits)
         await self._remember(pool, held.state)
-        await _abreast([self._target(pool, book, node, goal) for node in choice.nodes])
+        more = trying.timing(goal, self._clock.now()) if patience is not None else {}
+        await _abreast([self._target(book, node, goal, more) for node in choice.nodes])
+        if patience is not None and choice.nodes:
+            until = min(until or self._clock.now() + patience, self._clock.now() + patience)
         complete = book.counts.updated == book.counts.total
-        return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why)
+        return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why, deadline=until)
+
+    async def _give_up(self, book: PoolBook, goal: Goal, patience: timedelta | None) -> datetime | None:
+        """Tell who has tried for too long to stay with what it has; when the next one will have."""
+        now = self._clock.now()
+        found = trying.trying(book.nodes.values(), goal, patience, now)
+        stamp: JsonObject = {"metadata": {"annotations": trying.timing(goal, now)}}
+        await _abreast([self._patch(NODES, node.name, stamp, _AS) for node in found.untimed])
+        for node in found.overdue:
+            written = await self._patch(NODES, node.name, trying.back_patch(node, goal), _AS)
+            if written is not None:
+                book.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
+                text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"
+                await self._recorder.warning({"apiVersion": "v1", "kind": "Node", **written}, names.Event.GAVE_UP, text)
+        return found.until
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether a node booted into a custom pool whose labels it is about to get (`labels.py`)."""
@@ -224,8 +244,9 @@ class Rollout:
         with suppress(Conflict):
             await self._patch(NODES, name, patch, _AS)
 
-    async def _target(self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal) -> None:
+    async def _target(self, book: PoolBook, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]) -> None:
         patch = rollout.target_patch(goal)
+        patch["metadata"]["annotations"] |= more
         if topology := self._topology():
             patch["metadata"]["annotations"][names.CONTROL_PLANE_TOPOLOGY] = topology
         written = await self._patch(NODES, node.name, patch, _AS)

@@ -29,6 +29,9 @@ from fastness.model.objects import annotations_of, labels_of, metadata, object_n
 Object = Mapping[str, Any]
 _RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}", re.ASCII)
 _WANTED: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
+# What a RolloutPolicy with a deadline notes on a Node: the goal and when it was told, and the goal that it gave up.
+SINCE: Final = "fastness.dev/trying-since"
+GAVE_UP: Final = "fastness.dev/gave-up"
 _FAILED: Final = frozenset({names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE})
 
 
@@ -54,6 +57,8 @@ class NodeFacts:
     desired_image: str | None = None
     zone: str = ""
     created: str = ""
+    since: str = ""
+    gave_up: str = ""
 
     @property
     def managed(self) -> bool:
@@ -131,6 +136,8 @@ def facts(node: Object) -> NodeFacts:
         desired_image=notes.get(names.DESIRED_IMAGE),
         zone=labels.get(names.ZONE_LABEL, ""),
         created=metadata(node).get("creationTimestamp") or "",
+        since=notes.get(SINCE, ""),
+        gave_up=notes.get(GAVE_UP, ""),
     )
 
 

@@ -3,8 +3,8 @@
 * A wave is a number of machines or a share of the pool, rounded up; what is left after the last one goes in a wave of its own.
 * A wave is complete when that many machines have the config. Then it soaks: the next one waits, counted from the moment at which
   completeness was first seen. `WaveState` is all that has to be remembered, and it is given back.
-* `stopOn.degraded` machines that failed on the way to this goal stop everything; taking the config back starts afresh, because
-  the goal is another one.
+* `stopOn.degraded` machines that failed on the way to this goal, or gave it up (`trying`), stop everything; taking the config
+  back starts afresh, because the goal is another one.
 * Outside the window nothing starts; what has started goes on. A node that is called back never waits: it only stops trying.
 * A clock that jumps back never makes a soak longer than it is.
 
@@ -93,8 +93,10 @@ def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: dat
     state = state if state.goal == goal.config else WaveState(goal.config, 1)
     limit = _degraded_limit(spec)
     failed = sum(node.degraded and node.desired == goal.config for node in nodes)
-    if failed >= limit:
-        return Hold(0, state, stopped=f"{failed} machines are degraded; the policy stops at {limit}")
+    gave_up = sum(node.gave_up == goal.config for node in nodes)
+    if failed + gave_up >= limit:
+        also = f", {gave_up} tried for too long and went back" if gave_up else ""
+        return Hold(0, state, stopped=f"{failed} machines are degraded{also}; the policy stops at {limit}")
     opens = next_opening(spec.get("window"), now)
     if opens is not None and opens > now:
         return Hold(0, state, waiting=f"the window opens at {opens.isoformat(timespec='minutes')}", until=opens)

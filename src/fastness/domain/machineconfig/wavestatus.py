@@ -32,6 +32,13 @@ class PoolProgress:
     complete: bool = False
     problem: str = ""
     why: str = ""
+    deadline: datetime | None = None
+
+    @property
+    def look_again(self) -> datetime | None:
+        """When something changes by itself: a wave may go on, or a machine has tried for too long."""
+        moments = (self.hold.until if self.hold else None, self.deadline)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     @property
     def stopped(self) -> str:

@@ -122,6 +122,7 @@ class Event(StrEnum):
     SELECTING_ALL = "SelectingAll"
     SET_DESIRED_CONFIG = "SetDesiredConfig"
     SET_DESIRED_CONFIG_AND_IMAGE = "SetDesiredConfigAndOSImage"
+    GAVE_UP = "GaveUp"
     DEFERRING_OPERATOR_NODE = "DeferringOperatorNodeUpdate"
     COMPLETED = "Completed"
     POOL_CONFLICT = "NodeInSeveralPools"
