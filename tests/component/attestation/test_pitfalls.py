@@ -236,6 +236,13 @@ async def test_pitfall_26_a_site_admits_the_chips_that_it_lists_and_no_other_gen
             "spec": {"source": "manual", "values": values},
         },
     )  # fmt: skip
+    policies, sets = here.informers.of(APPRAISAL_POLICY.resource), here.informers.of(REFERENCE_VALUE_SET.resource)
+
+    async def heard() -> bool:
+        judges = (policies.get("", "site") or {}).get("status")
+        return bool(judges) and sets.get("", "site") is not None
+
+    await until(heard)
     for machine in (listed, other):
         await here.enrol(machine, await here.ticket())
     async with here.broker(listed) as broker:
