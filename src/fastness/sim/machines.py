@@ -112,6 +112,7 @@ class VirtualMachine:
         self._kubelet = Kubelet(fleet.cluster, fleet.clock, spec.name, fleet.pool, self._zone)
         self._directory = fleet.directory / spec.name
         self.machine = DirectoryMachine(self._directory, watcher(self._directory / "root"), fleet.entropy.uid)
+        self._node = self._node_file.read_text() if self._node_file.exists() else ""
         self._switched = asyncio.Event()
         self._poked = asyncio.Event()
         self._reattest: timedelta | None = None
@@ -284,6 +285,7 @@ class VirtualMachine:
         ask = Ask(pool, SecretText(ticket), server, ACCEPT)
         booted = await boot_once(attester, ask, proofs.trust(), patience)
         self._node_file.write_text(booted.node_name)
+        self._node = booted.node_name
         self._reattest = booted.reattest
         return booted.body
 
@@ -317,12 +319,12 @@ class VirtualMachine:
     @property
     def joined(self) -> bool:
         """Whether the machine has a node of its own."""
-        return self._node_file.exists() or (self.fleet.proofs is None and not self._is_new())
+        return bool(self._node) or self.boots > 0
 
     @property
     def node(self) -> str:
         """The name that the machine joins with: the one that enrolment gave it, or its own."""
-        return self._node_file.read_text() if self._node_file.exists() else self.name
+        return self._node or self.name
 
     async def user_data(self) -> bytes:
         """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today.

@@ -56,7 +56,7 @@ def list_objects(store: Store, served: Served, selection: Selection, query: List
     """Objects in order of namespace and name; raises BadRequest, Expired, Timeout."""
     at, after = _position(store, query)
     name = selection.name
-    if name is not None and selection.namespace and at is None:
+    if name is not None and (selection.namespace or not served.kind.namespaced) and at is None:
         record = store.get(Key(*served.storage_key, selection.namespace, name))
         found = [record.body] if record is not None and selection.matches(record.body) else []
         return Listed(found, store.revision)

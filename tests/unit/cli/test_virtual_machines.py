@@ -1,0 +1,68 @@
+"""What `fastness up` makes of the machines that were asked for, and of those that an earlier run left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from fastness.cli.machines import Simulated, boards
+from fastness.sim import swtpm
+from fastness.sim.hardware import Silicon
+from fastness.sim.roster import Done, Roster, Spec, write_roster
+from fastness.sim.tee import SimVendor
+from tests.virtual import START, VirtualClock
+
+KEPT = (Spec("worker-0", 0, "tpm"), Spec("worker-5", 5, "snp"))
+
+
+def simulated(state: Path, count: int, tpm: str = "software") -> Simulated:
+    return Simulated(state, count, "cluster", tpm, VirtualClock())
+
+
+def test_without_swtpm_it_says_what_to_install_and_takes_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(swtpm, "missing", lambda: ["swtpm", "tpm2-tools"])
+    found = simulated(tmp_path, 3, "swtpm")
+    assert capsys.readouterr().err == (
+        "no swtpm here: TPMs are simulated in software instead (apt-get install swtpm tpm2-tools)\n"
+    )
+    assert (found.count, found.simulation.wants_swtpm) == (3, False)
+
+
+def test_with_swtpm_nothing_needs_to_be_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(swtpm, "missing", list)
+    assert simulated(tmp_path, 3, "swtpm").simulation.wants_swtpm
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("asked", "said"), [(0, False), (2, False), (5, True), (1, True)])
+def test_a_directory_with_machines_goes_on_with_them_and_says_so_when_others_were_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: int, said: bool
+) -> None:
+    write_roster(tmp_path, Roster("cluster", 6, KEPT))
+    assert simulated(tmp_path, asked).count == 2
+    assert ("has 2 machines and goes on with them" in capsys.readouterr().err) is said
+
+
+def test_a_directory_whose_machines_were_all_removed_stays_empty(tmp_path: Path) -> None:
+    write_roster(tmp_path, Roster("cluster", 6))
+    assert simulated(tmp_path, 5).count == 0
+
+
+def test_the_clock_is_ahead_by_all_leaps_that_were_not_undone(tmp_path: Path) -> None:
+    leaps = tuple(Done(f"clock-jump.{number}", "clock-jump", "", START, {"seconds": 60.0}) for number in range(3))
+    write_roster(tmp_path, Roster("cluster", 6, KEPT, leaps))
+    assert simulated(tmp_path, 0).clock.now() == START + timedelta(minutes=3)
+
+
+def test_a_machine_gets_the_hardware_that_it_had(tmp_path: Path) -> None:
+    board = boards(SimVendor(), None, tmp_path)
+    for spec in KEPT:
+        found = board(spec)
+        assert isinstance(found, Silicon)
+        assert found.tee == spec.tee
