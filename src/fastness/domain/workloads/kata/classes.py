@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from fastness.domain.workloads.kata.eligibility import TRUE, Asked, Tee, pool_nodes, tees
 from fastness.domain.workloads.kata.gates import FeatureGates
+from fastness.domain.workloads.nvidia.ccmode import STATE, mode_of
 from fastness.model.kata import names
 from fastness.model.objects import labels_of
 
@@ -59,9 +60,22 @@ class ClassSpec:
     identity: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, node: Object, *, check: bool) -> bool:
-        """Whether a node has the labels that the class needs."""
+        """Whether a node has the labels that the class needs, and its GPUs are not on their way to another mode."""
         needed = {**(self.labels if check else {}), **self.identity}
-        return needed.items() <= labels_of(node).items()
+        return needed.items() <= labels_of(node).items() and not (check and self._unsettled(node))
+
+    def _unsettled(self, node: Object) -> str:
+        """Why GPUs that have the right labels serve nobody all the same; empty when they do."""
+        if STATE not in self.labels:
+            return ""
+        mode = mode_of(node)
+        return "" if mode.confidential or mode.ordinary else mode.reason
+
+    def lacks(self, node: Object) -> list[str]:
+        """What keeps a node from the class, labels first."""
+        needed = {**self.labels, **self.identity}
+        found = sorted(f"{name}={value}" for name, value in needed.items() if labels_of(node).get(name) != value)
+        return found or [told for told in [self._unsettled(node)] if told]
 
     def selector(self, asked: Asked) -> dict[str, str]:
         """What its pods select nodes by."""
@@ -97,9 +111,7 @@ def _must_fit(one: ClassSpec, asked: Asked) -> bool:
 
 def _missing(one: ClassSpec, nodes: Sequence[Object]) -> str:
     """What the node that comes closest lacks."""
-    needed = {**one.labels, **one.identity}
-    lacks = [sorted(f"{k}={v}" for k, v in needed.items() if labels_of(node).get(k) != v) for node in nodes]
-    closest = min(lacks, key=lambda found: (len(found), found), default=sorted(f"{k}={v}" for k, v in needed.items()))
+    closest = min((one.lacks(node) for node in nodes), key=lambda found: (len(found), found), default=one.lacks({}))
     return f"no node has all of its labels; the closest lacks {', '.join(closest)}"
 
 

@@ -168,3 +168,15 @@ def test_classes_select_by_the_same_labels() -> None:
     found = {one.name: one for one in wanted_classes(FeatureGates(confidential=True), asked, nodes).classes}
     for name, needed in NEEDED.items():
         assert dict(found[name].labels) == {one.label: one.value for one in needed}, name
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made"), [("on", True), (None, True), ("off", False), ("devtools", False), ("nonsense", False)]
+)
+def test_no_class_counts_a_node_whose_gpus_are_on_their_way_to_another_mode(wanted: str | None, made: bool) -> None:
+    labels = {**complete()["metadata"]["labels"], "node-role.kubernetes.io/worker": ""}
+    nodes = [{"metadata": {"name": "n", "labels": {**labels, **({REQUESTED: wanted} if wanted else {})}}}]
+    plan = wanted_classes(FeatureGates(confidential=True), Asked(EVERYTHING, check=True, converged=False), nodes)
+    assert (CONFIDENTIAL_CLASS in [one.name for one in plan.classes]) is made
+    if wanted == "off":
+        assert "the mode goes from on to off" in plan.left_out[CONFIDENTIAL_CLASS]
