@@ -8,6 +8,7 @@ machine that booted something else walks along all the time and never gets anyth
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -24,6 +25,10 @@ from tests.simulation.world import GOOD, TAMPERED, World, vendor, world
 GONE_SECONDS = 20.0
 HEALED_LOOKS = 16
 PARTS = ("enrol", "gate", "broker", "controllers", "API", "machine", "collateral")
+VIAS = ("Gate", "Broker")
+ALL = [(part, via) for part in PARTS for via in VIAS]
+WALKS = ALL if os.environ.get("FASTNESS_SOAK") else [(part, VIAS[number % 2]) for number, part in enumerate(PARTS, 1)]
+"""Each part on one of the two ways, gate and broker on their own; on both in a soak."""
 
 
 class Walks:
@@ -85,8 +90,7 @@ class Walks:
             process.start()
 
 
-@pytest.mark.parametrize("via", ["Gate", "Broker"])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("part", "via"), WALKS)
 def test_whatever_stops_at_any_step_the_machine_gets_there_and_a_changed_one_does_not(part: str, via: str) -> None:
     async def story() -> None:
         async with world(PARTS.index(part)) as here:
