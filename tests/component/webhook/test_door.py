@@ -26,6 +26,7 @@ from fastness.services.http.listener import Listener
 from fastness.services.webhook.app import MAX_BODY, ROUTES, WebhookDoor
 from fastness.services.webhook.configuration import NAME, RESOURCE
 from fastness.services.webhook.lookups import Trials
+from fastness.services.webhook.registration import WRITES_A_MINUTE
 from fastness.services.webhook.server import WebhookServer, webhook_server
 from fastness.trust.authorities import ROTATE
 from fastness.trust.doors import DOORS, NAMESPACE, SECRETS
@@ -249,6 +250,17 @@ async def test_serve_runs_it_as_a_role(embedded_server: Embedded, capsys: pytest
     serving.cancel()
     with suppress(asyncio.CancelledError):
         await serving
+
+
+async def test_a_quarrel_about_the_configuration_does_not_become_a_storm(embedded_server: Embedded) -> None:
+    async with webhook(embedded_server):
+        for _ in range(WRITES_A_MINUTE + 1):
+            await until(embedded_server, lambda found: found is not None and found["webhooks"])
+            await embedded_server.cluster.patch(RESOURCE, NAME, {"webhooks": []}, PatchType.MERGE)
+        await asyncio.sleep(0.2)
+        assert (await embedded_server.cluster.get(RESOURCE, NAME))["webhooks"] == [], (
+            "it waits for the end of the minute"
+        )
 
 
 def bundle(found: Object) -> str:

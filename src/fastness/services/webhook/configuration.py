@@ -9,6 +9,7 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | required.workloads.fastness.dev | all workloads of namespaces that ask for something | refused |
 | sandboxed.workloads.fastness.dev | workloads elsewhere with a runtime class or init data | refused |
 | protection.fastness.dev | what must not be weakened by accident | refused |
+| pools.fastness.dev | which configs a pool takes; its rollouts go on unasked | refused |
 | advice.fastness.dev | what is only warned about | accepted |
 """
 
@@ -62,9 +63,9 @@ def configuration(where: Reachable, bundle: str) -> JsonObject:
         _entry("protection.fastness.dev", [
             _rule("fastness.dev", ["confidentialclusters"], (*_WRITE, "DELETE")),
             _rule("confidentialcontainers.org", ["trusteeconfigs"]),
-            _rule("machineconfiguration.openshift.io", ["machineconfigpools"]),
             _rule("operator.openshift.io", ["machineconfigurations"], ("CREATE",)),
         ]),
+        _entry("pools.fastness.dev", [_rule("machineconfiguration.openshift.io", ["machineconfigpools"])], condition=_SELECTS),
         _entry("advice.fastness.dev", [
             _rule("machineconfiguration.openshift.io", ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
         ], policy="Ignore"),
@@ -121,6 +122,11 @@ _SWITCHED: Final = (
         f"(has(object.metadata.{part}) && object.metadata.{part}.exists(name, name.startsWith('{PREFIX}')))"
         for part in ("labels", "annotations")
     ),
+)
+_SELECTS: Final = (
+    "selects-other-configs",
+    "request.operation == 'CREATE' || !has(object.spec.machineConfigSelector) || !has(oldObject.spec.machineConfigSelector) || "
+    "object.spec.machineConfigSelector != oldObject.spec.machineConfigSelector",
 )
 _JOB: Final = "object.spec.jobTemplate.spec.template"
 _SANDBOXED: Final = (

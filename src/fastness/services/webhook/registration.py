@@ -1,12 +1,14 @@
 """Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment.
 
 Level-triggered: it looks whenever the doors' authority or the configuration changes, and at an interval. Somebody who deletes or
-edits the configuration to get a pod past it finds it restored within moments; several replicas write the same and do no harm.
+edits the configuration to get a pod past it finds it restored within moments. Several replicas write the same and do no harm; if
+somebody else keeps writing something different (a replica that was given another address), it is told and the pace slows down.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from fastness.trust.authorities import LiveAuthority
 
 LOOK_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 5.0
+WRITES_A_MINUTE: Final = 6
 _AS: Final = WriteOptions(manager="fastness-webhook", force=True)
 _log = logs.logger("webhook")
 
@@ -35,6 +38,7 @@ class Registration:
         self._where = where
         self._clock = clock
         self._news = asyncio.Event()
+        self._written: deque[float] = deque(maxlen=WRITES_A_MINUTE)
 
     async def settle(self) -> bool:
         """Write the configuration if it is not right; whether it was written. Raises ApiError."""
@@ -61,10 +65,19 @@ class Registration:
                 try:
                     if await self.settle():
                         _log.info("webhook.registered", name=NAME)
+                        await self._pace()
                 except ApiError as error:
                     _log.warning("webhook.unregistered", error=error, hint=error.hint)
                     pause = RETRY_SECONDS
                 await self._wait(pause)
+
+    async def _pace(self) -> None:
+        """Let no quarrel about the configuration become a storm of writes."""
+        now = self._clock.monotonic()
+        self._written.append(now)
+        if len(self._written) == WRITES_A_MINUTE and now - self._written[0] < 60:
+            _log.warning("webhook.contested", name=NAME, writes=WRITES_A_MINUTE)
+            await self._clock.sleep(60 - (now - self._written[0]))
 
     async def _wait(self, seconds: float) -> None:
         waits = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
