@@ -26,8 +26,8 @@ def link_of(live: Live) -> str:
 
 
 @asynccontextmanager
-async def tab(link: str, **context: Any) -> AsyncIterator[tuple[Any, list[str]]]:
-    """A tab that followed the link, and what the browser complained about."""
+async def tab(link: str, bearer: str = "", **context: Any) -> AsyncIterator[tuple[Any, list[str]]]:
+    """A tab that followed a link, or logged in with a token, and what the browser complained about."""
     require_program(CHROMIUM, "chromium")
     async with playwright.async_playwright() as driver:
         # As root a browser has no sandbox of its own; what it shows here is ours.
@@ -41,6 +41,8 @@ async def tab(link: str, **context: Any) -> AsyncIterator[tuple[Any, list[str]]]
             page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
             page.on("pageerror", lambda error: complaints.append(str(error)))
             await page.goto(link)
+            if bearer:
+                await page.get_by_label("Bearer token of the API").fill(bearer)
             await page.get_by_role("button", name="Log in").press("Enter")
             await page.get_by_role("heading", name="Fleet").wait_for(timeout=SOON)
             yield page, complaints
