@@ -20,7 +20,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.workloads.olm.catalogs import SOURCES
 from fastness.controllers.workloads.olm.near import around, itself_and
 from fastness.domain.workloads.olm import resolve as domain
-from fastness.domain.workloads.olm.catalog import Release
+from fastness.domain.workloads.olm.catalog import Release, entries, part
 from fastness.domain.workloads.olm.plans import COMPLETE, conflict
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, is_being_deleted, object_name, rfc3339, with_condition
@@ -75,7 +75,7 @@ class Subscriptions:
     async def _plan(self, subscription: JsonObject, target: Release) -> JsonObject | None:
         """The plan for a release, made if it is not there."""
         place = object_name(subscription)
-        generation = int((subscription.get("status") or {}).get("installPlanGeneration") or 0) + 1
+        generation = _generation(subscription) + 1
         wanted = domain.install_plan(subscription, target, generation)
         try:
             return await self._cluster.get(PLANS, wanted["metadata"]["name"], place.namespace)
@@ -92,8 +92,8 @@ class Subscriptions:
         plan: JsonObject | None = None,
     ) -> None:
         """Write what changed of the status."""
-        known = subscription.get("status") or {}
-        said = _conditions(known.get("conditions") or [], problem, plan, self._clock)
+        known = part(subscription, "status")
+        said = _conditions([dict(one) for one in entries(known.get("conditions"))], problem, plan, self._clock)
         wanted = {**reached, "conditions": said}
         if all(known.get(key) == value for key, value in wanted.items()):
             return
@@ -103,6 +103,12 @@ class Subscriptions:
             await self._cluster.patch(SUBSCRIPTIONS, place.name, patch, PatchType.MERGE, place.namespace, _STATUS)
 
 
+def _generation(subscription: JsonObject) -> int:
+    """How many plans were made for a Subscription."""
+    known = part(subscription, "status").get("installPlanGeneration")
+    return known if isinstance(known, int) else 0
+
+
 def _owner(plan: Object) -> Iterable[ObjectName]:
     name = domain.owner_of_plan(plan)
     return (ObjectName(object_name(plan).namespace, name),) if name else ()
@@ -110,7 +116,7 @@ def _owner(plan: Object) -> Iterable[ObjectName]:
 
 def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject | None) -> JsonObject:
     """The part of the status that says what is installed and what comes."""
-    known = subscription.get("status") or {}
+    known = part(subscription, "status")
     installed = answer.installed.csv if answer.installed else str(known.get("installedCSV") or "")
     reached: JsonObject = {"installedCSV": installed} if installed else {}
     if plan is None or answer.target is None:
@@ -120,10 +126,10 @@ def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject
         "apiVersion": INSTALL_PLAN.api_version, "kind": INSTALL_PLAN.kind, "name": place.name, "namespace": place.namespace,
         "uid": plan["metadata"]["uid"], "resourceVersion": plan["metadata"]["resourceVersion"],
     }  # fmt: skip
-    old = known.get("installPlanRef") or {}
+    old = part(known, "installPlanRef")
     return {
         **reached, "currentCSV": answer.target.csv, "state": domain.UPGRADING,
-        "installPlanGeneration": plan["spec"].get("generation", 1),
+        "installPlanGeneration": part(plan, "spec").get("generation", 1),
         # The version in the reference is that of the first look: following every change would never come to rest.
         "installPlanRef": old if old.get("uid") == reference["uid"] else reference,
         "installplan": {key: reference[key] for key in ("apiVersion", "kind", "name", "uid")},
@@ -141,14 +147,14 @@ def _conditions(
         reason=problem.reason if problem and unhealthy else "AllCatalogSourcesHealthy",
         message=problem.message if problem and unhealthy else "all available catalogsources are healthy",
     )  # fmt: skip
-    said = [one for one in said if one["type"] not in (domain.UNRESOLVED, domain.PENDING)]
+    said = [one for one in said if one.get("type") not in (domain.UNRESOLVED, domain.PENDING)]
     if problem is not None and not unhealthy:
-        old = [one for one in known if one["type"] == problem.condition]
+        old = [one for one in known if one.get("type") == problem.condition]
         said += with_condition(
             old, kind=problem.condition, status="True", reason=problem.reason, message=problem.message, now=now
         )
-    elif plan is not None and (plan.get("status") or {}).get("phase") != COMPLETE:
-        old = [one for one in known if one["type"] == domain.PENDING]
-        reason = "Installing" if (plan.get("spec") or {}).get("approved") else "RequiresApproval"
+    elif plan is not None and part(plan, "status").get("phase") != COMPLETE:
+        old = [one for one in known if one.get("type") == domain.PENDING]
+        reason = "Installing" if part(plan, "spec").get("approved") else "RequiresApproval"
         said += with_condition(old, kind=domain.PENDING, status="True", reason=reason, message="", now=now)
     return said

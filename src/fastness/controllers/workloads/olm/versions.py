@@ -18,7 +18,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.workloads.olm.near import around, itself_and
 from fastness.controllers.workloads.olm.subscriptions import PLANS, VERSIONS
 from fastness.domain.workloads.olm import phases, plans
-from fastness.domain.workloads.olm.catalog import package_of
+from fastness.domain.workloads.olm.catalog import package_of, part
 from fastness.domain.workloads.olm.resolve import version_object
 from fastness.model.kind import Resource
 from fastness.model.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339
@@ -103,7 +103,7 @@ class ServiceVersions:
         package = package_of(key.name)
         served = [name for name in (package.owns if package else ()) if await self._serves(name)]
         wanted = phases.next_phase(version, package, groups, served, others)
-        status = phases.with_phase(version.get("status"), wanted, self._clock.now())
+        status = phases.with_phase(version, wanted, self._clock.now())
         with suppress(NotFound):
             if status is not None:
                 await self._cluster.patch(
@@ -143,7 +143,7 @@ class OperatorGroups:
         except NotFound:
             return GONE
         wanted = phases.targets(group) or [""]
-        if (group.get("status") or {}).get("namespaces") == wanted or is_being_deleted(group):
+        if part(group, "status").get("namespaces") == wanted or is_being_deleted(group):
             return Done()
         patch = {"status": {"namespaces": wanted, "lastUpdated": rfc3339(self._clock.now())}}
         with suppress(NotFound):

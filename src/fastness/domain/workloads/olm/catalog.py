@@ -8,8 +8,9 @@ names the one that it replaces.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastness.model.kind import JsonObject
 
@@ -63,6 +64,17 @@ class Source:
         """The name that was probably meant; empty if none is like it."""
         found = difflib.get_close_matches(name, [one.name for one in self.packages], n=1)
         return found[0] if found else ""
+
+
+def part(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The spec or status of an object; users may write anything there, and what is no map is empty."""
+    found = obj.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def entries(value: Any) -> list[Mapping[str, Any]]:
+    """The maps in a list; whatever else somebody wrote is left out."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _channel(package: str, *versions: str) -> tuple[Release, ...]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fastness.domain.workloads.olm.catalog import ALL, MULTI, OWN, SINGLE, Package
+from fastness.domain.workloads.olm.catalog import ALL, MULTI, OWN, SINGLE, Package, entries, part
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, rfc3339
 
@@ -44,7 +44,7 @@ def next_phase(
     others: Sequence[Object],
 ) -> Phase:
     """Where a version should be now: one step on from where it is, or where it falls back to."""
-    current = str((version.get("status") or {}).get("phase") or "")
+    current = str(part(version, "status").get("phase") or "")
     if package is None:
         text = "nothing in this control plane does the work of this operator, and it starts no containers"
         return Phase(PENDING, "RequirementsNotMet", text)
@@ -71,7 +71,7 @@ def _forward(current: str, required: tuple[tuple[str, bool], ...]) -> Phase:
 
 
 def _replaced(successor: Object) -> Phase:
-    name, phase = object_name(successor).name, (successor.get("status") or {}).get("phase")
+    name, phase = object_name(successor).name, part(successor, "status").get("phase")
     if phase == SUCCEEDED:
         return Phase(
             DELETING, "Replaced", "has been replaced by a newer ClusterServiceVersion that has successfully installed."
@@ -81,7 +81,7 @@ def _replaced(successor: Object) -> Phase:
 
 def _successor(version: Object, others: Sequence[Object]) -> Object | None:
     name = object_name(version).name
-    return next((one for one in others if (one.get("spec") or {}).get("replaces") == name), None)
+    return next((one for one in others if part(one, "spec").get("replaces") == name), None)
 
 
 def _group_problem(namespace: str, package: Package, groups: Sequence[Object]) -> Phase | None:
@@ -100,7 +100,7 @@ def _group_problem(namespace: str, package: Package, groups: Sequence[Object]) -
 
 def targets(group: Object) -> list[str]:
     """The namespaces that a group looks after; none means all."""
-    listed = (group.get("spec") or {}).get("targetNamespaces")
+    listed = part(group, "spec").get("targetNamespaces")
     return sorted({str(one) for one in listed if one}) if isinstance(listed, list) else []
 
 
@@ -114,9 +114,9 @@ def mode_of(namespace: str, group: Object) -> str:
     return OWN if looked_after == [namespace] else SINGLE
 
 
-def with_phase(status: Mapping[str, Any] | None, wanted: Phase, now: datetime) -> JsonObject | None:
-    """The status with a phase written; None when it says so already."""
-    known = dict(status or {})
+def with_phase(version: Object, wanted: Phase, now: datetime) -> JsonObject | None:
+    """The status of a version with a phase written; None when it says so already."""
+    known = dict(part(version, "status"))
     asked = [
         {
             "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "name": name,
@@ -133,5 +133,5 @@ def with_phase(status: Mapping[str, Any] | None, wanted: Phase, now: datetime) -
     entry = {**said, "lastTransitionTime": since, "lastUpdateTime": stamp}
     return {
         **known, **entry, "requirementStatus": asked,
-        "conditions": [*(known.get("conditions") or []), entry][-KEPT_CONDITIONS:],
+        "conditions": [*entries(known.get("conditions")), entry][-KEPT_CONDITIONS:],
     }  # fmt: skip

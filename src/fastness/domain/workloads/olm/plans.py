@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from fastness.domain.workloads.olm.catalog import Package, Release, package_of
+from fastness.domain.workloads.olm.catalog import Package, Release, entries, package_of, part
 from fastness.domain.workloads.olm.resolve import UNRESOLVED, Problem
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, with_condition
@@ -36,12 +36,12 @@ class Step:
 
 def next_step(plan: Object, groups: Sequence[Object], present: Sequence[str]) -> Step:
     """One step of a plan: `present` are the versions of its namespace."""
-    spec, phase = plan.get("spec") or {}, str((plan.get("status") or {}).get("phase") or "")
+    spec, phase = part(plan, "spec"), str(part(plan, "status").get("phase") or "")
     if phase in (COMPLETE, FAILED):
         return Step(phase)
     if not spec.get("approved"):
         return Step(APPROVAL)
-    wanted = [str(name) for name in spec.get("clusterServiceVersionNames") or ()]
+    wanted = _versions(plan)
     offered = {name: package for name in wanted if (package := package_of(name)) is not None}
     unknown = [name for name in wanted if name not in offered]
     if unknown:
@@ -55,6 +55,12 @@ def next_step(plan: Object, groups: Sequence[Object], present: Sequence[str]) ->
     return Step(INSTALLING if missing else COMPLETE, creates=missing)
 
 
+def _versions(plan: Object) -> list[str]:
+    """The versions that a plan installs."""
+    listed = part(plan, "spec").get("clusterServiceVersionNames")
+    return [str(name) for name in listed] if isinstance(listed, list) else []
+
+
 def _release(package: Package, csv: str) -> Release:
     found = package.release(csv)
     assert found is not None  # noqa: S101  # the package was found by it
@@ -63,8 +69,8 @@ def _release(package: Package, csv: str) -> Release:
 
 def plan_status(plan: Object, step: Step, now: datetime) -> JsonObject | None:
     """The status of a plan after a step; None when it says so already."""
-    known = plan.get("status") or {}
-    conditions = list(known.get("conditions") or ())
+    known = part(plan, "status")
+    conditions: list[JsonObject] = [dict(one) for one in entries(known.get("conditions"))]
     if step.phase == COMPLETE or step.reason:
         conditions = with_condition(
             conditions, kind=INSTALLED, status="True" if step.phase == COMPLETE else "False", reason=step.reason,
@@ -78,7 +84,7 @@ def plan_status(plan: Object, step: Step, now: datetime) -> JsonObject | None:
 
 
 def _steps(plan: Object, state: str) -> list[JsonObject]:
-    names = (plan.get("spec") or {}).get("clusterServiceVersionNames") or ()
+    names = _versions(plan)
     return [
         {
             "resolving": name, "status": state,
@@ -93,9 +99,9 @@ def _steps(plan: Object, state: str) -> list[JsonObject]:
 
 def conflict(subscription: Object, others: Sequence[Object]) -> Problem | None:
     """Two Subscriptions for one package in a namespace: the older one is served, the other says why it is not."""
-    package = (subscription.get("spec") or {}).get("name")
+    package = part(subscription, "spec").get("name")
     mine = _age(subscription)
-    older = [one for one in others if (one.get("spec") or {}).get("name") == package and _age(one) < mine]
+    older = [one for one in others if part(one, "spec").get("name") == package and _age(one) < mine]
     if not older:
         return None
     names = ", ".join(sorted(object_name(one).name for one in older))

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.domain.workloads.olm.catalog import MARKETPLACE, MODES, SOURCES, Package, Release, source
+from fastness.domain.workloads.olm.catalog import MARKETPLACE, MODES, SOURCES, Package, Release, part, source
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 
@@ -53,7 +53,7 @@ class Resolved:
 
 def resolve(subscription: Object, sources: Sequence[Object], versions: Sequence[Object]) -> Resolved | Problem:
     """What to do for a Subscription, with the CatalogSources of the cluster and the versions in its namespace."""
-    spec = subscription.get("spec") or {}
+    spec = part(subscription, "spec")
     where = f"{spec.get('sourceNamespace')}/{spec.get('source')}"
     known = {f"{place.namespace}/{place.name}" for place in map(object_name, sources)}
     offered = source(str(spec.get("source")), str(spec.get("sourceNamespace")))
@@ -74,7 +74,7 @@ def resolve(subscription: Object, sources: Sequence[Object], versions: Sequence[
 
 
 def _in_channel(subscription: Object, package: Package, versions: Sequence[Object]) -> Resolved | Problem:
-    spec, name = subscription.get("spec") or {}, object_name(subscription).name
+    spec, name = part(subscription, "spec"), object_name(subscription).name
     channel = str(spec.get("channel") or package.default_channel)
     releases = package.channels.get(channel)
     if releases is None:
@@ -88,15 +88,15 @@ def _in_channel(subscription: Object, package: Package, versions: Sequence[Objec
     installed = max(present, key=releases.index, default=None)
     if installed is not None:
         return Resolved(package, installed, next((one for one in releases if one.replaces == installed.csv), None))
-    if (subscription.get("status") or {}).get("installedCSV"):
+    if part(subscription, "status").get("installedCSV"):
         return Resolved(package, None, None)
-    starting = spec.get("startingCSV")
+    starting = str(spec.get("startingCSV") or "")
     if starting and starting not in by_csv:
         return _unsatisfiable(
             f"no operators found with name {starting} in channel {channel} of package {package.name} in the catalog referenced "
             f"by subscription {name}; it has: {', '.join(by_csv)}"
         )
-    return Resolved(package, None, by_csv[str(starting)] if starting else releases[-1])
+    return Resolved(package, None, by_csv[starting] if starting else releases[-1])
 
 
 def _unsatisfiable(why: str) -> Problem:
@@ -121,7 +121,7 @@ def install_plan(subscription: Object, target: Release, generation: int) -> Json
         "apiVersion": _API, "kind": "InstallPlan",
         "metadata": {
             "name": plan_name(subscription, target), "namespace": place.namespace, "ownerReferences": [owner],
-            "labels": {component_label(str(subscription["spec"]["name"]), place.namespace): ""},
+            "labels": {component_label(str(part(subscription, "spec").get("name")), place.namespace): ""},
         },
         "spec": {
             "approval": approval, "approved": approval == AUTOMATIC, "clusterServiceVersionNames": [target.csv],
@@ -132,7 +132,7 @@ def install_plan(subscription: Object, target: Release, generation: int) -> Json
 
 def approval_of(subscription: Object) -> str:
     """Who approves; everything but `Manual` is automatic, as the schema of OLM has it."""
-    return MANUAL if (subscription.get("spec") or {}).get("installPlanApproval") == MANUAL else AUTOMATIC
+    return MANUAL if part(subscription, "spec").get("installPlanApproval") == MANUAL else AUTOMATIC
 
 
 def version_object(package: Package, release: Release, namespace: str, group: Object | None) -> JsonObject:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastness.domain.workloads.olm import catalog, phases, plans
 from fastness.domain.workloads.olm.resolve import (
@@ -27,6 +29,10 @@ PACKAGE = "sandboxed-containers-operator"
 NEW, OLD = f"{PACKAGE}.v1.12.0", f"{PACKAGE}.v1.11.1"
 SOURCES = [catalog.catalog_source(one) for one in catalog.SOURCES]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = [
+    "name", "channel", "source", "sourceNamespace", "startingCSV", "phase", "conditions", "installedCSV", "approved", "replaces",
+    "clusterServiceVersionNames", "targetNamespaces", "requirementStatus", "type", "status",
+]  # fmt: skip
 CRD = "kataconfigs.kataconfiguration.openshift.io"
 
 
@@ -162,7 +168,7 @@ def walked(one: JsonObject, groups: list[JsonObject], served: list[str], others:
     package = catalog.package_of(one["metadata"]["name"])
     for _ in range(10):
         phase = phases.next_phase(one, package, groups, served, others)
-        status = phases.with_phase(one.get("status"), phase, NOW)
+        status = phases.with_phase(one, phase, NOW)
         if status is None:
             return seen
         one["status"] = status
@@ -218,6 +224,25 @@ def test_a_version_of_somebody_else_is_not_claimed_to_be_installed() -> None:
 )
 def test_the_mode_follows_from_the_namespaces_of_the_group(targets: tuple[str, ...], mode: str) -> None:
     assert phases.mode_of(NS, group(*targets)) == mode
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(spec=ANYTHING, status=ANYTHING, other=ANYTHING)
+def test_whatever_users_write_is_decided_and_never_a_defect(spec: Any, status: Any, other: Any) -> None:
+    meta = {"name": NEW, "namespace": NS, "uid": "u"}
+    obj = {"metadata": meta, "spec": spec, "status": status}
+    groups = [{"metadata": {"name": "og", "namespace": NS}, "spec": other}]
+    assert isinstance(resolve(obj, SOURCES, [obj]), Problem | Resolved)
+    plans.conflict(obj, [{"metadata": {"name": "a"}, "spec": other}])
+    plans.plan_status(obj, plans.next_step(obj, groups, []), NOW)
+    package = catalog.package_of(NEW)
+    phases.with_phase(obj, phases.next_phase(obj, package, groups, [CRD], [{**obj, "spec": other}]), NOW)
 
 
 def test_every_release_names_the_one_before_it_and_labels_are_legal() -> None:
