@@ -61,11 +61,11 @@ EVENTS: Mapping[str, str] = {
     "store.opened": "the state directory is open",
     "store.closed": "the state directory is closed",
     "ticket.uncounted": "uses of a ticket without a limit could not be written; they are kept for the next time",
+    "tpm.authority_unreadable": "an entry of the ConfigMap tpm-authorities is no certificate and was left out",
     "webhook.contested": "somebody else keeps changing the configuration of the webhook; it is written more slowly",
     "webhook.registered": "the configuration of the webhook was written: it was missing, changed or had an older authority",
     "webhook.unavailable": "a review was refused because the cluster did not answer",
     "webhook.unregistered": "the configuration of the webhook could not be written; tried again",
-    "tpm.authority_unreadable": "an entry of the ConfigMap tpm-authorities is no certificate and was left out",
 }
 _ROOT = "fastness"
 _LIBRARIES = ("_granian", "asyncio", "uvicorn")
