@@ -25,7 +25,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.https import HttpsLines
+from fastness.cluster.https import HttpsClient, TooLong
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
@@ -211,10 +211,7 @@ class HttpTransport:
     """HTTPS to the door; believes only the given context."""
 
     def __init__(self, url: str, trust: ssl.SSLContext, seconds: float = 30.0) -> None:
-        # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
-        self._http = httpx.AsyncClient(
-            base_url=url, transport=HttpsLines(trust), timeout=seconds, follow_redirects=False, trust_env=False
-        )
+        self._http = HttpsClient(url, trust, seconds)
 
     async def __aenter__(self) -> Self:
         return self
@@ -222,7 +219,7 @@ class HttpTransport:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     async def post(self, path: str, body: bytes, ticket: SecretText | None = None) -> Reply:
         """Send JSON; raises DoorUnreachable."""
@@ -230,12 +227,12 @@ class HttpTransport:
         if ticket is not None:
             headers["authorization"] = f"Bearer {ticket.reveal()}"
         try:
-            async with self._http.stream("POST", path, content=body, headers=headers) as answer:
-                return Reply(
-                    answer.status_code, await _bounded(answer), _seconds(answer.headers.get("retry-after", ""))
-                )
-        except (TimeoutError, httpx.HTTPError) as error:
+            answer = await self._http.ask("POST", path, headers, body, lambda _: MAX_ANSWER)
+        except TooLong as error:
+            raise EnrolmentFailed("bad-answer", f"the door answered with more than {MAX_ANSWER} bytes") from error
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
             raise DoorUnreachable(f"the door cannot be reached: {type(error).__name__}") from error
+        return Reply(answer.status, answer.body, _seconds(answer.headers.get("retry-after", "")))
 
 
 class _ComeBack(Exception):
@@ -244,15 +241,6 @@ class _ComeBack(Exception):
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
-
-
-async def _bounded(answer: httpx.Response) -> bytes:
-    found = bytearray()
-    async for chunk in answer.aiter_bytes():
-        found += chunk
-        if len(found) > MAX_ANSWER:
-            raise EnrolmentFailed("bad-answer", f"the door answered with more than {MAX_ANSWER} bytes")
-    return bytes(found)
 
 
 def _seconds(value: str) -> float:

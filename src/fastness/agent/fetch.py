@@ -10,15 +10,14 @@ is checked by `boot.py`, in one place. Bodies are bounded; one that ends too ear
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 import httpx
 
 from fastness.agent.prove import BrokerClient, BrokerRefused, DoorRefused, refusal
-from fastness.cluster.https import HttpsLines
+from fastness.cluster.https import Answered, HttpsClient, TooLong
 from fastness.domain.attestation.configproof import HEADER
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
@@ -48,43 +47,30 @@ async def from_gate(
     gate: str, tls: ssl.SSLContext, broker: BrokerClient, pool: str, question: Question, now: Now
 ) -> Delivered:
     """The configuration from the gate; asks for a nonce of the gate first; raises GateRefused."""
-    url = f"{gate.rstrip('/')}/config/{pool}"
+    path = f"/config/{pool}"
     shown = {
         "authorization": f"DPoP {broker.token.reveal()}",
         **({"accept": question.accept} if question.accept else {}),
     }
-    # No settings from the environment: a password file of a user has no say in how a machine shows itself.
-    async with _client(tls) as http:
-        answer = await _asked(http, url, shown)
-        if answer.status_code == 401 and (nonce := answer.headers.get(NONCE, "")):
-            answer = await _asked(http, url, {**shown, "dpop": broker.proof("GET", url, nonce, question.nonce, now())})
-    if answer.status_code != 200:
-        raise refusal(GateRefused, "gate", answer.status_code, answer.content, answer.headers.get("retry-after", ""))
-    return Delivered(answer.content, answer.headers.get(HEADER, ""))
+    async with HttpsClient(gate, tls, SECONDS) as http:
+        answer = await _asked(http, path, shown)
+        if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
+            proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
+            answer = await _asked(http, path, {**shown, "dpop": proof})
+    if answer.status != 200:
+        raise refusal(GateRefused, "gate", answer.status, answer.body, answer.headers.get("retry-after", ""))
+    return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
-def _client(tls: ssl.SSLContext) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=HttpsLines(tls), timeout=SECONDS, follow_redirects=False, trust_env=False)
-
-
-async def _asked(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -> httpx.Response:
+async def _asked(http: HttpsClient, path: str, headers: dict[str, str]) -> Answered:
     """One request with a bounded answer; raises GateRefused."""
     try:
-        async with _streamed(http, url, headers) as answer:
-            most = MAX_CONFIG if answer.status_code == 200 else MAX_REFUSAL
-            found = bytearray()
-            async for piece in answer.aiter_bytes():
-                found += piece
-                if len(found) > most:
-                    raise GateRefused(502, "answer-too-long", f"the gate answered with more than {most} bytes")
-            kept = [(name, value) for name, value in answer.headers.raw if name.lower() != b"content-encoding"]
-            return httpx.Response(answer.status_code, headers=kept, content=bytes(found))
+        return await http.ask("GET", path, headers, b"", _most)
+    except TooLong as error:
+        raise GateRefused(502, "answer-too-long", f"the gate's answer is too long: {error}") from error
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
         raise GateRefused(503, "unreachable", f"the gate cannot be reached: {type(error).__name__}") from error
 
 
-@asynccontextmanager
-async def _streamed(http: httpx.AsyncClient, url: str, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
-    # Compressed answers would let a small one become a large one before anybody counts.
-    async with http.stream("GET", url, headers={**headers, "accept-encoding": "identity"}) as answer:
-        yield answer
+def _most(status: int) -> int:
+    return MAX_CONFIG if status == 200 else MAX_REFUSAL

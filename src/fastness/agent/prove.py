@@ -24,7 +24,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Entropy
-from fastness.cluster.https import HttpsLines
+from fastness.cluster.https import HttpsClient, TooLong
 from fastness.crypto import jwe
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.jwk import decoded, public_jwk
@@ -74,10 +74,7 @@ class BrokerClient:
     def __init__(
         self, url: str, trust: ssl.SSLContext, attester: Attester, entropy: Entropy, seconds: float = 30.0
     ) -> None:
-        # Nothing from the environment: neither proxies nor passwords of a user decide how a machine shows itself.
-        self._http = httpx.AsyncClient(
-            base_url=url, transport=HttpsLines(trust), timeout=seconds, follow_redirects=False, trust_env=False
-        )
+        self._http = HttpsClient(url, trust, seconds)
         self._attester = attester
         self._entropy = entropy
         self.key = PrivateKey.generate(entropy)
@@ -90,11 +87,11 @@ class BrokerClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     def go_to(self, url: str) -> None:
         """Speak to another replica from now on; the session goes along."""
-        self._http.base_url = httpx.URL(url)
+        self._http.origin = url.rstrip("/")
 
     @property
     def recipient(self) -> JsonObject:
@@ -177,26 +174,19 @@ class BrokerClient:
         if self._session:
             headers["cookie"] = self._session
         try:
-            async with self._http.stream(method, path, content=body or None, headers=headers) as answer:
-                content = await _bounded(answer)
-                status, later = answer.status_code, answer.headers.get("retry-after", "")
-                # The session belongs to the cluster, not to a host: every replica knows it.
-                self._session = answer.headers.get("set-cookie", self._session).partition(";")[0]
-                self._http.cookies.clear()
-        except (TimeoutError, httpx.HTTPError) as error:
+            answer = await self._http.ask(method, path, headers, body, lambda _: MAX_ANSWER)
+        except TooLong as error:
+            raise BrokerRefused(
+                502, "answer-too-long", f"the broker answered with more than {MAX_ANSWER} bytes"
+            ) from error
+        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
             raise BrokerRefused(503, "unreachable", f"the broker cannot be reached: {type(error).__name__}") from error
-        if status == 200:
-            return content
-        raise refusal(BrokerRefused, "broker", status, content, later)
-
-
-async def _bounded(answer: httpx.Response) -> bytes:
-    found = bytearray()
-    async for chunk in answer.aiter_bytes():
-        found += chunk
-        if len(found) > MAX_ANSWER:
-            raise BrokerRefused(502, "answer-too-long", f"the broker answered with more than {MAX_ANSWER} bytes")
-    return bytes(found)
+        # The session belongs to the cluster, not to a host: every replica knows it.
+        self._session = answer.headers.get("set-cookie", self._session).partition(";")[0]
+        if answer.status == 200:
+            return answer.body
+        later = answer.headers.get("retry-after", "")
+        raise refusal(BrokerRefused, "broker", answer.status, answer.body, later)
 
 
 def refusal(kind: type[R], door: str, status: int, content: bytes, later: str) -> R:

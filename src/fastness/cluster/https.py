@@ -1,10 +1,11 @@
 """HTTPS connections for clients that ask often: HTTP/1.1, one request at a time on each connection.
 
     httpx.AsyncClient(base_url=…, transport=HttpsLines(tls), trust_env=False)
+    answer = await HttpsClient(origin, tls, seconds).ask("GET", "/", {}, b"", lambda status: 4096)
 
-A transport for the HTTP library's own client, in place of the one that it brings along, which costs four times as much CPU per
-request. It speaks to servers that TLS has proved and nothing else: no proxies, no HTTP/2, no environment. What the client sees is
-the same: its timeouts, its errors, its streams.
+`HttpsLines` is a transport for the HTTP library's own client, in place of the one that it brings along, which costs four times as
+much CPU per request. It speaks to servers that TLS has proved and nothing else: no proxies, no HTTP/2, no environment. What the
+client sees is the same: its timeouts, its errors, its streams. `HttpsClient` is for those who want whole answers and no client.
 
 * A connection is kept when its answer was read to the end, for a while, and dropped in every other case.
 * A connection that the server closed meanwhile is not used again. One that dies later is an error: only the caller knows whether
@@ -17,10 +18,10 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import httpx
 
@@ -55,6 +56,59 @@ class _Line:
     def drop(self) -> None:
         """End it at once."""
         self.writer.transport.abort()
+
+
+class Answered(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+class TooLong(httpx.HTTPError):
+    """The answer has more bytes than the caller takes."""
+
+
+class HttpsClient:
+    """Asks one server, or one after the other, for whole answers of a bounded size.
+
+    Nothing comes from the environment: neither proxies nor passwords of a user decide how a machine shows itself. Redirects are
+    answers, cookies are headers, and bodies are asked for as they are: a small one that grows when it is unpacked is no answer.
+    """
+
+    def __init__(self, origin: str, tls: ssl.SSLContext, seconds: float) -> None:
+        self.origin = origin.rstrip("/")
+        self._lines = HttpsLines(tls)
+        self._extensions = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._lines.aclose()
+
+    async def ask(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, most: Callable[[int], int]
+    ) -> Answered:
+        """The answer, with at most as many bytes as `most` says for its status; raises TooLong, httpx.HTTPError."""
+        asked = {"accept-encoding": "identity", "user-agent": "fastness", **headers}
+        extensions = self._extensions
+        request = httpx.Request(method, self.origin + path, headers=asked, content=body or None, extensions=extensions)
+        answer = await self._lines.handle_async_request(request)
+        limit, found = most(answer.status_code), bytearray()
+        try:
+            async for piece in answer.stream:  # type: ignore[union-attr]  # what `HttpsLines` gives is asynchronous
+                found += piece
+                if len(found) > limit:
+                    raise TooLong(f"the answer has more than {limit} bytes")
+        finally:
+            await answer.aclose()
+        return Answered(answer.status_code, answer.headers, bytes(found))
 
 
 class HttpsLines(httpx.AsyncBaseTransport):
