@@ -14,6 +14,7 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -117,8 +118,9 @@ async def _run(wish: Wish, only_plan: bool, seconds: float, kubeconfig: Path | N
             click.echo(shown(outcome))
         if outcome.refused or only_plan:
             return not outcome.refused
-        await apply(cluster, outcome.steps, outcome.dcap)
-        return await _settled(cluster, seconds, outcome.plan) if seconds else True
+        say = tell if output == "json" else click.echo
+        await apply(cluster, outcome.steps, outcome.dcap, say)
+        return await _settled(cluster, seconds, outcome.plan, say) if seconds else True
 
 
 async def outcome_of(cluster: Cluster, wish: Wish) -> Outcome:
@@ -174,7 +176,7 @@ async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: Wish) -> DcapInputs 
     return inputs_for(place) if os.environ.get(KEY) and place.node else None
 
 
-async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None = None) -> None:
+async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, say: Callable[[str], None]) -> None:
     """Write what is open, in order; raises ApiError. A new admin token of PCCS is told when its hash was stored."""
     from fastness.cli.dcap import ADMIN, tell_admin
     from fastness.cluster.errors import AlreadyExists
@@ -193,15 +195,15 @@ async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None = N
             except AlreadyExists:
                 tell(f"{change.named}: made by somebody else in the meantime")
                 continue
-            click.echo(f"{change.named} created")
+            say(f"{change.named} created")
             if dcap is not None and place.name == SECRETS and not os.environ.get(ADMIN):
                 tell_admin(dcap.admin_token)
         else:
             await cluster.patch(change.resource, place.name, change.patch, PatchType.MERGE, place.namespace, options)
-            click.echo(f"{change.named} changed")
+            say(f"{change.named} changed")
 
 
-async def _settled(cluster: Cluster, seconds: float, plan: Plan) -> bool:
+async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[str], None]) -> bool:
     """Wait until the machines that restart are back and the runtime is installed; whether that was in time."""
     from fastness.model.registry import find
 
@@ -215,7 +217,7 @@ async def _settled(cluster: Cluster, seconds: float, plan: Plan) -> bool:
                     last = said
                 if done and await _moved(cluster, plan):
                     names = [str(one["metadata"]["name"]) for one in (await cluster.list(classes)).items]
-                    click.echo(f"runtime classes: {', '.join(sorted(names))}")
+                    say(f"runtime classes: {', '.join(sorted(names))}")
                     return True
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:

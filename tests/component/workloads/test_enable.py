@@ -88,7 +88,8 @@ async def test_step_that_was_interrupted_goes_on_where_it_was(embedded_server: E
     )
     result = await run(embedded_server, "snp", "-o", "json")
     assert result.exit_code == 0, result.output
-    told = json.JSONDecoder().raw_decode(result.stdout)[0]
+    told = json.loads(result.stdout)
+    assert "KataConfig example-kataconfig created" in result.stderr
     runtime = next(step for step in told["steps"] if step["title"] == "runtime")
     assert [(one["action"], one["fields"]) for one in runtime["changes"]] == [
         ("change", ["data.confidential"]),
