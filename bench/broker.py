@@ -162,7 +162,9 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
     from fastness.model.kind import Kind
     from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.attesting import Around, attesting
+    from fastness.services.attesting import Around, AttestingOptions, attesting
+    from fastness.services.broker.server import BrokerOptions
+    from fastness.services.limits import Limits, Rate
     from fastness.sim.announce import announce_vendor
     from fastness.sim.tee import SimVendor, default_image
     from fastness.trust.tickets import join_ticket, mint
@@ -187,9 +189,13 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
             expires = clock.now() + timedelta(hours=1)
             await cluster.create(JOIN_TICKET.resource, join_ticket("bench", ticket, "worker", expires, 0))
             cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
+            # No bound for one machine: here a few stand for many.
+            options = AttestingOptions(
+                broker=BrokerOptions(limits=Limits(machine=Rate(1e9, 1e9), machine_in_flight=512))
+            )
             async with (
                 Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-                attesting(cluster, informers, Around(clock, ENTROPY, cipher)) as doors,
+                attesting(cluster, informers, Around(clock, ENTROPY, cipher), options) as doors,
                 _controlled(cluster, informers, Path(directory) if loops else None),
             ):
                 settle_memory()  # as the product does when it is ready

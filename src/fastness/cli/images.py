@@ -47,7 +47,9 @@ image.add_command(trust)
 @click.option("--uki", type=_EXISTING, help="The unified kernel image; it is measured here.")
 @click.option("--firmware-vars", type=_EXISTING, help="With --uki: the firmware's variables.")
 @click.option("--secure-boot", is_flag=True, help="With --uki: machines boot with Secure Boot.")
-@click.option("--trust", "trusted", type=_EXISTING, help="The trust.json that the image carries: whom its machines believe.")
+@click.option(
+    "--trust", "trusted", type=_EXISTING, help="The trust.json that the image carries: whom its machines believe."
+)
 @click.option("--zero", type=click.IntRange(0, 23), multiple=True, help="A register that the image leaves untouched.")
 @click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
 @click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
