@@ -26,7 +26,17 @@ from tests.enrolling import MovedClock
 
 REFUSED = "/machines/machine-3c1f09b2aa417e65d0c8"
 DRIFTED = "/machines/machine-77e2a4d1905bb3f8c641"
-PAGES = ("/", REFUSED, DRIFTED, "/pools", "/trust?distrust=chipGeneration:Genoa", "/record/7", "/simulator", "/nothing")
+PAGES = (
+    "/",
+    REFUSED,
+    DRIFTED,
+    "/pools",
+    "/runtimes",
+    "/trust?distrust=chipGeneration:Genoa",
+    "/record/7",
+    "/simulator",
+    "/nothing",
+)
 MOST_BYTES = 150_000
 MOST_ELEMENTS = 1500
 

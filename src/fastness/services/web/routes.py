@@ -36,6 +36,7 @@ ROUTES: Final = (
     Route("machine", "GET", "/machines/{name}", Auth.SESSION),
     Route("decision", "POST", "/machines/{name}/decision", Auth.SESSION),
     Route("pools", "GET", "/pools", Auth.SESSION),
+    Route("runtimes", "GET", "/runtimes", Auth.SESSION),
     Route("trust", "GET", "/trust", Auth.SESSION),
     Route("record", "GET", "/record/{name}", Auth.SESSION),
     Route("simulator", "GET", "/simulator", Auth.SESSION),

@@ -21,6 +21,7 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
@@ -40,12 +41,14 @@ VALUE_SETS: Final = REFERENCE_VALUE_SET.resource
 POLICIES: Final = APPRAISAL_POLICY.resource
 DISTRUSTS: Final = DISTRUST.resource
 CHECKPOINTS: Final = AUDIT_CHECKPOINT.resource
+KATA_CONFIGS: Final = KATA_CONFIG.resource
+CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
 
 # What is seen, and the topic under which open pages hear of a change.
 SEEN: Final[Mapping[Resource, str]] = {
     MACHINES: "machines", VERDICTS: "machines", NODES: "machines", POOLS: "pools", CONFIGS: "pools",
     CONFIGURATIONS: "pools", ROLLOUTS: "pools", CLUSTERS: "trust", IMAGES: "trust", VALUE_SETS: "trust", POLICIES: "trust",
-    DISTRUSTS: "trust", CHECKPOINTS: "trust",
+    DISTRUSTS: "trust", CHECKPOINTS: "trust", KATA_CONFIGS: "runtimes", CLASSES: "runtimes",
 }  # fmt: skip
 BY_SUBJECT: Final = "page-subject"
 

@@ -15,7 +15,7 @@ from fastness.model.objects import rfc3339
 from fastness.services.web.markup import Child, Markup, document, join, tag
 from fastness.services.web.pages.parts import hidden
 
-VIEWS: Final = (("/", "Fleet"), ("/pools", "Pools"), ("/trust", "Trust"))
+VIEWS: Final = (("/", "Fleet"), ("/pools", "Pools"), ("/runtimes", "Runtimes"), ("/trust", "Trust"))
 SIMULATOR: Final = ("/simulator", "Simulator")
 
 

@@ -3,6 +3,7 @@
     fleet.py      the fleet, and the simulator
     machine.py    one machine
     pools.py      pools and changes under way
+    runtimes.py   the runtime for confidential containers
     trust.py      what is trusted, and the record
     shown.py      the request itself
 
@@ -18,10 +19,11 @@ from typing import Final
 from fastness.services.web.views.fleet import fleet_view, simulator_view
 from fastness.services.web.views.machine import machine_view
 from fastness.services.web.views.pools import pools_view
+from fastness.services.web.views.runtimes import runtimes_view
 from fastness.services.web.views.shown import Shown
 from fastness.services.web.views.trust import record_view, trust_view
 
 VIEWS: Final[Mapping[str, Callable[[Shown], Awaitable[bytes]]]] = {
     "fleet": fleet_view, "machine": machine_view, "pools": pools_view, "trust": trust_view, "record": record_view,
-    "simulator": simulator_view,
+    "simulator": simulator_view, "runtimes": runtimes_view,
 }  # fmt: skip
