@@ -42,6 +42,7 @@ EVENTS: Mapping[str, str] = {
     "gate.unavailable": "the gate could not do its work: the cluster or the record failed it",
     "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
+    "kata.unserved": "an object of the runtime was not made, because the cluster does not serve its kind",
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
     "library.failed": "a library that we run on reported an error of its own",
