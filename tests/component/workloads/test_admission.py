@@ -55,6 +55,7 @@ BAD = {
     packed(OPEN): "ExecProcessRequest",
     packed("package agent_policy\n\nAllowRequestsFailingPolicy := true\n"): "AllowRequestsFailingPolicy",
     packed("default ExecProcessRequest := false\n"): "there is no package",
+    packed("package agent_policy\n\nExecProcessRequest if {\n\tcount([]) == 0\n}\n"): "a rule that anything satisfies",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
+from fastness.domain.workloads.agentpolicy.unconcerned import unconcerned
 from fastness.formats import json
 from fastness.model import kata
 from fastness.model.kata import names
@@ -123,8 +124,8 @@ class StoreLookups:
         return bool(self._store.range("operators.coreos.com", "operatorgroups", namespace).records)
 
     def policy_trial(self, text: str) -> tuple[Collection[str], str]:
-        """Nothing: the policy engine may end its process, so it never runs in this one."""
-        return (), ""
+        """What reading alone finds: the policy engine may end its process, so it never runs in this one."""
+        return unconcerned(text), ""
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""

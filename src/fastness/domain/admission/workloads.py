@@ -13,7 +13,7 @@ A namespace switches its requirements on itself:
   the workload. The operators' own pods are not touched.
 * Templates are judged like pods, so that the author of a Deployment reads the reason and not the log of a controller. An update
   that changes neither init data nor class is not judged again: labels, finalizers and scale must never get stuck.
-* Only the text of a policy is read here. Behind the webhook the policy engine is asked as well (`policy_trial`).
+* In process only the text of a policy is read (`agentpolicy.unconcerned`); behind the webhook the engine is asked as well.
 """
 
 from __future__ import annotations

@@ -79,20 +79,25 @@ class PolicyText:
 
 def read_policy(text: str) -> PolicyText:
     """The statements of a text; total."""
-    blanked = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " " if found[0].startswith("#") else "_", found[0]), text)
-    package = _PACKAGE.search(blanked)
+    hidden = blanked(text)
+    package = _PACKAGE.search(hidden)
     statements = []
-    for start, end in _spans(blanked):
-        statement = _statement(text, blanked, start, end)
+    for start, end in _spans(hidden):
+        statement = _statement(text, hidden, start, end)
         if statement is not None:
             statements.append(statement)
     return PolicyText(text, package[1] if package else "", tuple(statements))
 
 
-def _spans(blanked: str) -> Iterator[tuple[int, int]]:
+def blanked(text: str) -> str:
+    """The text with comments and quoted texts made harmless; every character stays at its place."""
+    return _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " " if found[0].startswith("#") else "_", found[0]), text)
+
+
+def _spans(hidden: str) -> Iterator[tuple[int, int]]:
     """From each line that begins a statement to the next such line."""
     depth, begin, at = 0, None, 0
-    for line in blanked.splitlines(keepends=True):
+    for line in hidden.splitlines(keepends=True):
         if depth == 0 and line[:1].isalpha() and not line.startswith("else"):
             if begin is not None:
                 yield begin, at
@@ -103,8 +108,8 @@ def _spans(blanked: str) -> Iterator[tuple[int, int]]:
         yield begin, at
 
 
-def _statement(text: str, blanked: str, start: int, end: int) -> Statement | None:
-    said = blanked[start:end].rstrip()
+def _statement(text: str, hidden: str, start: int, end: int) -> Statement | None:
+    said = hidden[start:end].rstrip()
     line = text.count("\n", 0, start) + 1
     if found := _DEFAULT.match(said):
         value = text[start + found.start(2) : start + found.end(2)].strip()
