@@ -57,3 +57,44 @@ async def test_entries_that_share_a_batch_are_written_although_the_one_who_began
     batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
     entries = [entry["who"] for batch in batches for entry in batch["spec"]["entries"]]
     assert sorted(entries) == ["first", "second", "third"]
+
+
+async def test_under_load_entries_gather_and_alone_they_are_written_at_once(embedded_server: Embedded) -> None:
+    record = ClusterRecord(embedded_server.cluster, SystemClock(), SystemEntropy(), "gate")
+    loop = asyncio.get_running_loop()
+
+    async def sizes() -> list[int]:
+        found = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
+        return [len(batch["spec"]["entries"]) for batch in sorted(found, key=lambda one: one["spec"]["sequence"])]
+
+    for number in range(3):
+        await record.append(Entry("release", f"alone-{number}"))
+    assert await sizes() == [1, 1, 1]
+    began = loop.time()
+    waiting = []
+    for bunch in range(4):
+        waiting += [
+            asyncio.ensure_future(record.append(Entry("release", f"together-{bunch}-{number}"))) for number in range(5)
+        ]
+        await asyncio.sleep(0.005)
+    await asyncio.gather(*waiting)
+    together = (await sizes())[3:]
+    assert sum(together) == 20
+    assert len(together) <= 2 + (loop.time() - began) / 0.05
+
+
+async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_have_written(
+    embedded_server: Embedded,
+) -> None:
+    record = ClusterRecord(embedded_server.cluster, SystemClock(), SystemEntropy(), "gate")
+    await asyncio.gather(*(record.append(Entry("release", f"first-{number}")) for number in range(3)))
+    gathering = [asyncio.ensure_future(record.append(Entry("release", who))) for who in ("leader", "second", "third")]
+    await asyncio.sleep(0.005)
+    gathering[0].cancel()
+    async with asyncio.timeout(5):
+        results = await asyncio.gather(*gathering, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert results[1:] == [None, None]
+    batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
+    entries = {entry["who"] for batch in batches for entry in batch["spec"]["entries"]}
+    assert {"second", "third"} <= entries

@@ -137,3 +137,37 @@ def test_a_machine_that_the_cache_has_not_seen_yet_has_a_moment(caches: Caches) 
     caches.machines.objects.clear()
     assert not revoked(caches, claims(), later=1)
     assert revoked(caches, claims(), later=3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        machine(approval="Quarantined"),
+        machine(epoch=1),
+        machine(uid="uid-2"),
+        {**machine(), "metadata": {**machine()["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        distrust(key=KEY),
+        distrust(tenant="red"),
+    ],
+)
+def test_a_token_that_was_found_good_dies_with_the_next_change(caches: Caches, change: dict[str, Any]) -> None:
+    asked, token = MachineRevocations(caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    for _ in range(3):
+        assert not asked.revoked(token)
+    (caches.distrusts if "reason" in change["spec"] else caches.machines).put(change)
+    assert asked.revoked(token)
+    assert asked.revoked(token)
+
+
+def test_a_token_that_was_found_good_dies_with_its_machine(caches: Caches) -> None:
+    asked, token = MachineRevocations(caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    assert not asked.revoked(token)
+    caches.machines.objects.clear()
+    assert asked.revoked(token)
+
+
+def test_another_token_of_a_good_machine_is_looked_at_for_itself(caches: Caches) -> None:
+    caches.machines.put(machine(epoch=1))
+    asked = MachineRevocations(caches, VirtualClock(START))  # type: ignore[arg-type]
+    assert not asked.revoked(claims(epoch=1))
+    assert asked.revoked(claims(epoch=0))
