@@ -11,7 +11,8 @@ from then on the agent is alone with the cluster port, in the name of its node. 
 a moment, and a new agent starts on the same directory.
 
 * `switch` pulls the plug and puts it in again, at any moment; the journal of the agent has to live with that.
-* A machine that is refused for good is switched on again after a while: whoever put it right need not touch it.
+* A machine that is refused for good is switched on again after a while, longer each time up to a minute: whoever put it right
+  need not touch it, and the record does not fill.
 * The parts of platform, kubelet and node controller are played by `kubelet.py`.
 """
 
@@ -58,7 +59,7 @@ from fastness.sim.roster import Spec
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3
-REFUSED_SECONDS: Final = 5.0
+REFUSED_AGAIN: Final = Backoff(first=5.0, most=60.0)
 LOOK_AGAIN: Final = Backoff(first=0.1, most=1.0)
 ASK_AGAIN: Final = Backoff(first=0.5, most=10.0)
 _PASSWD: Final = b"root:x:0:0:root:/root:/bin/sh\ncore:x:1000:1000:core:/home/core:/bin/sh\n"
@@ -90,7 +91,6 @@ class Fleet:
     pool: str = names.WORKER
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
-    refused_seconds: float = REFUSED_SECONDS
     proofs: Proofs | None = None
     doors: tuple[str, ...] = ()
 
@@ -116,12 +116,14 @@ class VirtualMachine:
         self._switched = asyncio.Event()
         self._poked = asyncio.Event()
         self._reattest: timedelta | None = None
+        self._refusals = 0
         self._attester: Attester | None = None
 
     # ------------------------------------------------------------ what can be done to it from outside
 
     def switch(self) -> None:
         """Pull the plug and put it in again."""
+        self._refusals = 0
         self._switched.set()
 
     def prove_now(self) -> None:
@@ -193,7 +195,8 @@ class VirtualMachine:
             _log.warning("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
             self.console = f"refused ({error.reason}): {error.message}"
             await self._tell(kubelet.NOT_ADMITTED)
-            await self.fleet.clock.sleep(self.fleet.refused_seconds)
+            await self.fleet.clock.sleep(REFUSED_AGAIN.delay(self._refusals, self.fleet.entropy.fraction()))
+            self._refusals += 1
             return False
         except (ApiError, AgentError, DriverError, BootFailure) as error:
             _log.warning("machine.failed", machine=self.name, error=error)
@@ -222,7 +225,7 @@ class VirtualMachine:
             Cabled(fleet.as_node(self.node), self.cable), self.machine.host, self.node, fleet.clock, fleet.entropy,
             fleet.settings,
         )  # fmt: skip
-        self.running, self.console = True, "running"
+        self.running, self.console, self._refusals = True, "running", 0
         async with self._staying_attested():
             await agent.run()
         self.running, self.console = False, "rebooting"

@@ -73,8 +73,17 @@ def until(holds: Callable[[], object], what: str) -> None:
         time.sleep(0.1)
 
 
+@pytest.fixture
+def hall(running: Hall) -> Hall:
+    """The simulation with nothing done to it, whatever an earlier test left."""
+    listed = running.ask("list")
+    for fault in [*listed["faults"], *(one for machine in listed["machines"] for one in machine["faults"])]:
+        running.undo(fault["id"])
+    return running
+
+
 @pytest.fixture(scope="module")
-def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     with Live.start(tmp_path_factory.mktemp("faults"), "--machines", "3") as live:
         found = Hall(live)
         until(lambda: all(one["running"] for one in found.machines().values()), "three machines")

@@ -85,7 +85,14 @@ def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved
     judged = view(verdict, Verdict) if verdict is not None else None
     membership = membership_of(seen)
     checks = judged.spec.checks if judged else ()
-    why = tuple(check for check in checks if check.result in ("Fail", "NotAssessed") and check.code != "ok")
+    # A warning decides where the policy refused for its sake: then the verdict has its code.
+    reason = judged.spec.reason if judged else ""
+    why = tuple(
+        check
+        for check in checks
+        if check.code != "ok"
+        and (check.result in ("Fail", "NotAssessed") or (check.result == "Warn" and check.code == reason))
+    )
     answer, actions = _answer(seen, membership, judged)
     last = tuple({one.code: one for one in unproved}.values())
     return Explanation(
