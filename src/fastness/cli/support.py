@@ -164,7 +164,7 @@ async def _everything(cluster: KubeCluster, made: Bundle, beside: Path | None) -
 async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> None:
     """The newest entries of the record, as far as it can be read."""
     from fastness.cluster.errors import ApiError
-    from fastness.domain.support.redact import redacted
+    from fastness.domain.support.redact import cleaned
     from fastness.formats import json
     from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
     from fastness.trust.errors import TrustError
@@ -180,7 +180,7 @@ async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> No
         near = beside / "record" if beside is not None and (beside / "record").is_dir() else None
         tiles: TileStore = FileTiles(near) if near is not None else ConfigMapTiles(cluster)
         found = [
-            redacted({"kind": "Entry", "index": index, **json.decode(data)})
+            cleaned({"index": index, **json.decode(data)})
             async for index, data in LogView(tiles, size).entries(max(0, size - RECORD_ENTRIES))
         ]
     except (ApiError, TrustError, OSError, ValueError) as error:

@@ -18,9 +18,14 @@ from fastness.cli.gather import Bounds, Bundle, collected_kinds
 from fastness.cli.main import cli
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.kube import KubeCluster
+from fastness.controllers.attestation.sequencer import KEY, Sequencer
 from fastness.domain.support.layout import Entry, LeftOut, index_page, safe
 from fastness.model.registry import find
+from fastness.trust.ports import Entry as RecordEntry
+from fastness.trust.record import ClusterRecord
+from fastness.trust.tiles import ConfigMapTiles
 from tests.embedded.fixtures import Embedded
+from tests.virtual import SeededEntropy, VirtualClock
 
 CANARY = "Canary7hQ2mVx9LpRtZ3nK8sWd"
 NAMESPACES = find("", "v1", "namespaces").resource
@@ -179,6 +184,24 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_there(
     assert why.startswith("it could not be read")
     assert CANARY not in _text(target)
     assert (target / "cluster-scoped-resources/core/namespaces.yaml").exists()
+
+
+async def test_the_newest_entries_of_the_record_are_there_without_credentials(
+    embedded_server: Embedded, tmp_path: Path
+) -> None:
+    cluster, clock = embedded_server.cluster, VirtualClock()
+    record = ClusterRecord(cluster, clock, SeededEntropy(3), "broker")
+    for number in range(3):
+        await record.append(
+            RecordEntry("refusal", "sha256:" + "c" * 64, resource=f"default/a/{number}", detail={"token": CANARY})
+        )
+    await Sequencer(cluster, ConfigMapTiles(cluster), clock, SeededEntropy(4)).reconcile(KEY)
+    target = tmp_path / "bundle"
+    done = await _run("--dest-dir", str(target), "--kubeconfig", str(embedded_server.kubeconfig))
+    assert done.exit_code == 0, done.output
+    tail = json.loads((target / "record/tail.json").read_text())
+    assert [(one["index"], one["resource"]) for one in tail] == [(number, f"default/a/{number}") for number in range(3)]
+    assert CANARY not in _text(target)
 
 
 def test_files_are_cut_and_a_full_bundle_says_what_is_missing(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Objects and text without secrets, for people outside.
 
+    cleaned(value)   any other JSON
     redacted(obj)    an object as a bundle may show it; None when nothing of it may leave (Secrets)
     scrubbed(text)   a log or any text, with what looks like a credential taken out
 
@@ -51,7 +52,7 @@ _PATTERNS: Final = (
     re.compile(r"\$(?:1|2[abxy]|5|6|y|gy|argon2[a-z]*)\$[^\s:\"']{4,}"),
 )
 _SCHEME: Final = re.compile(r"(?i)\b(bearer|basic|negotiate|digest|dpop)[ \t]+[A-Za-z0-9._~+/=:-]{6,}")
-_USERINFO: Final = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+_USERINFO: Final = re.compile(r"(?<=://)[^/\s@\"']{1,512}(?=@)")
 # Bounded and anchored at the beginning of a word: a long line costs time in proportion to its length.
 _NAMED: Final = re.compile(
     r"""(?ix) (?<![\w.-]) (?P<name> [\w.-]{0,128}?
@@ -83,6 +84,11 @@ def redacted(obj: Mapping[str, Any]) -> JsonObject | None:
     if obj.get("kind") == "ConfigMap" and isinstance(obj.get("binaryData"), Mapping):
         shown["binaryData"] = {str(key): _opaque(str(value)) for key, value in obj["binaryData"].items()}
     return {**shown, "metadata": _metadata(obj.get("metadata") or {})}
+
+
+def cleaned(value: Any) -> Any:
+    """Any JSON without credentials; for what is not an object of the API."""
+    return _value("", value)
 
 
 def _metadata(meta: Mapping[str, Any]) -> JsonObject:

@@ -30,6 +30,7 @@ TEXTS = {
     "json in text": '{{"a": 1, "apiKey": "{0}", "b": 2}}',
     "json in json": '{{\\"clientToken\\": \\"{0}\\"}}',
     "userinfo": "proxy http://bob:{0}@proxy.example:3128/",
+    "token in an address": "git clone https://{0}@git.example/x",
     "variable": "PCCS_USER_TOKEN={0} USER_TOKEN_HASH={0} ./start",
     "after a harmless name": "secretName: x password={0}",
     "option": "--admin-token={0} --verbose",
