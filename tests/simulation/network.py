@@ -17,6 +17,8 @@ from unittest.mock import patch
 
 import httpx
 
+from fastness.cluster.https import HttpsLines
+
 CALLER: ContextVar[str] = ContextVar("caller", default="")
 OWNER: ContextVar[str] = ContextVar("owner", default="")
 TAIL = 40
@@ -118,9 +120,8 @@ class Network:
         """Doors listen here and clients ask here, for the time of the block."""
         network = self
 
-        class Client(httpx.AsyncClient):
-            def __init__(self, **options: Any) -> None:
-                super().__init__(**{**options, "verify": False, "transport": _Wire(network), "trust_env": False})
+        async def ask(_: HttpsLines, request: httpx.Request) -> httpx.Response:
+            return await network.ask(request)
 
         def listener(app: Any, *_: object, **__: object) -> Listener:
             return Listener(network, app)
@@ -129,17 +130,9 @@ class Network:
             patch("fastness.services.gate.server.LoopListener", listener),
             patch("fastness.services.enrol.server.LoopListener", listener),
             patch("fastness.services.broker.server.BrokerListener", listener),
-            patch("httpx.AsyncClient", Client),
+            patch.object(HttpsLines, "handle_async_request", ask),
         ):
             yield
-
-
-class _Wire(httpx.AsyncBaseTransport):
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await self._network.ask(request)
 
 
 class _Half(httpx.AsyncByteStream):
