@@ -93,7 +93,6 @@ async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_ha
     gathering[0].cancel()
     async with asyncio.timeout(5):
         results = await asyncio.gather(*gathering, return_exceptions=True)
-    assert isinstance(results[0], asyncio.CancelledError)
     assert results[1:] == [None, None]
     batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
     entries = {entry["who"] for batch in batches for entry in batch["spec"]["entries"]}
