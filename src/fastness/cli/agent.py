@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fastness.cli.agentkata import kata
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
@@ -89,6 +90,9 @@ def _hardware(function: F) -> F:
 @click.group()
 def agent() -> None:
     """Run on a machine and keep it where its config says."""
+
+
+agent.add_command(kata)
 
 
 @agent.command("run")

@@ -40,6 +40,8 @@ CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
 CONSTRAINTS: Final = find("security.openshift.io", "v1", "securitycontextconstraints").resource
 DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource
 ACCOUNTS: Final = find("", "v1", "serviceaccounts").resource
+ROLES: Final = find("rbac.authorization.k8s.io", "v1", "clusterroles").resource
+BINDINGS: Final = find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource
 SECRETS: Final = find("", "v1", "secrets").resource
 CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
 NAMESPACES: Final = find("", "v1", "namespaces").resource
@@ -50,10 +52,15 @@ NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
 MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
     "MachineConfig": (CONFIGS, Scope()), "MachineConfigPool": (POOLS, Scope()), "ContainerRuntimeConfig": (RUNTIMES, Scope()),
     "RuntimeClass": (CLASSES, Scope()), "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
-    "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE),
+    "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE), "ClusterRole": (ROLES, Scope()),
+    "ClusterRoleBinding": (BINDINGS, Scope()),
 }  # fmt: skip
 _NOTES: Final = (mco.CURRENT_CONFIG, mco.STATE, mco.REASON, names.FAILURE, SIMULATED)
 _OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
+# Kinds of which a cluster has many, and the names of the few that are ours.
+_FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
+    "MachineConfig": _OUR_CONFIGS, "ClusterRole": (names.INSTALLER_ACCOUNT,), "ClusterRoleBinding": (names.INSTALLER_ACCOUNT,),
+}  # fmt: skip
 
 
 def the_one(_obj: object) -> Iterable[ObjectName]:
@@ -63,6 +70,10 @@ def the_one(_obj: object) -> Iterable[ObjectName]:
 
 def _ours(config: Mapping[str, Any]) -> Iterable[ObjectName]:
     return (THE_ONE,) if object_name(config).name in _OUR_CONFIGS else ()
+
+
+def _our_rights(obj: Mapping[str, Any]) -> Iterable[ObjectName]:
+    return (THE_ONE,) if object_name(obj).name == names.INSTALLER_ACCOUNT else ()
 
 
 class NodeNews:
@@ -104,6 +115,7 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         Source(CONSTRAINTS, keys=the_one, delay=delay, optional=True),
         Source(CONFIDENTIAL, keys=the_one, delay=delay),
         Source(VERSIONS, keys=the_one, delay=delay, optional=True),
+        *(Source(one, keys=_our_rights, delay=delay) for one in (ROLES, BINDINGS)),
         *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS, SECRETS)),
     )
 
@@ -146,9 +158,9 @@ class Look:
     def _objects(self, *, served: bool) -> dict[Ref, JsonObject]:
         found: dict[Ref, JsonObject] = {}
         for kind, (resource, scope) in MADE.items():
-            if kind == "MachineConfig":
-                configs = self._informers.of(resource, scope)
-                known = [one for name in _OUR_CONFIGS if (one := configs.get("", name)) is not None]
+            if kind in _FEW_OF_MANY:
+                every = self._informers.of(resource, scope)
+                known = [one for name in _FEW_OF_MANY[kind] if (one := every.get("", name)) is not None]
             else:
                 known = list(self._informers.of(resource, scope).list())
             found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}

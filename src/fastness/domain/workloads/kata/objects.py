@@ -117,6 +117,7 @@ def installers(role_label: str, level: str, pull_secret: Object | None) -> list[
     leaving: list[JsonObject] = [{"key": names.STATE_LABEL, "operator": "In", "values": [*_LEAVING]}]
     return [
         _account(names.INSTALLER_ACCOUNT),
+        *_rights(names.INSTALLER_ACCOUNT),
         _constraints(names.INSTALLER_SCC, names.INSTALLER_ACCOUNT, privileged=True),
         *([_secret(pull_secret)] if pull_secret is not None else ()),
         _installer(names.INSTALLER, "install", arriving, level, role_label),
@@ -154,7 +155,7 @@ def _installer(name: str, verb: str, where: Sequence[JsonObject], level: str, ro
         {"name": "LOG_LEVEL", "value": level},
     ]
     container = {
-        "name": f"kata-{verb}", "image": AGENT_IMAGE, "args": ["kata", verb, "--root", "/host"], "env": env,
+        "name": f"kata-{verb}", "image": AGENT_IMAGE, "command": ["fastness-agent", "kata", verb], "env": env,
         "securityContext": {"privileged": True}, "volumeMounts": [{"name": "host", "mountPath": "/host"}],
     }  # fmt: skip
     affinity = {
@@ -186,6 +187,21 @@ def _daemon_set(name: str, pod: JsonObject) -> Ensure:
 def _account(name: str) -> Ensure:
     meta = {"name": name, "namespace": names.NAMESPACE}
     return Ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, ())
+
+
+def _rights(account: str) -> list[Ensure]:
+    """What the account may do: follow nodes and move their labels."""
+    group, subject = (
+        "rbac.authorization.k8s.io",
+        {"kind": "ServiceAccount", "name": account, "namespace": names.NAMESPACE},
+    )
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]}]
+    meta, reference = {"name": account}, {"apiGroup": group, "kind": "ClusterRole", "name": account}
+    role: JsonObject = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules}
+    binding: JsonObject = {
+        "apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": meta, "roleRef": reference, "subjects": [subject],
+    }  # fmt: skip
+    return [Ensure(role, (("rules",),)), Ensure(binding, (("subjects",),))]
 
 
 def _constraints(name: str, account: str, *, privileged: bool) -> Ensure:

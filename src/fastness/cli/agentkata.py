@@ -1,0 +1,74 @@
+"""`fastness agent kata`: what the pods of the runtime's DaemonSets run on a node.
+
+    fastness agent kata install --root /host       packages, drop-ins and a restart, when it is the node's turn
+    fastness agent kata uninstall --root /host     the way back, with a boot at its end
+
+The node's own programs do the work, in the node's root: `rpm-ostree`, `systemctl`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.model.kata.config import DEFAULT_LOG_LEVEL, LOG_LEVELS
+from fastness.model.kata.names import COMMUNITY_EXTENSION
+
+if TYPE_CHECKING:
+    from fastness.agent.katapod import Step
+
+
+@click.command("kata")
+@click.argument("way", type=click.Choice(["install", "uninstall"]))
+@click.option("--node", envvar="NODE_NAME", required=True, help="Name of this machine's Node.")
+@click.option(
+    "--root", type=click.Path(path_type=Path), default=Path("/host"), show_default=True, help="The node's root."
+)
+@click.option("--package", default=COMMUNITY_EXTENSION, show_default=True, help="The package that brings the runtime.")
+@click.option(
+    "--crio-log-level", "level", envvar="LOG_LEVEL", type=click.Choice(LOG_LEVELS), default=DEFAULT_LOG_LEVEL,
+    show_default=True, help="What the container runtime logs.",
+)  # fmt: skip
+@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
+@click.option("--context", default="", help="Context in the kubeconfig.")
+def kata(way: str, node: str, root: Path, package: str, level: str, kubeconfig: Path | None, context: str) -> None:
+    """Install the runtime for confidential containers on this node, or remove it, when its turn comes."""
+    if not root.is_dir():
+        raise CliError(f"{root} is no directory", "Mount the root of the node there, or give --root.", Exit.MISSING)
+    from fastness.agent.kata import RuntimeSteps
+    from fastness.drivers.files import RootedFiles
+    from fastness.drivers.process import run
+    from fastness.drivers.rpm_ostree import SECONDS, LayeredPackages
+    from fastness.drivers.systemd import Systemctl
+
+    inside = () if root == Path("/") else ("chroot", str(root))
+    units = Systemctl(run=lambda command: run([*inside, *command]))
+    packages = LayeredPackages(package, lambda command: run([*inside, *command], seconds=SECONDS))
+    steps = RuntimeSteps(
+        RootedFiles(root), units, packages, lambda _reason: _reboot([*inside, "systemctl", "reboot"]), level
+    )
+    step = steps.install if way == "install" else steps.uninstall
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_follow(node, step, kubeconfig, context))
+
+
+def _reboot(command: list[str]) -> None:
+    from fastness.drivers.process import run
+
+    run(command)
+
+
+async def _follow(node: str, step: Step, kubeconfig: Path | None, context: str) -> None:
+    from fastness.agent.katapod import KataPod
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        await KataPod(cluster, node, step, SystemClock(), SystemEntropy()).run()
