@@ -124,6 +124,10 @@ def test_uninstalling_as_the_manual_says_leaves_nothing_behind(walk: Walk) -> No
     done = Command("oc get kataconfig --no-headers", ("example-kataconfig   False   3   3   1s",), until=True)
     assert walk.problem(done) == ""
     assert walk.problem(Command("oc create -f test-pod.yaml", ("…", "pod/coco-test-pod created"), until=True)) == ""
+    early = walk.say("oc delete namespace openshift-sandboxed-containers-operator --dry-run=server")[1]
+    assert any(
+        line.startswith("Warning: KataConfig example-kataconfig still exists: delete it first") for line in early
+    )
     walk.say("oc delete kataconfig example-kataconfig --wait=false")
     path = "{.status.conditions[?(@.type=='InProgress')].message}"
     blocked = Command(f'oc get kataconfig example-kataconfig -o jsonpath="{path}"', (BLOCKED,), until=True)

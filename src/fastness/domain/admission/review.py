@@ -16,7 +16,16 @@ from typing import Any, Final
 
 from fastness.domain.access.node import MCO_GROUP
 from fastness.domain.access.policy import RBAC_GROUP
-from fastness.domain.admission import confidential, kata, machineconfig, namespaces, rbac, runtimeclass, workloads
+from fastness.domain.admission import (
+    confidential,
+    kata,
+    machineconfig,
+    namespaces,
+    operators,
+    rbac,
+    runtimeclass,
+    workloads,
+)
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,
@@ -84,16 +93,19 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
     Row(kata.is_alone, _CREATE, kata.GROUP, kata.RESOURCE),
     Row(kata.some_pool_may_have_it, _CREATE, kata.GROUP, kata.RESOURCE),
+    *(Row(operators.still_needed, _DELETE, group, resource) for group, resource in (
+        ("", "namespaces"), (operators.GROUP, "subscriptions"), (operators.GROUP, "clusterserviceversions"))),
     Row(machineconfig.warn_about_overlay, _WRITE, confidential.GROUP, "nodeoverlays"),
     Row(workloads.switches_are_known, _WRITE, "", "namespaces"),
     Row(runtimeclass.class_is_applied, _CREATE, "", "pods"),
     *(Row(rule, _WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
 )  # fmt: skip
 
-# A real API server knows its namespaces, its roles and its runtime classes by itself.
+# A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
+# of a namespace there.
 _BUILT_IN: Final = frozenset({
     namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
-    rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied,
+    rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 
