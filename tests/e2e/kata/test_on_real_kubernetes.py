@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,23 +12,29 @@ from typing import Any
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.kube import Surroundings, connect, find
-from fastness.cluster.port import Cluster, PatchType
+from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.controllers.engine import Runner
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.plane import product_loops
+from fastness.controllers.workloads.kata.loop import KataConfigs
 from fastness.domain.workloads.kata.world import covers
+from fastness.model.crd import manifests
 from fastness.model.kata import names
+from fastness.model.kata.names import InstallState
 from fastness.model.kind import JsonObject
+from fastness.model.objects import labels_of
 from fastness.model.registry import find as kind
 from tests.component.controllers.kata.story import (
     CLASS,
     KATA,
     feature_gates,
+    in_progress,
     is_done,
     is_gone,
     kata_config,
     told,
     until,
+    until_equal,
 )
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, QUICK, World, held
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
@@ -35,6 +42,7 @@ from tests.embedded.fixtures import Embedded
 from tests.realkube.cluster import RealKube
 
 BOTH = ("worker-0", "worker-1")
+SPACE = kind("", "v1", "namespaces").resource
 MADE = (
     CLASS, POOL, kind("machineconfiguration.openshift.io", "v1", "containerruntimeconfigs").resource,
     kind("apps", "v1", "daemonsets").resource, kind("security.openshift.io", "v1", "securitycontextconstraints").resource,
@@ -56,6 +64,11 @@ def _ours(obj: JsonObject) -> JsonObject:
     return {"metadata": meta, "spec": spec, **rest}
 
 
+async def exists(cluster: Cluster) -> bool:
+    """Whether the operator's namespace is still there."""
+    return names.NAMESPACE in [one["metadata"]["name"] for one in (await cluster.list(SPACE)).items]
+
+
 async def story(world: World) -> tuple[list[Any], dict[tuple[str, str], JsonObject]]:
     """Install and remove on two nodes with TDX; what was told, and what was made meanwhile."""
     cluster = world.cluster
@@ -65,6 +78,7 @@ async def story(world: World) -> tuple[list[Any], dict[tuple[str, str], JsonObje
     for name in BOTH:
         labels = {names.BASE_LABEL: "true", names.TDX_LABEL: "true"}
         await cluster.patch(NODE, name, {"metadata": {"labels": labels}}, PatchType.MERGE)
+    await until_equal(lambda: exists(cluster), False)
     await feature_gates(cluster, confidential="true")
     async with told(cluster) as heard:
         await cluster.create(KATA, kata_config(checkNodeEligibility=True, logLevel="debug"))
@@ -94,6 +108,68 @@ async def on(kube: RealKube, home: Path) -> AsyncIterator[World]:
         finally:
             for task in work:
                 task.cancel()
+
+
+def install_without_machine_configs(kube: RealKube) -> None:
+    """Our definitions but those of machine configuration, as in a cluster of another distribution."""
+    with kube.client("admin") as client:
+        for manifest in manifests():
+            if manifest["spec"]["group"] != "machineconfiguration.openshift.io":
+                path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+                assert client.post(path, json=manifest).status_code in (201, 409)
+        while client.get("/apis/kataconfiguration.openshift.io/v1/kataconfigs").status_code != 200:
+            time.sleep(0.1)
+
+
+NEXT: dict[str | None, InstallState] = {
+    None: InstallState.WAITING_TO_INSTALL, InstallState.INSTALLING: InstallState.INSTALLED,
+    InstallState.UNINSTALLING: InstallState.WAITING_FOR_REBOOT, InstallState.WAITING_FOR_REBOOT: InstallState.UNINSTALLED,
+}  # fmt: skip
+
+
+async def play_pods(cluster: Cluster) -> None:
+    """What the pods of the DaemonSets say, where the DaemonSets are."""
+    while True:
+        await asyncio.sleep(0.1)
+        sets = (await cluster.list(MADE[3], Scope(namespace=names.NAMESPACE))).items
+        for node in (await cluster.list(NODE)).items if sets else ():
+            state = labels_of(node).get(names.STATE_LABEL)
+            if names.ROLE_LABEL in labels_of(node) and state in NEXT:
+                patch = {"metadata": {"labels": {names.STATE_LABEL: str(NEXT[state])}}}
+                await cluster.patch(NODE, node["metadata"]["name"], patch, PatchType.MERGE)
+
+
+async def test_without_machine_configs_the_fallback_installs_by_daemon_set(bare_kube: RealKube, tmp_path: Path) -> None:
+    await asyncio.to_thread(install_without_machine_configs, bare_kube)
+    clock, entropy = SystemClock(), SystemEntropy()
+    async with (
+        connect(find(Surroundings({}, tmp_path), kubeconfig=bare_kube.kubeconfig)) as cluster,
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        asyncio.TaskGroup() as tasks,
+    ):
+        runner = Runner([KataConfigs(cluster, informers, clock, QUICK)], informers, clock, entropy)
+        work = [tasks.create_task(runner.run()), tasks.create_task(play_pods(cluster))]
+        for name in ("plain-0", "plain-1"):
+            meta = {"name": name, "labels": {"node-role.kubernetes.io/worker": ""}}
+            await cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        await cluster.create(KATA, kata_config())
+        config = await until(cluster, lambda one: in_progress(one) == ("False", "DeploymentModeUnavailable"))
+        assert (
+            "deployment mode is MachineConfig but it is not available" in config["status"]["conditions"][0]["message"]
+        )
+        await feature_gates(cluster, deploymentMode="DaemonSetFallback")
+        async with told(cluster) as heard:
+            await until(cluster, is_done)
+            await cluster.delete(KATA, "example-kataconfig")
+            await is_gone(cluster)
+        assert heard.most_moving == 1
+        for node in (await cluster.list(NODE)).items:
+            assert not {names.ROLE_LABEL, names.STATE_LABEL} & labels_of(node).keys()
+            await cluster.delete(NODE, node["metadata"]["name"])
+        assert (await cluster.list(MADE[3])).items == []
+        await cluster.delete(SPACE, names.NAMESPACE)
+        for task in work:
+            task.cancel()
 
 
 async def test_the_story_and_the_objects_are_the_same_on_both(
