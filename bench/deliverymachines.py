@@ -109,7 +109,10 @@ class Machines:
 
 async def machines(told: IO[bytes]) -> None:
     """The machines, until the input ends."""
+    from fastness.cli.collector import settle_memory
+
     made = Machines(orjson.loads(await asyncio.to_thread(told.readline)))
+    settle_memory()  # as the product does, which has its virtual machines in one process
     while line := await asyncio.to_thread(told.readline):
         message = orjson.loads(line)
         if "boot" in message:
