@@ -1,4 +1,4 @@
-"""The doors that `fastness serve` can run, each on its own and any number: config server, enrolment, broker, gate, webhook.
+"""The doors that `fastness serve` can run, each on its own and any number: config server, enrolment, broker, gate, webhook, page.
 
 All state is in the cluster. What differs between replicas is where they listen; what they must share beside the cluster is
 the vault key of the broker, which seals what the broker keeps and is never in the cluster.
@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,8 @@ from fastness.cli.documents import Documents, opened
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
+from fastness.cluster.kube.connection import Connection, Impersonation
+from fastness.crypto.secret import SecretBytes, SecretText
 
 if TYPE_CHECKING:
     from fastness.cluster.clock import Clock, Entropy
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
     from fastness.trust.internal import RoleName
     from fastness.trust.resources import Cipher
 
-CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK = "configserver", "enrol", "broker", "gate", "webhook"
-DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK)
+CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE = "configserver", "enrol", "broker", "gate", "webhook", "page"
+DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE)
 CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT, WEBHOOK_PORT = 22624, 22626, 8000, 8080, 22623, 9443
+PAGE_PORT: Final = 8443
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class DoorOptions:
     webhook_port: int = WEBHOOK_PORT
     webhook_url: str = ""
     enrol_rate: float = 10.0
+    page_port: int = PAGE_PORT
+    connection: Connection | None = None
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -65,7 +70,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
 
     doors: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
         CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
-        WEBHOOK: _webhook,
+        WEBHOOK: _webhook, PAGE: _page,
     }  # fmt: skip
     clock, entropy = SystemClock(), SystemEntropy()
     waiting = ["the caches and certificates"]
@@ -159,6 +164,31 @@ async def _webhook(
     async with webhook_server(cluster, informers, clock, entropy, listen, reached) as door:
         told = f"webhook on {_url(options.host, door.port)}; while it is down confidential workloads are refused"
         yield f"{told} (kubectl delete validatingwebhookconfiguration {NAME} ends that)"
+
+
+@asynccontextmanager
+async def _page(
+    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+) -> AsyncIterator[str]:
+    from fastness.cluster.kube import connect
+    from fastness.services.web.admission import ReviewDoor
+    from fastness.services.web.server import PageOptions, web_server
+    from fastness.trust.tiles import ConfigMapTiles
+
+    known = options.connection
+    if known is None:
+        raise CliError("the page does not know the API server", "Give --kubeconfig, or run it in a pod.", Exit.MISSING)
+    door = ReviewDoor(cluster, lambda token: connect(as_bearer(known, token)), clock)
+    listen = PageOptions(host=options.host, port=options.page_port, names=options.names, tiles=ConfigMapTiles(cluster))
+    async with web_server(cluster, informers, door, clock, entropy, listen) as page:
+        yield f"page on {page.url}; log in with a token (kubectl create token NAME)"
+
+
+def as_bearer(connection: Connection, token: SecretText) -> Connection:
+    """The same API server with nothing but this token: none of our own rights go along."""
+    return replace(
+        connection, token=token, token_file=None, certificate=b"", key=SecretBytes(b""), impersonation=Impersonation()
+    )
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from fastness.observe import context
 from fastness.services.api.audit import Entry
 from fastness.services.api.server import EmbeddedServer
 from fastness.services.http import Request
+from fastness.services.web.admission import GuardDoor
 from fastness.services.web.server import Page, PageOptions, web_server
 from fastness.services.web.simulator import Simulator
 from fastness.trust.tiles import FileTiles
@@ -46,7 +47,6 @@ def embedded_page(
         server.audit.write(Entry.of(request, user, "", context.current(), "patch", target, code))
 
     options = PageOptions(
-        writers=lambda user: LocalCluster(server.api, user),
         administrator=lambda: server.pki.admin.certificate.der,
         host=place.host,
         port=place.port,
@@ -54,4 +54,5 @@ def embedded_page(
         deed=deed,
         simulator=place.simulator,
     )
-    return web_server(server.cluster, informers, server.guard, clock, entropy, options)
+    door = GuardDoor(server.guard, lambda user: LocalCluster(server.api, user))
+    return web_server(server.cluster, informers, door, clock, entropy, options)

@@ -3,6 +3,7 @@
     controllers   of several replicas one leads and writes, the others wait; losing the lease ends the work and begins the
                   wait anew
     webhook       every replica judges confidential workloads before they are stored
+    page          every replica shows the cluster to people who log in with a token of the API
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
 The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
@@ -17,7 +18,7 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from fastness.cli.doors import (
     ENROL_PORT,
     GATE_PORT,
     INTERNAL_PORT,
+    PAGE_PORT,
     WEBHOOK_PORT,
     DoorOptions,
     serve_door,
@@ -105,6 +107,7 @@ class ServeOptions:
 @click.option("--broker-port", type=_PORT, default=BROKER_PORT, show_default=True, help="The key broker.")
 @click.option("--gate-port", type=_PORT, default=GATE_PORT, show_default=True, help="The gate.")
 @click.option("--webhook-port", type=_PORT, default=WEBHOOK_PORT, show_default=True, help="The webhook.")
+@click.option("--page-port", type=_PORT, default=PAGE_PORT, show_default=True, help="The page.")
 @click.option("--internal-url", default="", help="Where gate and broker reach the config server (https, port 22626).")
 @click.option("--broker-url", default="", help="Where machines reach the broker (https); enrolment tells them.")
 @click.option("--gate-url", default="", help="Where machines reach the gate (https); enrolment tells them.")
@@ -165,7 +168,9 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
     with told():
-        doors = DoorOptions(**{field.name: given.pop(field.name) for field in fields(DoorOptions)})
+        doors = DoorOptions(
+            **{field.name: given.pop(field.name) for field in fields(DoorOptions) if field.name in given}
+        )
         uvloop.run(_run(ServeOptions(roles=chosen, identity=name, doors=doors, **given)))
 
 
@@ -184,7 +189,9 @@ async def _run(options: ServeOptions) -> None:
     await listener.start()
     try:
         around = Surroundings(os.environ, Path.home())
-        async with connect(find(around, kubeconfig=options.kubeconfig, context=options.context)) as cluster:
+        connection = find(around, kubeconfig=options.kubeconfig, context=options.context)
+        options = replace(options, doors=replace(options.doors, connection=connection))
+        async with connect(connection) as cluster:
             await _require_definitions(cluster)
             settings = LeaderSettings.lasting(options.lease_seconds)
             await _make_namespace(cluster, settings.namespace)

@@ -25,6 +25,7 @@ from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.http import Request
+from fastness.services.web.admission import Doorkeeper, GuardDoor
 from fastness.services.web.server import Page, PageOptions, web_server
 from fastness.trust.tiles import FileTiles
 from tests.component.web.simulated import MemorySimulator
@@ -182,7 +183,9 @@ condition = _condition
 
 
 @asynccontextmanager
-async def web_world(embedded: Embedded, clock: MovedClock, *, virtual: bool = True) -> AsyncIterator[WebWorld]:
+async def web_world(
+    embedded: Embedded, clock: MovedClock, *, virtual: bool = True, door: Doorkeeper | None = None
+) -> AsyncIterator[WebWorld]:
     """A page for the time of the block, with a simulator behind it or without; the API should have the same clock."""
     server = embedded.server
     cluster = Shaky(server.api)
@@ -194,7 +197,6 @@ async def web_world(embedded: Embedded, clock: MovedClock, *, virtual: bool = Tr
 
     simulator, tiles = MemorySimulator(), FileTiles(embedded.directory / "record")
     options = PageOptions(
-        writers=lambda user: LocalCluster(server.api, user),
         administrator=lambda: server.pki.admin.certificate.der,
         tiles=tiles,
         deed=deed,
@@ -202,7 +204,14 @@ async def web_world(embedded: Embedded, clock: MovedClock, *, virtual: bool = Tr
     )
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        web_server(cluster, informers, server.guard, clock, ENTROPY, options) as page,
+        web_server(
+            cluster,
+            informers,
+            door or GuardDoor(server.guard, lambda user: LocalCluster(server.api, user)),
+            clock,
+            ENTROPY,
+            options,
+        ) as page,
     ):
         world = WebWorld(embedded, cluster, informers, page, clock, deeds, simulator, tiles)
         try:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError, BadRequest, Forbidden, NotFound, Unauthorized, Unavailable
+from fastness.cluster.errors import ApiError, BadRequest, Forbidden, NotFound, Unavailable
 from fastness.crypto.secret import SecretText
 from fastness.domain.access import User
 from fastness.observe import context, logs, metrics
@@ -27,9 +27,10 @@ from fastness.services.http.answers import Headers
 from fastness.services.http.request import ClientGone
 from fastness.services.http.streaming import until_gone
 from fastness.services.web import routes
+from fastness.services.web.admission import Admitted, Doorkeeper
 from fastness.services.web.assets import Assets
 from fastness.services.web.controls import Sayings, operate
-from fastness.services.web.decisions import Writers, carry_out
+from fastness.services.web.decisions import carry_out
 from fastness.services.web.fleet import Rows
 from fastness.services.web.news import News
 from fastness.services.web.pages.layout import Frame
@@ -38,7 +39,7 @@ from fastness.services.web.pages.parts import machine_path
 from fastness.services.web.pages.simulator import PATH as SIMULATOR
 from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Session, Sessions
-from fastness.services.web.sight import Guard, Sight, Stock
+from fastness.services.web.sight import Sight, Stock
 from fastness.services.web.simulator import Simulator
 from fastness.services.web.views import VIEWS
 from fastness.services.web.views.shown import Shown
@@ -60,6 +61,7 @@ SAFE: Final[Headers] = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 NEVER_KEPT: Final[Headers] = ((b"cache-control", b"no-store"),)
+ABOUT_MACHINES: Final = frozenset({"machine", "decision"})
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Deed = Callable[[Request, User, str, int], None]
 _log = logs.logger("page")
@@ -69,12 +71,11 @@ _log = logs.logger("page")
 class Behind:
     """What the application stands on; `deed` writes a line about every decision, also a refused one."""
 
-    guard: Guard
+    door: Doorkeeper
     stock: Stock
     sessions: Sessions
     news: News
     reader: Reader
-    writers: Writers
     deed: Deed
     clock: Clock
     entropy: Entropy
@@ -89,6 +90,7 @@ class _Visit:
     request: Request
     name: str
     session: Session
+    admitted: Admitted
     sight: Sight
     frame: Frame
 
@@ -142,8 +144,8 @@ class PageApp:
             return self._login_form(request)
         form = await _form(request) if route.method == "POST" else {}
         if route.name == "login":
-            return self._log_in(request, form)
-        visit = self._visit(request, name)
+            return await self._log_in(request, form)
+        visit = await self._visit(request, route, name)
         if visit is None:
             return self._to_login(request)
         if route.method == "POST" and not self._behind.sessions.is_ours(visit.session, form.get("token", "")):
@@ -160,24 +162,16 @@ class PageApp:
 
     # -- logging in and out
 
-    def _visit(self, request: Request, name: str) -> _Visit | None:
+    async def _visit(self, request: Request, route: routes.Route, name: str) -> _Visit | None:
         """The visit of a session whose credential still counts; None without one."""
         session = self._behind.sessions.find(_cookie(request, self._behind.sessions.cookie))
-        user = self._user(session.credential) if session is not None else None
-        if session is None or user is None:
+        if session is None:
             return None
-        sight = Sight(user, self._behind.guard, self._behind.stock)
-        return _Visit(request, name, session, sight, self._frame(user, session))
-
-    def _user(self, credential: Credential) -> User | None:
-        """Who the API says a credential is; None for one that does not count."""
-        token = credential.token.reveal()
-        headers = [(b"authorization", b"Bearer " + token.encode("ascii", "replace"))] if token else []
-        shown = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": headers}
-        try:
-            return self._behind.guard.identify(Request({**shown, "fastness.peer": credential.certificate}, _nothing))
-        except Unauthorized:
+        admitted = await self._behind.door.admit(session.credential, name if route.name in ABOUT_MACHINES else "")
+        if admitted is None:
             return None
+        sight = Sight(admitted.user, admitted.rights, self._behind.stock)
+        return _Visit(request, name, session, admitted, sight, self._frame(admitted.user, session))
 
     def _login_form(self, request: Request, problem: str = "", code: int = 200, then: str = "") -> Answer:
         sessions, key = self._behind.sessions, request.query.get("key", "") if code == 200 else ""
@@ -188,12 +182,12 @@ class PageApp:
         body = login_page(self._frame(), token, then, key, problem)
         return Answer(code, body, HTML, (_set_cookie(sessions.login_cookie, cookie, 1800), *NEVER_KEPT))
 
-    def _log_in(self, request: Request, form: Mapping[str, str]) -> Answer:
+    async def _log_in(self, request: Request, form: Mapping[str, str]) -> Answer:
         sessions = self._behind.sessions
         if not sessions.is_our_login(_cookie(request, sessions.login_cookie), form.get("form", "")):
             return self._login_form(request, "The form was too old. Please try again.", 403, form.get("then", ""))
         credential = _credential(sessions, form)
-        if credential is None or self._user(credential) is None:
+        if credential is None or await self._behind.door.admit(credential) is None:
             return self._login_form(
                 request, "That does not log in: the API does not know it.", 401, form.get("then", "")
             )
@@ -224,7 +218,7 @@ class PageApp:
     async def _view(self, visit: _Visit, name: str) -> Answer:
         behind = self._behind
         shown = Shown(
-            visit.sight, visit.frame, visit.name, visit.request.query, behind.reader, self._rows, behind.writers,
+            visit.sight, visit.frame, visit.name, visit.request.query, behind.reader, self._rows, visit.admitted.acting,
             behind.simulator, self._sayings.of(visit.session.id),
         )  # fmt: skip
         try:
@@ -235,7 +229,7 @@ class PageApp:
     async def _decide(self, visit: _Visit, form: Mapping[str, str]) -> Answer:
         code = 500
         try:
-            await carry_out(self._behind.writers, visit.sight, visit.name, form)
+            await carry_out(visit.admitted.acting, visit.sight, visit.name, form)
             code = 200
         except ApiError as error:
             code = error.code
@@ -265,9 +259,9 @@ class PageApp:
             return Answer(503, b"", b"text/plain", ((b"retry-after", b"10"), *NEVER_KEPT))
         sessions, cookie = self._behind.sessions, _cookie(visit.request, self._behind.sessions.cookie)
 
-        def still() -> bool:
+        async def still() -> bool:
             session = sessions.find(cookie)
-            return session is not None and self._user(session.credential) is not None
+            return session is not None and await self._behind.door.admit(session.credential) is not None
 
         return Stream(200, self._behind.news.stream(still), b"text/event-stream", NEVER_KEPT)
 
@@ -291,10 +285,6 @@ class PageApp:
             behind.news.silent_since, behind.assets.stylesheet, behind.assets.script,
             behind.simulator is not None,
         )  # fmt: skip
-
-
-async def _nothing() -> Mapping[str, Any]:
-    return {"type": "http.disconnect"}
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -6,12 +6,11 @@ only after the API's authorizer allowed that user to patch this machine, and on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from fastness.cluster.errors import BadRequest, Conflict, NotFound
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.access import User
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.decisions import (
     DECISIONS,
     MAX_REASON,
@@ -23,13 +22,13 @@ from fastness.domain.attestation.decisions import (
 from fastness.domain.attestation.membership import NAMESPACE, membership_of
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
+from fastness.services.web.admission import Acting
 from fastness.services.web.sight import MACHINES, Sight
 
-Writers = Callable[[User], Cluster]
 _AS: Final = WriteOptions(manager="fastness-page")
 
 
-async def carry_out(writers: Writers, sight: Sight, name: str, form: Mapping[str, str]) -> Decision:
+async def carry_out(acting: Acting, sight: Sight, name: str, form: Mapping[str, str]) -> Decision:
     """Write a decision as the user; raises BadRequest, Forbidden, NotFound, Conflict and what the API says."""
     decision, reason = DECISIONS.get(form.get("decision", "")), form.get("reason", "").strip()
     if decision is None:
@@ -46,7 +45,6 @@ async def carry_out(writers: Writers, sight: Sight, name: str, form: Mapping[str
     if standing(seen, decision) is not Standing.OPEN:
         state = membership_of(seen).value.lower()
         raise Conflict(f"{name} is {state}: there is nothing to {decision.verb}")
-    await writers(sight.user).patch(
-        MACHINES, name, decision_patch(found, decision, reason), PatchType.MERGE, NAMESPACE, _AS
-    )
+    async with acting() as cluster:
+        await cluster.patch(MACHINES, name, decision_patch(found, decision, reason), PatchType.MERGE, NAMESPACE, _AS)
     return decision

@@ -10,7 +10,7 @@ be old; caches come back by themselves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from typing import Any, Final
@@ -56,13 +56,13 @@ class News:
             listener.topics.add(topic)
             listener.news.set()
 
-    async def stream(self, still: Callable[[], bool]) -> AsyncIterator[bytes]:
+    async def stream(self, still: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
         """Events for one page, until it goes or `still` says that its login ended."""
         listener = _Listener()
         self._listeners.add(listener)
         try:
             yield b"retry: 2000\nevent: hello\ndata: listening\n\n"
-            while still():
+            while await still():
                 with suppress(TimeoutError):
                     async with asyncio.timeout(QUIET_SECONDS):
                         await listener.news.wait()

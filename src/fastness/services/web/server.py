@@ -1,6 +1,6 @@
 """The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block.
 
-async with web_server(cluster, informers, guard, clock, entropy, options) as page:
+async with web_server(cluster, informers, door, clock, entropy, options) as page:
     page.port, page.link()
 """
 
@@ -19,12 +19,12 @@ from fastness.domain.access import User
 from fastness.services.http import Request
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
+from fastness.services.web.admission import Doorkeeper
 from fastness.services.web.app import Behind, Deed, PageApp
-from fastness.services.web.decisions import Writers
 from fastness.services.web.news import News
 from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Sessions
-from fastness.services.web.sight import Guard, Stock
+from fastness.services.web.sight import Stock
 from fastness.services.web.simulator import Simulator
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
@@ -40,19 +40,20 @@ def _unwritten(_request: Request, _user: User, _machine: str, _code: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """Where to listen, who writes for a user, where the record lies, and who the one-time link logs in.
+    """Where to listen, where the record lies, and who the one-time link logs in.
 
-    `writers` gives the cluster as a user writes to it; `administrator` the certificate (DER) that a link stands for;
+    `administrator` is the certificate (DER) that a link stands for, where there are links; `names` are those under which people
+    reach the page besides the address it listens on;
     `simulator` is who holds the machines where they are virtual.
     """
 
-    writers: Writers
-    administrator: Callable[[], bytes]
+    administrator: Callable[[], bytes] | None = None
     host: str = "127.0.0.1"
     port: int = 0
     tiles: TileStore | None = None
     deed: Deed = _unwritten
     simulator: Simulator | None = None
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Page:
     news: News
     _host: str
     _doors: LiveAuthority
-    _administrator: Callable[[], bytes]
+    _administrator: Callable[[], bytes] | None
 
     @property
     def url(self) -> str:
@@ -78,13 +79,15 @@ class Page:
         return DoorsAuthority(self._doors.current).bundle
 
     def link(self) -> str:
-        """An address that logs an administrator in: once, within five minutes."""
+        """An address that logs an administrator in: once, within five minutes; where there is none, the form."""
+        if self._administrator is None:
+            return f"{self.url}/login"
         return f"{self.url}/login?key={self.sessions.link(Credential(certificate=self._administrator()))}"
 
 
 @asynccontextmanager
 async def web_server(
-    cluster: Cluster, informers: Informers, guard: Guard, clock: Clock, entropy: Entropy, options: PageOptions
+    cluster: Cluster, informers: Informers, door: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
 ) -> AsyncIterator[Page]:
     """A page that listens for the time of the block; raises DamagedAuthority, ApiError, OSError."""
     stock, secrets = Stock(informers), informers.of(SECRETS, HERE)
@@ -93,11 +96,11 @@ async def web_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sessions, news = Sessions(clock, entropy), News(clock)
     app = PageApp(Behind(
-        guard, stock, sessions, news, Reader(options.tiles), options.writers, options.deed, clock, entropy,
+        door, stock, sessions, news, Reader(options.tiles), options.deed, clock, entropy,
         simulator=options.simulator,
     ))  # fmt: skip
     listener = LoopListener(app, host=options.host, port=options.port)
-    hosts = list(dict.fromkeys([options.host, "127.0.0.1", "localhost"]))
+    hosts = list(dict.fromkeys([options.host, "127.0.0.1", "localhost", *options.names]))
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:

@@ -53,14 +53,18 @@ SEEN: Final[Mapping[Resource, str]] = {
 BY_SUBJECT: Final = "page-subject"
 
 
-class Guard(Protocol):
+class Authorizer(Protocol):
+    """Says what somebody may, in the API's name."""
+
+    def authorize(self, attrs: Attributes) -> Decision:
+        """Whether something is allowed."""
+
+
+class Guard(Authorizer, Protocol):
     """The API's own gatekeeper."""
 
     def identify(self, request: Request) -> User:
         """Who a request comes from; raises Unauthorized."""
-
-    def authorize(self, attrs: Attributes) -> Decision:
-        """Whether something is allowed."""
 
 
 class Stock:
@@ -84,7 +88,7 @@ class Stock:
 class Sight:
     """The cluster as one user may see it."""
 
-    def __init__(self, user: User, guard: Guard, stock: Stock) -> None:
+    def __init__(self, user: User, guard: Authorizer, stock: Stock) -> None:
         self.user = user
         self._guard = guard
         self._stock = stock

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from fastness.cluster.errors import ApiError
-from fastness.cluster.port import Cluster
 from fastness.cluster.port import Scope as Where
-from fastness.domain.access import User
 from fastness.model.kind import JsonObject, Resource
+from fastness.services.web.admission import Acting
 from fastness.services.web.fleet import Rows
 from fastness.services.web.pages.layout import Frame
 from fastness.services.web.record import Reader
@@ -31,14 +30,15 @@ class Shown:
     query: Mapping[str, str]
     reader: Reader
     rows: Rows
-    clusters: Callable[[User], Cluster]
+    acting: Acting
     simulator: Simulator | None = None
     said: str = ""
 
     async def ask(self, resource: Resource, where: Where) -> list[JsonObject]:
         """Objects that pages keep no cache of, asked for as the user; none where the API does not give them."""
         try:
-            return list((await self.clusters(self.sight.user).list(resource, where, limit=MOST_ASKED)).items)
+            async with self.acting() as cluster:
+                return list((await cluster.list(resource, where, limit=MOST_ASKED)).items)
         except ApiError:
             return []
 
