@@ -1,7 +1,7 @@
 """`fastness attest`: judge evidence from files, without a cluster; explain what a cluster decided.
 
     fastness attest verify --tee snp report.bin --cert vcek.der --roots vendor-roots/
-    fastness attest explain MACHINE
+    fastness attest explain [MACHINE]
 
 The same verifier that a cluster runs, on raw files: binary, hexadecimal, base64 or JSON envelopes, recognised by content.
 
@@ -25,7 +25,7 @@ import click
 from fastness.cli.attestview import shown
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
-from fastness.cli.output import output_option, show_json
+from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.tickets import cluster_options
 from fastness.cluster.clock import SystemClock
 from fastness.crypto.chains import load_certificates
@@ -79,7 +79,7 @@ def attest() -> None:
 
 
 @attest.command()
-@click.argument("machine")
+@click.argument("machine", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="Show the checks that passed as well.")
 @cluster_options
 @output_option
@@ -87,9 +87,14 @@ def attest() -> None:
 def explain(
     ctx: click.Context, machine: str, everything: bool, kubeconfig: Path | None, context: str, output: str
 ) -> None:
-    """Say why MACHINE stands as it does, and what to do: 0 when it is attested, 1 when not."""
+    """Say why MACHINE stands as it does, and what to do: 0 when it is attested, 1 when not.
+
+    Without MACHINE: the same of every machine that is not attested, and 0 when there is none.
+    """
     from fastness.cli.explain import explained, told_plainly
 
+    if not machine:
+        ctx.exit(_explain_unattested(everything, kubeconfig, context, output))
     with told():
         found = asyncio.run(explained(machine, kubeconfig, context))
     if output == "json":
@@ -97,6 +102,23 @@ def explain(
     else:
         click.echo(told_plainly(found, everything=everything))
     ctx.exit(Exit.OK if found.attested else Exit.NO)
+
+
+def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str, output: str) -> Exit:
+    """Tell of all machines that are not attested, as many as one can read."""
+    from fastness.cli.explain import told_plainly, unattested
+
+    with told():
+        found, left_out = asyncio.run(unattested(kubeconfig, context))
+    if output == "json":
+        show_json([one.to_json() for one in found])
+    elif found:
+        click.echo("\n\n".join(told_plainly(one, everything=everything) for one in found))
+    else:
+        tell("every machine is attested")
+    if left_out:
+        tell(f"{left_out} more are not attested: see `fastness machine list`, and explain one by its name")
+    return Exit.NO if found else Exit.OK
 
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -8,31 +8,51 @@ from typing import Any, Final
 
 from fastness.cli.audit import refusals_of
 from fastness.cli.errors import CliError
-from fastness.cli.machine import connected, one_machine
+from fastness.cli.machine import all_machines, connected, one_machine
 from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.port import Cluster
 from fastness.domain.attestation.explain import Explanation, Unproved, explain
 from fastness.formats.tlog import TlogError
 from fastness.model.fastness_dev.verdict import VERDICT, Check
 from fastness.model.kind import JsonObject
+from fastness.model.objects import condition
 from fastness.trust.errors import TrustError
 
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
 _WIDTH: Final = 100
 TRIES: Final = 3
+MOST: Final = 10
+"""As many machines as are explained at once: whoever has more to read looks at one of them."""
 
 
 async def explained(name: str, kubeconfig: Path | None, context: str) -> Explanation:
     """The explanation of one machine of a cluster; raises CliError, ApiError."""
     async with connected(kubeconfig, context) as cluster:
         machine = await one_machine(cluster, name)
-        verdict = None
-        last = (machine.get("status") or {}).get("lastVerdict")
-        if last:
-            try:
-                verdict = await cluster.get(VERDICT.resource, last)
-            except NotFound:
-                verdict = None
+        verdict = await _verdict(cluster, machine)
     return explain(machine, verdict, await _unproved(machine, kubeconfig, context))
+
+
+async def unattested(kubeconfig: Path | None, context: str) -> tuple[list[Explanation], int]:
+    """The explanations of machines that are not attested, at most MOST of them, and how many were left out; raises ApiError."""
+    async with connected(kubeconfig, context) as cluster:
+        chosen = [
+            one for one in await all_machines(cluster) if (condition(one, "Attested") or {}).get("status") != "True"
+        ]
+        judged = [(one, await _verdict(cluster, one)) for one in chosen[:MOST]]
+    found = [explain(machine, verdict, await _unproved(machine, kubeconfig, context)) for machine, verdict in judged]
+    return found, len(chosen) - len(found)
+
+
+async def _verdict(cluster: Cluster, machine: JsonObject) -> JsonObject | None:
+    """The last verdict about a machine, if there is one still."""
+    last = (machine.get("status") or {}).get("lastVerdict")
+    if not last:
+        return None
+    try:
+        return await cluster.get(VERDICT.resource, last)
+    except NotFound:
+        return None
 
 
 async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) -> list[Unproved]:

@@ -132,14 +132,14 @@ async def connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Clus
 
 async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     async with connected(kubeconfig, context) as cluster:
-        rows = [_row(entry) for entry in await _machines(cluster)]
+        rows = [_row(entry) for entry in await all_machines(cluster)]
     rows.sort(key=lambda row: (row["enrolled"], row["name"]))
     return [row for row in rows if row["pool"] == (pool or row["pool"]) and row["state"] == (state or row["state"])]
 
 
 async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
     async with connected(kubeconfig, context) as cluster:
-        found = _one(await _machines(cluster), name)
+        found = _one(await all_machines(cluster), name)
     status = found.get("status") or {}
     return {
         **_row(found), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
@@ -161,7 +161,7 @@ async def _write(
 
     decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
-        known = await _machines(cluster)
+        known = await all_machines(cluster)
         chosen = [_one(known, name) for name in names]
         standings = [_standing(found, decision) for found in chosen]
         for found, standing in zip(chosen, standings, strict=True):
@@ -188,7 +188,8 @@ def _standing(found: JsonObject, decision: Decision) -> Standing:
     return standing(seen, decision)
 
 
-async def _machines(cluster: Cluster) -> list[JsonObject]:
+async def all_machines(cluster: Cluster) -> list[JsonObject]:
+    """Every Machine of the cluster; raises ApiError."""
     from fastness.cluster.port import Scope
     from fastness.domain.attestation.membership import NAMESPACE
     from fastness.model.trusted_execution.machine import MACHINE
@@ -198,7 +199,7 @@ async def _machines(cluster: Cluster) -> list[JsonObject]:
 
 async def one_machine(cluster: Cluster, name: str) -> JsonObject:
     """The Machine that a name means; raises CliError, ApiError."""
-    return _one(await _machines(cluster), name)
+    return _one(await all_machines(cluster), name)
 
 
 def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:

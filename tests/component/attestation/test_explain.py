@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -98,3 +99,29 @@ async def test_json_carries_the_same_and_all_shows_what_passed(here: AttestingWo
     assert '"code": "value-differs"' in found.stdout
     everything = await explain(embedded_server, machine, "--all")
     assert "pass  signature: ok" in everything.stdout
+
+
+async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_other(
+    here: AttestingWorld, embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def everybody(*more: str) -> Result:
+        words = ["explain", "--kubeconfig", str(embedded_server.kubeconfig), *more]
+        return await asyncio.to_thread(CliRunner().invoke, attest, words)
+
+    await here.approve("tpm")
+    good = await here.enrolled("tpm")
+    async with here.broker(good) as broker:
+        await broker.attest()
+    nobody = await everybody()
+    assert (nobody.exit_code, nobody.stdout, nobody.stderr) == (0, "", "every machine is attested\n"), nobody.output
+    for option in ("init=/bin/sh", "init=/bin/bash"):
+        await refused(here, "tpm", changed(default_image(), command_line=option))
+    both = await everybody()
+    assert both.exit_code == 1
+    assert both.stdout.count("is refused: value-differs [simulated]") == 2
+    assert good.machine.thumbprint.removeprefix("sha256:")[:12] not in both.stdout
+    assert len(json.loads((await everybody("-o", "json")).stdout)) == 2
+    monkeypatch.setattr("fastness.cli.explain.MOST", 1)
+    one = await everybody()
+    assert one.stdout.count("is refused") == 1
+    assert "1 more are not attested" in one.stderr
