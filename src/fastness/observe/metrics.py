@@ -127,6 +127,12 @@ CONFIG_COPY_AGE = Gauge(
     "Age of the copy of a configuration that the broker last handed out",
     registry=REGISTRY,
 )
+# The name is the one that dashboards of sandboxed containers ask for.
+KATA_INSTALLED = Gauge(
+    "kata_config_installation_success",
+    "1 when the runtime for confidential containers is on every node that it should be on, else 0",
+    registry=REGISTRY,
+)
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
 RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by gate and broker", "basis")
 REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook answered", "result")

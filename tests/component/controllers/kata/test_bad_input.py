@@ -11,6 +11,7 @@ from fastness.cluster.port import PatchType
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, labels_of
+from fastness.observe import metrics
 from tests.component.controllers.kata.story import (
     CONFIG_MAP,
     KATA,
@@ -48,6 +49,7 @@ async def test_a_second_config_is_refused_and_the_first_goes_on(world: World) ->
     with pytest.raises(Forbidden, match="A KataConfig instance already exists, refusing to create a duplicate"):
         await world.cluster.create(KATA, kata_config("another"))
     await until(world.cluster, is_done)
+    assert b"\nkata_config_installation_success 1.0\n" in metrics.exposition()
 
 
 async def test_a_config_that_does_not_fit_its_schema_is_refused_by_the_api(world: World) -> None:

@@ -31,6 +31,7 @@ from fastness.domain.workloads.kata.status import Said, Status, status_patch
 from fastness.domain.workloads.kata.world import LetGo
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, object_name
+from fastness.observe import metrics
 
 SETTLE_SECONDS: Final = 1.0
 CONFLICT_SECONDS: Final = 0.2
@@ -77,6 +78,10 @@ class KataConfigs:
         return Done(again_after=None if wanted.again is None else wanted.again * self._pace)
 
     async def _tell(self, config: JsonObject, told: Status) -> None:
+        lists = told.lists
+        if lists is not None:
+            everywhere = lists.node_count > 0 and len(lists.of("installed")) == lists.node_count
+            metrics.KATA_INSTALLED.set(int(everywhere and not told.in_progress.status))
         patch = status_patch(config, told, self._clock.now())
         if patch is None:
             return
