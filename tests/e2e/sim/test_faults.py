@@ -112,7 +112,7 @@ def test_a_fault_is_refused_for_its_reason_explained_and_undone(hall: Hall, name
         until(lambda one=machine, code=code: f"refused ({code})" in hall.machines()[one]["console"], f"{kind}: {code}")  # type: ignore[misc]
         until(lambda one=machine, code=code: code in hall.codes(one), f"an explanation of {kind}")  # type: ignore[misc]
         assert hall.explain(machine).actions, kind
-        assert hall.ready(machine) == "False"
+        until(lambda one=machine: hall.ready(one) == "False", "a node that is not ready")  # type: ignore[misc]
     for machine, kind, _ in ROUNDS[name]:
         hall.undo(f"{machine}.{kind}")
     until(lambda: hall.attested(*(one for one, _, _ in ROUNDS[name])), "machines that are well again")

@@ -1,0 +1,71 @@
+"""What a person reads first about a machine: the outcome, what decided it, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastness.domain.attestation.explain import Explanation, Unproved, explain
+
+THUMBPRINT = f"sha256:{'a' * 64}"
+
+
+def machine(attested: str = "True", reason: str = "Affirmed") -> dict[str, Any]:
+    conditions = [
+        {"type": "Approved", "status": "True", "reason": "Automatic", "message": ""},
+        {"type": "Attested", "status": attested, "reason": reason, "message": ""},
+    ]
+    status = {
+        "keyThumbprint": THUMBPRINT, "nodeName": "worker-a", "pool": "worker", "tee": "tdx", "simulated": True,
+        "lastVerdict": "v", "lastAttested": "2026-01-01T00:00:00Z", "conditions": conditions,
+    }  # fmt: skip
+    return {"metadata": {"name": "machine-a"}, "spec": {"id": "x", "approval": "Approved"}, "status": status}
+
+
+def verdict(result: str = "Affirmed", reason: str = "", *checks: tuple[str, str]) -> dict[str, Any]:
+    told = [{"name": code, "result": outcome, "code": code} for outcome, code in checks]
+    subject = {"machine": "machine-a", "keyThumbprint": THUMBPRINT}
+    spec = {
+        "subject": subject,
+        "result": result,
+        "reason": reason,
+        "checks": told,
+        "evidence": {"type": "tdx", "digest": THUMBPRINT},
+    }
+    return {"metadata": {"name": "v"}, "spec": spec}
+
+
+def codes(found: Explanation) -> list[str]:
+    return [check.code for check in found.why]
+
+
+def test_a_proof_that_grew_old_is_no_proof_and_says_where_to_look() -> None:
+    found = explain(machine("False", "ProofExpired"), verdict())
+    assert (found.attested, found.answer) == (False, "is no longer attested: its last proof is too old")
+    assert "reaches the broker" in found.actions[0]
+
+
+def test_a_refusal_is_told_before_the_age_of_the_last_proof() -> None:
+    found = explain(machine("False", "ProofExpired"), verdict("Refused", "tcb-behind", ("Fail", "tcb-behind")))
+    assert found.answer == "is refused: tcb-behind"
+
+
+def test_the_warning_that_a_policy_refused_for_is_among_the_reasons_and_others_are_not() -> None:
+    checks = (("Warn", "debug-allowed"), ("Warn", "other"), ("Fail", "policy-denied"), ("Pass", "ok"))
+    found = explain(machine("False", "debug-allowed"), verdict("Refused", "debug-allowed", *checks))
+    assert codes(found) == ["debug-allowed", "policy-denied"]
+    assert found.actions == ("Start the machine without debug mode: its owner can read its memory.",)
+    good = explain(machine(), verdict("Affirmed", "", ("Warn", "debug-allowed")))
+    assert (codes(good), good.attested) == ([], True)
+
+
+@pytest.mark.parametrize("attested", [True, False])
+def test_what_was_refused_without_proof_is_told_once_by_code_and_changes_no_verdict(attested: bool) -> None:
+    lately = [Unproved(f"2026-01-01T00:0{minute}:00Z", "nonce-differs") for minute in range(3)]
+    judged = verdict() if attested else verdict("Refused", "value-differs", ("Fail", "value-differs"))
+    found = explain(machine(str(attested)), judged, lately)
+    assert found.attested is attested
+    assert found.unproved == (lately[-1],)
+    assert any("another challenge" in action for action in found.actions)
+    assert found.to_json()["unproved"] == [{"time": "2026-01-01T00:02:00Z", "code": "nonce-differs"}]
