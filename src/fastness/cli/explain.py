@@ -12,10 +12,12 @@ from fastness.cli.machine import all_machines, connected, one_machine
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.explain import Explanation, Unproved, explain
+from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.formats.tlog import TlogError
 from fastness.model.fastness_dev.verdict import VERDICT, Check
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
+from fastness.model.objects import condition, view
+from fastness.model.trusted_execution.machine import Machine
 from fastness.trust.errors import TrustError
 
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
@@ -36,12 +38,16 @@ async def explained(name: str, kubeconfig: Path | None, context: str) -> Explana
 async def unattested(kubeconfig: Path | None, context: str) -> tuple[list[Explanation], int]:
     """The explanations of machines that are not attested, at most MOST of them, and how many were left out; raises ApiError."""
     async with connected(kubeconfig, context) as cluster:
-        chosen = [
-            one for one in await all_machines(cluster) if (condition(one, "Attested") or {}).get("status") != "True"
-        ]
+        chosen = [one for one in await all_machines(cluster) if not _stands(one)]
         judged = [(one, await _verdict(cluster, one)) for one in chosen[:MOST]]
     found = [explain(machine, verdict, await _unproved(machine, kubeconfig, context)) for machine, verdict in judged]
     return found, len(chosen) - len(found)
+
+
+def _stands(machine: JsonObject) -> bool:
+    """Whether a machine is attested and nobody has taken it out since."""
+    attested = (condition(machine, "Attested") or {}).get("status") == "True"
+    return attested and membership_of(view(machine, Machine)) is Membership.APPROVED
 
 
 async def _verdict(cluster: Cluster, machine: JsonObject) -> JsonObject | None:

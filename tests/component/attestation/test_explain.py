@@ -12,7 +12,9 @@ from click.testing import CliRunner, Result
 from fastness.agent.prove import BrokerRefused
 from fastness.cli.attest import attest
 from fastness.cluster.port import PatchType
+from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
@@ -125,3 +127,8 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
     one = await everybody()
     assert one.stdout.count("is refused") == 1
     assert "1 more are not attested" in one.stderr
+    taken_out = {"spec": {"approval": "Quarantined"}}
+    name = f"machine-{good.machine.thumbprint.removeprefix('sha256:')[:20]}"
+    await here.cluster.patch(MACHINE.resource, name, taken_out, PatchType.MERGE, NAMESPACE)
+    monkeypatch.undo()
+    assert "is quarantined: nothing is released to it" in (await everybody()).stdout
