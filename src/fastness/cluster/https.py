@@ -3,8 +3,8 @@
     httpx.AsyncClient(base_url=…, transport=HttpsLines(tls), trust_env=False)
     answer = await HttpsClient(origin, tls, seconds).ask("GET", "/", {}, b"", lambda status: 4096)
 
-`HttpsLines` is a transport for the HTTP library's own client, in place of the one that it brings along, which costs four times as
-much CPU per request. It speaks to servers that TLS has proved and nothing else: no proxies, no HTTP/2, no environment. What the
+`HttpsLines` is a transport for the HTTP library's own client, in place of the one that it brings along, which costs about twice
+the CPU per request. It speaks to servers that TLS has proved and nothing else: no proxies, no HTTP/2, no environment. What the
 client sees is the same: its timeouts, its errors, its streams. `HttpsClient` is for those who want whole answers and no client.
 
 * A connection is kept when its answer was read to the end, for a while, and dropped in every other case.
