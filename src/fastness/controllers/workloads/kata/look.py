@@ -133,6 +133,11 @@ class Look:
         found = self._informers.of(KATA_CONFIGS).list()
         return sorted(found, key=lambda one: (str(metadata(one).get("creationTimestamp")), object_name(one).name))
 
+    def has_classes(self) -> bool:
+        """Whether there are runtime classes of ours; without them and without a KataConfig there is nothing to do."""
+        found = self._informers.of(CLASSES).list()
+        return any(names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ()) for one in found)
+
     async def world(self, config: JsonObject | None) -> World:
         """Everything that the plan depends on; raises ApiError."""
         maps = self._informers.of(CONFIG_MAPS, HERE)

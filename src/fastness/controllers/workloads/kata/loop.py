@@ -61,6 +61,8 @@ class KataConfigs:
         first = configs[0] if configs else None
         for other in configs[1:]:
             await self._tell(other, Status(Said(False, "Duplicate", DUPLICATE), None))
+        if first is None and not self._look.has_classes():
+            return Done()
         world = await self._look.world(first)
         wanted = plan(world)
         final = [one for one in wanted.actions if isinstance(one, LetGo) and one.ref.kind == KATA_CONFIGS.kind]

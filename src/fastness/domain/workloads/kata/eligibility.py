@@ -194,7 +194,7 @@ def require_labels(asked: Asked, nodes: Iterable[Object], *, peer_pods: bool) ->
         return
     raise Refused(
         "NoEligibleNodes", NO_LABELS, "create a NodeFeatureDiscovery and the rules, or set checkNodeEligibility to false",
-        again=RETRY_LABELS,
+        again=RETRY_LABELS, exact=True,
     )  # fmt: skip
 
 

@@ -19,6 +19,14 @@ class Refused(KataError):
 
     code = "kata-refused"
 
-    def __init__(self, reason: str, message: str, hint: str, *, again: float | None = None) -> None:
+    def __init__(
+        self, reason: str, message: str, hint: str, *, again: float | None = None, exact: bool = False
+    ) -> None:
         super().__init__(message)
         self.reason, self.message, self.hint, self.again = reason, message, hint, again
+        self._exact = exact
+
+    @property
+    def told(self) -> str:
+        """What the condition says: the way out stands behind the reason, except where scripts know the words."""
+        return self.message if self._exact or not self.hint else f"{self.message}; {self.hint}"

@@ -93,14 +93,8 @@ def _install(world: World, config: Object) -> Plan:
             _may_begin(world, config, asked, choices)
         made = way.objects(world, config, asked)
     except Refused as error:
-        message = (
-            f"{error.message}; {error.hint}" if error.hint and error.reason != "NoEligibleNodes" else error.message
-        )
-        if error.reason == "UnsupportedOCPVersion":
-            message = error.message
-        return Plan(
-            (), Status(Said(False, error.reason, message), None, more=_more(world, config, (), None)), error.again
-        )
+        said = Said(False, error.reason, error.told)
+        return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
     chosen = tuple(one.node for one in choices if one.chosen)
     actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(way.mode)]), *_missing(world, made)]
     actions += way.marks(world, asked, chosen)

@@ -30,4 +30,5 @@ def require(version: str) -> None:
             "UnsupportedOCPVersion",
             f"OpenShift version {version} does not support CoCo bare metal (minimum required: {least} or higher)",
             "upgrade the cluster, or set confidential to false",
+            exact=True,
         )
