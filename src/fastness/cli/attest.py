@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 import click
+import msgspec
 
 from fastness.cli.attestview import shown
 from fastness.cli.errors import CliError, told
@@ -171,7 +172,7 @@ def verify(
         appraisal = judge(inputs, spoiled)
     except EvidenceError as error:
         raise CliError(f"{evidence}: {error} ({error.code})", error.hint, Exit.USAGE) from error
-    appraisal = replace(appraisal, checks=(*spoiled.checks, *appraisal.checks))
+    appraisal = msgspec.structs.replace(appraisal, checks=(*spoiled.checks, *appraisal.checks))
     if output == "json":
         show_json(appraisal.as_json())
     else:

@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -53,7 +54,7 @@ def judged(boot: Run, expected: Measurement) -> tuple[Appraisal, str]:
     appraisal = appraise_tpm(evidence, expectations)
     findings = Findings()
     first = judge_measurement(findings, expected, evidence.pcrs, boot.booted.event_log, "the image")
-    return replace(appraisal, checks=(*appraisal.checks, *findings.checks)), str(first) if first else ""
+    return msgspec.structs.replace(appraisal, checks=(*appraisal.checks, *findings.checks)), str(first) if first else ""
 
 
 def refused(appraisal: Appraisal) -> list[str]:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from fastness.crypto.digests import same
 from fastness.crypto.errors import BadKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal, Check, Claims, Findings, Identity, Result
+from fastness.domain.attestation.checks import Appraisal, Check, Claims, Findings, Identity, Question, Result
 from fastness.domain.attestation.replay import PCR, judge_log
 from fastness.formats.tpm.algorithms import Scheme
 from fastness.formats.tpm.envelope import TpmEvidence
@@ -35,6 +34,36 @@ _BARE: Final = Check(
     hint="Where the host is not trusted, ask for evidence of a TEE.",
     mandatory=False,
 )
+_KEY: Final = Question(
+    "attestation-key",
+    "key-differs",
+    "the enrolled key",
+    "Another TPM answered, or the machine made a new key: enrol it again.",
+    proof=True,
+)
+_SIGNATURE: Final = Question(
+    "signature",
+    "signature-invalid",
+    _TCG,
+    "The quote was changed after signing, or another key signed it.",
+    proof=True,
+)
+_SIGNED: Final = "a signature of the attestation key, with SHA-256 or stronger"
+_SELECTION: Final = Question(
+    "register-selection",
+    "register-selection-differs",
+    "the values beside the quote",
+    "Values of registers outside the selection are unsigned. Quote exactly the registers that are sent.",
+    proof=True,
+)
+_DIGEST: Final = Question(
+    "register-digest",
+    "register-digest-differs",
+    "the values beside the quote",
+    "The values are not those that the TPM signed.",
+    proof=True,
+)
+_CLOCK: Final = Question("clock", "clock-unsafe", "", "")
 _SCHEMES: Final = {scheme: scheme.name for scheme in Scheme}  # Enum.name is slow
 _CLAIMS: Final = tuple(f"pcr{index:02}" for index in range(24))
 
@@ -72,7 +101,7 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
 
 def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None) -> AttestationKey | None:
     carried: AttestationKey | None = None
-    if known is not None and same(evidence.ak_public, known.der):
+    if known is not None and evidence.ak_public == known.der:
         carried = known
     elif evidence.ak_public:
         try:
@@ -94,35 +123,22 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
                 mandatory=False,
             )
         return carried
-    matches = carried is None or same(carried.der, known.der)
-    findings.expect(
-        "attestation-key",
-        matches,
-        "key-differs",
-        seen=carried.name if carried else "",
-        expected=known.name,
-        source="the enrolled key",
-        hint="Another TPM answered, or the machine made a new key: enrol it again.",
-        proof=True,
-    )
+    matches = carried is None or carried is known or carried.der == known.der
+    findings.answer(_KEY, matches, carried.name if carried else "", known.name)
     return known
 
 
 def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
     signature = evidence.signature
     scheme, algorithm = _SCHEMES[signature.scheme], signature.hash.name
-    seen = f"{scheme} {algorithm}"
     good = key is not None and key.signed(scheme, algorithm, signature.numbers, evidence.quote.message)
-    findings.expect(
-        "signature",
-        good,
-        "signature-invalid",
-        seen=seen + (f" with {key.kind}" if key else ""),
-        expected="a signature of the attestation key, with SHA-256 or stronger",
-        source=_TCG,
-        hint="The quote was changed after signing, or another key signed it.",
-        proof=True,
-    )
+    findings.answer(_SIGNATURE, good, _made_with(scheme, algorithm, key.kind if key else ""), _SIGNED)
+
+
+@lru_cache(maxsize=64)
+def _made_with(scheme: str, algorithm: str, key: str) -> str:
+    """How a signature was made, as people write it."""
+    return f"{scheme} {algorithm} with {key}" if key else f"{scheme} {algorithm}"
 
 
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
@@ -135,16 +151,7 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
         and selections[0].registers == valued
     )
     seen = wanted if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
-    findings.expect(
-        "register-selection",
-        exact,
-        "register-selection-differs",
-        seen=seen,
-        expected=wanted,
-        source="the values beside the quote",
-        hint="Values of registers outside the selection are unsigned. Quote exactly the registers that are sent.",
-        proof=True,
-    )
+    findings.answer(_SELECTION, exact, seen, wanted)
     if required is not None:
         _requirement(findings, seen, valued, required)
 
@@ -175,24 +182,15 @@ def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, st
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     algorithm = evidence.signature.hash.name
     computed = hashed(algorithm, evidence.pcrs.joined)
-    shown, agree = evidence.quote.digest.hex(), same(computed, evidence.quote.digest)
-    findings.expect(
-        "register-digest",
-        agree,
-        "register-digest-differs",
-        seen=shown,
-        expected=shown if agree else computed.hex(),
-        source="the values beside the quote",
-        hint="The values are not those that the TPM signed.",
-        proof=True,
-    )
+    shown, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest
+    findings.answer(_DIGEST, agree, shown, shown if agree else computed.hex())
 
 
 def _clock(findings: Findings, evidence: TpmEvidence) -> None:
     clock = evidence.quote.clock
     seen = f"{clock.milliseconds} ms, {clock.resets} resets, {clock.restarts} restarts"
     if clock.safe:
-        findings.expect("clock", True, "clock-unsafe", seen=seen)
+        findings.answer(_CLOCK, True, seen, "")
     else:
         findings.warn(
             "clock", "clock-unsafe", seen, hint="The TPM lost power without notice: its clock may have run back."

@@ -29,7 +29,7 @@ _MAX_NAME: Final = 2 + 64
 _MAX_DATA: Final = 2 + 64
 
 
-class Clock(msgspec.Struct, frozen=True):
+class Clock(msgspec.Struct, frozen=True, gc=False):
     """The TPM's own clock: milliseconds, and how often it was reset and resumed."""
 
     milliseconds: int
@@ -38,14 +38,14 @@ class Clock(msgspec.Struct, frozen=True):
     safe: bool
 
 
-class Selection(msgspec.Struct, frozen=True):
+class Selection(msgspec.Struct, frozen=True, gc=False):
     """Registers of one bank, in ascending order."""
 
     bank: Hash
     registers: tuple[int, ...]
 
 
-class Quote(msgspec.Struct, frozen=True):
+class Quote(msgspec.Struct, frozen=True, gc=False):
     """A parsed quote; `message` is what the signature covers."""
 
     message: bytes

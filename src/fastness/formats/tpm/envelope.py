@@ -70,7 +70,7 @@ class Registers(Mapping[int, bytes]):
         return len(self.order)
 
 
-class TpmEvidence(msgspec.Struct, frozen=True):
+class TpmEvidence(msgspec.Struct, frozen=True, gc=False):
     """A quote with its signature, the register values beside it, the key it claims to be signed with, and the boot's log."""
 
     quote: Quote

@@ -15,6 +15,7 @@ import msgspec
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.tpm.algorithms import HASHES, Hash, Scheme
 
+_ECDSA: Final = Scheme.ECDSA  # looked up in its class each time, slowly
 _SCHEMES: Final = {int(scheme): scheme for scheme in Scheme}
 _HEAD: Final = Struct(">HHH")
 _SIZE: Final = Struct(">H")
@@ -22,7 +23,7 @@ _MAX_RSA: Final = 512
 _MAX_EC: Final = 66
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, gc=False):
     """A parsed signature: one number for RSA, two for ECDSA, big-endian as the TPM wrote them."""
 
     scheme: Scheme
@@ -42,7 +43,7 @@ def parse_signature(data: bytes) -> Signature:
         end = _HEAD.size + size
         numbers: tuple[bytes, ...] = (data[_HEAD.size : end],)
         most = _MAX_RSA
-        if scheme is Scheme.ECDSA:
+        if scheme is _ECDSA:
             (second,) = _SIZE.unpack_from(data, end)
             end, most, size = end + 2 + second, _MAX_EC, max(size, second)
             numbers = (numbers[0], data[end - second : end])
