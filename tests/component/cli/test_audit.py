@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from fastness.cli.audit import audit
 from fastness.cluster.errors import AlreadyExists
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
+from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
 from fastness.formats.tlog import tile_path
 from fastness.trust.logkey import NAMESPACES
 from fastness.trust.ports import Entry
@@ -29,14 +29,25 @@ class Clerk:
 
     def __init__(self, embedded: Embedded) -> None:
         self.kubeconfig = embedded.kubeconfig
-        cluster, clock = embedded.cluster, VirtualClock()
-        self._record = ClusterRecord(cluster, clock, SeededEntropy(3), "broker")
-        self._sequencer = Sequencer(cluster, ConfigMapTiles(cluster), clock, SeededEntropy(4))
+        cluster, self._clock = embedded.cluster, VirtualClock()
+        self._record = ClusterRecord(cluster, self._clock, SeededEntropy(3), "broker")
+        self._sequencer = Sequencer(cluster, ConfigMapTiles(cluster), self._clock, SeededEntropy(4))
 
     async def write(self, count: int) -> None:
         for number in range(count):
             what = "release" if number % 2 else "refusal"
             await self._record.append(Entry(what, CANARY, resource=f"default/test/{number}", detail={"code": "why"}))
+        await self._clock.advance(
+            PACE_SECONDS
+        )  # a step of the sequencer that comes too soon after another does nothing
+        await self._sequencer.reconcile(KEY)
+
+    async def leave(self) -> None:
+        """Write an entry and fold nothing in."""
+        await self._record.append(Entry("release", CANARY, resource="default/test/late"))
+
+    async def fold(self) -> None:
+        await self._clock.advance(PACE_SECONDS)
         await self._sequencer.reconcile(KEY)
 
     async def run(self, *words: str, online: bool = True) -> Result:
@@ -147,3 +158,24 @@ async def test_an_empty_record_and_an_entry_that_is_not_there_are_plain_answers(
     assert empty.exit_code == 1
     await clerk.write(1)
     assert (await clerk.run("prove", "1")).exit_code == 1
+
+
+async def test_whoever_reads_waits_for_what_was_decided_before(clerk: Clerk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastness.cli.audit.TAKEN_IN_PAUSE", 0.02)
+    await clerk.write(2)
+    await clerk.leave()
+    reading = asyncio.create_task(clerk.run("show", "-o", "json"))
+    await asyncio.sleep(0.1)
+    await clerk.fold()
+    assert [one["resource"] for one in json.loads((await reading).stdout)][-1] == "default/test/late"
+
+
+async def test_a_record_that_takes_nothing_in_is_shown_as_it_is_and_said_so(
+    clerk: Clerk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastness.cli.audit.TAKEN_IN_TRIES", 2)
+    await clerk.write(2)
+    await clerk.leave()
+    said = await clerk.run("show", "-o", "json")
+    assert (said.exit_code, len(json.loads(said.stdout))) == (0, 2)
+    assert "1 batches of entries wait to be taken into the record" in said.stderr

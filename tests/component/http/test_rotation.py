@@ -15,7 +15,7 @@ from fastness.services.http.rotation import LOOK_SECONDS, Face, Rotation
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from tests.embedded.fixtures import Embedded
-from tests.virtual import VirtualClock
+from tests.virtual import VirtualClock, settle
 
 
 class Balking:
@@ -63,3 +63,16 @@ async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_ser
         assert not following.done()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_a_rotation_that_is_ended_while_it_hears_news_ends(embedded_server: Embedded) -> None:
+    """At whatever turn of the loop: a door that closes must not wait for the next look."""
+    for turns in range(12):
+        rotation = Rotation(embedded_server.cluster, [], VirtualClock())
+        following = asyncio.create_task(rotation.run())
+        await settle()
+        rotation._news.set()
+        await settle(turns)
+        following.cancel()
+        await settle()
+        assert following.cancelled(), f"cancelled {turns} turns after the news, and it went on"

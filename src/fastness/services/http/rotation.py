@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -106,8 +106,8 @@ class Rotation:
         finally:
             for wait in waits:
                 wait.cancel()
-                with suppress(asyncio.CancelledError):
-                    await wait
+            # Not by awaiting each: whoever is cancelled at this very moment must hear of it, or it would go on for ever.
+            await asyncio.wait(waits)
 
     async def _renew(self) -> None:
         for face in self._faces:

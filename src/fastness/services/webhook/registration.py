@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
@@ -86,5 +86,5 @@ class Registration:
         finally:
             for wait in waits:
                 wait.cancel()
-                with suppress(asyncio.CancelledError):
-                    await wait
+            # Not by awaiting each: whoever is cancelled at this very moment must hear of it, or it would go on for ever.
+            await asyncio.wait(waits)
