@@ -5,7 +5,8 @@
     fastness audit prove 17 > proof.json            one entry with its proof and the signed checkpoint
     fastness audit verify DIR|proof.json --key K    offline, by a verifier of its own; --against an older checkpoint
 
-The record lies in ConfigMaps of the cluster, or beside the kubeconfig of an embedded one (`--tiles` names another place).
+The record lies in ConfigMaps of the cluster, or beside the kubeconfig of an embedded one (`--tiles` names another place). Doors
+write what they decide before they act on it, and the record takes it in up to a second later; whoever reads waits for that.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from fastness.trust.tiles import TileStore
 
 LATELY = 500
+TAKEN_IN_TRIES = 30
+TAKEN_IN_PAUSE = 0.1
 _TILES = click.option(
     "--tiles",
     type=click.Path(path_type=Path, file_okay=False),
@@ -156,7 +159,7 @@ async def refusals_of(who: str, kubeconfig: Path | None, context: str) -> list[d
     from fastness.formats import json
     from fastness.trust.log import LogView
 
-    async with _opened(None, kubeconfig, context) as record:
+    async with _opened(None, kubeconfig, context, complete=False) as record:
         view = LogView(record.tiles, record.size)
         entries = [json.decode(data) async for _, data in view.entries(max(0, record.size - LATELY))]
     return [one for one in entries if one["what"] == "refusal" and one["who"] == who]
@@ -234,12 +237,16 @@ async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[tup
 
 
 @asynccontextmanager
-async def _opened(tiles: Path | None, kubeconfig: Path | None, context: str) -> AsyncIterator[Opened]:
-    """The record at its newest checkpoint."""
+async def _opened(
+    tiles: Path | None, kubeconfig: Path | None, context: str, *, complete: bool = True
+) -> AsyncIterator[Opened]:
+    """The record at its newest checkpoint; a `complete` one has everything that was decided before it was opened."""
     from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
     from fastness.trust.tiles import ConfigMapTiles, FileTiles
 
     async with _connected(kubeconfig, context) as (cluster, beside):
+        if complete:
+            await _taken_in(cluster)
         checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
         if not checkpoints:
             raise CliError("the record is empty", "Nothing was decided yet, or no controllers run.", Exit.NO)
@@ -247,6 +254,24 @@ async def _opened(tiles: Path | None, kubeconfig: Path | None, context: str) -> 
         directory = tiles or (beside / "record" if beside and (beside / "record").is_dir() else None)
         store: TileStore = FileTiles(directory) if directory else ConfigMapTiles(cluster)
         yield Opened(cluster, store, newest["note"], newest["size"])
+
+
+async def _taken_in(cluster: Cluster) -> None:
+    """Wait until what is written by now is in the record; not for long, because perhaps no controllers run."""
+    from fastness.cluster.errors import Forbidden
+    from fastness.model.fastness_dev.audit import AUDIT_BATCH
+
+    waiting: set[str] | None = None
+    try:
+        for _ in range(TAKEN_IN_TRIES):
+            there = {str(one["metadata"]["name"]) for one in (await cluster.list(AUDIT_BATCH.resource)).items}
+            waiting = there if waiting is None else waiting & there
+            if not waiting:
+                return
+            await asyncio.sleep(TAKEN_IN_PAUSE)
+    except Forbidden:
+        return  # whoever may read the record need not see what is on its way into it
+    tell(f"{len(waiting or ())} batches of entries wait to be taken into the record: look whether the controllers run")
 
 
 def _short(who: str) -> str:
