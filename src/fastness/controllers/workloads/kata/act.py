@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from fastness.cluster.errors import AlreadyExists, NotFound
@@ -37,22 +38,26 @@ class Act:
         self._informers = informers
 
     async def do(self, config: Object, actions: Sequence[Action]) -> None:
-        """All of them in order, marks of nodes side by side; raises ApiError."""
-        marks = [one for one in actions if isinstance(one, Mark)]
-        for first in range(0, len(marks), ABREAST):
-            await asyncio.gather(*(self._mark(one) for one in marks[first : first + ABREAST]))
-        for one in actions:
-            match one:
-                case Hold():
-                    await self._hold(config, one)
-                case Ensure():
-                    await self._ensure(one)
-                case Remove():
-                    await self._remove(one.ref)
-                case LetGo():
-                    await self._let_go(one)
-                case Mark():
-                    continue
+        """All of them in order, marks of nodes that follow each other side by side; raises ApiError."""
+        for marking, group in groupby(actions, key=lambda one: isinstance(one, Mark)):
+            some = list(group)
+            for first in range(0, len(some), ABREAST if marking else 1):
+                await asyncio.gather(
+                    *(self._one(config, one) for one in some[first : first + (ABREAST if marking else 1)])
+                )
+
+    async def _one(self, config: Object, action: Action) -> None:
+        match action:
+            case Mark():
+                await self._mark(action)
+            case Hold():
+                await self._hold(config, action)
+            case Ensure():
+                await self._ensure(action)
+            case Remove():
+                await self._remove(action.ref)
+            case LetGo():
+                await self._let_go(action)
 
     async def _mark(self, mark: Mark) -> None:
         meta: JsonObject = {}
