@@ -12,8 +12,8 @@ STATE  ?= state
 help:  ## Show this list.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-up: $(STAMP)  ## Run a confidential cluster with three virtual machines (Ctrl-C ends it).
-	@exec $(BIN)/fastness up --state $(STATE) --machines 3
+up: $(STAMP)  ## Run a confidential cluster with five virtual machines (Ctrl-C ends it).
+	@exec $(BIN)/fastness up --state $(STATE) --machines 5
 
 test: $(STAMP) components realkube  ## Run all tests.
 	$(BIN)/python tools/run_tests.py

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FENCE = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
-MAKE_UP = "fastness up --machines 3"
+MAKE_UP = "fastness up --machines 5"
 """What `make up` runs; a test keeps it in step with the Makefile."""
 FOREGROUND = ("make up", "fastness up", "fastness serve")
 INTERRUPT = "^C"
