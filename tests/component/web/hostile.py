@@ -13,6 +13,7 @@ from fastness.cluster.port import PatchType
 from fastness.formats import json
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
@@ -78,6 +79,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
         "checkpoint-note",
         "checkpoint-origin",
         "withdrawn-reason",
+        "root-reason",
     ),
     "/record/0": ("record-what", "record-resource", "record-verdict", "record-who", "checkpoint-note"),
     "/simulator": ("virtual-name", "virtual-tee", "fault-kind"),
@@ -90,6 +92,7 @@ async def stage(web: WebWorld) -> None:
     await _node(web)
     await _pool(web)
     await _trust(web)
+    await _root(web)
     await _record(web)
     fault = ActiveFault(evil("fault-id"), evil("fault-kind"), evil("virtual-name"), SINCE)
     web.simulator.rows = [VirtualRow(evil("virtual-name"), NODE, evil("virtual-tee"), True, True)]
@@ -165,6 +168,16 @@ async def _trust(web: WebWorld) -> None:
     }
     await made(web, APPRAISAL_POLICY, "mine", policy, failed)
     await made(web, DISTRUST, "away", {"chipGeneration": "Milan", "reason": evil("distrust-reason")})
+
+
+async def _root(web: WebWorld) -> None:
+    found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    root = {"sha256": "ab" * 32, "for": "tpm", "reason": evil("root-reason")}
+    patch = {
+        "metadata": {"annotations": {CONFIRM_LOWER: found["metadata"]["uid"]}},
+        "spec": {"attestation": {"extraRoots": [root]}},
+    }
+    await web.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
 
 
 async def _record(web: WebWorld) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from fastness.cluster.port import PatchType
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.services.web.pages.parts import command, difference, lasting, side_by_side
 from tests.component.web.scan import shows
 from tests.component.web.showcase import stage
@@ -116,3 +118,18 @@ def test_a_command_can_be_copied_and_a_sentence_cannot() -> None:
 
 def test_spans_are_said_as_people_say_them() -> None:
     assert [lasting(one) for one in (90, 600, 3600, 172800, 0.5)] == ["90 s", "10 min", "1 h", "2 days", "0.5 s"]
+
+
+async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: WebWorld) -> None:
+    admin = await web.administrator()
+    html = (await admin.get("/trust")).text
+    assert "only the roots of the vendors count" in html
+    found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    root = {"sha256": "cd" * 32, "for": "tpm", "reason": "the TPMs of our own lab"}
+    patch = {
+        "metadata": {"annotations": {CONFIRM_LOWER: found["metadata"]["uid"]}},
+        "spec": {"attestation": {"extraRoots": [root]}},
+    }
+    await web.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+    html = await shows(admin, "/trust", "the TPMs of our own lab")
+    assert "only the roots of the vendors count" not in html

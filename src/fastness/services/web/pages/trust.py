@@ -23,6 +23,7 @@ _PARTS: Final = (
     ("images", "Images"),
     ("values", "Values"),
     ("policies", "Policies"),
+    ("roots", "Roots"),
     ("distrust", "Distrust"),
     ("record", "Record"),
 )
@@ -49,7 +50,7 @@ def trust_page(frame: Frame, story: TrustStory) -> bytes:
     parts = tag("nav", [tag("a", name, href=f"#{part}") for part, name in _PARTS], aria_label="Parts", class_="parts")
     return page(
         frame, Place("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
-        parts, hidden, _images(story), _values(story), _policies(story), distrust_section(story.doubts),
+        parts, hidden, _images(story), _values(story), _policies(story), _roots(story), distrust_section(story.doubts),
         record_section(story.checkpoint, story.entries, frame.now),
         [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],
     )  # fmt: skip
@@ -103,6 +104,21 @@ def _value_set(found: JsonObject) -> Markup:
         ]
     )
     return folded(summary, origin, shown, more)
+
+
+def _roots(story: TrustStory) -> Markup:
+    """The roots that somebody added; those of the vendors are pinned in the program and not shown."""
+    added = [
+        one
+        for found in story.clusters
+        for one in ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or ()
+    ]
+    none = tag("p", "None: only the roots of the vendors count, which are pinned in the program.", class_="none")
+    shown = table(
+        "Roots beside the vendors'", ("SHA-256", "Vouches for", "Trusted because"),
+        ((short(str(one.get("sha256", ""))), str(one.get("for", "")), str(one.get("reason", ""))) for one in added),
+    )  # fmt: skip
+    return section("Roots beside the vendors'", shown if added else none, id_="roots")
 
 
 def _policies(story: TrustStory) -> Markup:
