@@ -27,7 +27,7 @@ from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.log import LogView
 from fastness.trust.logkey import known_keys
-from fastness.trust.recordhead import read_head
+from fastness.trust.recordview import grown
 from fastness.trust.tiles import TileStore
 from tests.simulation.budget import Budget
 from tests.simulation.network import Exchange
@@ -118,7 +118,7 @@ class Watch:
         newest = max(points, key=lambda one: int(one["spec"]["size"]))
         size, root = int(newest["spec"]["size"]), base64.b64decode(newest["spec"]["rootHash"])
         open_note(newest["spec"]["note"], await known_keys(self.cluster))
-        view = LogView(self.tiles, size, (await read_head(self.cluster)).size)
+        view = LogView(self.tiles, size, grown(self.cluster))
         if size < self.size or await view.root() != root:
             self.broken.append(f"the record of {self.size} became another one of {size}")
         proof = await view.consistency(self.size)
@@ -144,7 +144,7 @@ class Watch:
         """At the end, when the sequencer had time: everything that was released is in the record; raises Broken."""
         await self.step()
         waiting = (await self.cluster.list(AUDIT_BATCH.resource)).items
-        view = LogView(self.tiles, self.size, self.size)
+        view = LogView(self.tiles, self.size, grown(self.cluster))
         entries = [json.decode(entry) async for _, entry in view.entries()] if self.size else []
         kept = Counter(str(one["who"]) for one in map(_entry, entries) if one.get("what") == "release")
         if waiting or kept != self.recorded or any(kept[who] < count for who, count in self.released.items()):

@@ -15,7 +15,6 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from fastness.cli.tickets import cluster_options
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
+    from fastness.trust.recordview import OpenRecord
     from fastness.trust.tiles import TileStore
 
 LATELY = 500
@@ -38,16 +38,6 @@ _TILES = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Directory of tiles; default as the cluster keeps them.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A record that can be read: its newest signed checkpoint and its tiles."""
-
-    cluster: Cluster
-    tiles: TileStore
-    note: str
-    size: int
 
 
 @click.group()
@@ -141,13 +131,12 @@ async def _show(
     from collections import deque
 
     from fastness.formats import json
-    from fastness.trust.log import LogView
 
     kept: deque[dict[str, Any]] = deque(maxlen=last)
     async with _opened(tiles, kubeconfig, context) as record:
         # Without a filter the newest entries are at the end; with one, all are looked at.
         start = 0 if what or who else max(0, record.size - last)
-        async for index, data in LogView(record.tiles, record.size).entries(start):
+        async for index, data in record.view.entries(start):
             entry = json.decode(data)
             if entry["what"] == (what or entry["what"]) and entry["who"].startswith(who):
                 kept.append({"index": index, **entry})
@@ -157,11 +146,9 @@ async def _show(
 async def refusals_of(who: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     """What was refused lately in the name of a key, oldest first; raises CliError, ApiError, TrustError."""
     from fastness.formats import json
-    from fastness.trust.log import LogView
 
     async with _opened(None, kubeconfig, context, complete=False) as record:
-        view = LogView(record.tiles, record.size)
-        entries = [json.decode(data) async for _, data in view.entries(max(0, record.size - LATELY))]
+        entries = [json.decode(data) async for _, data in record.view.entries(max(0, record.size - LATELY))]
     return [one for one in entries if one["what"] == "refusal" and one["who"] == who]
 
 
@@ -173,26 +160,12 @@ async def _keys(kubeconfig: Path | None, context: str) -> list[str]:
 
 
 async def _export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context: str) -> int:
-    from fastness.formats.tlog import HEIGHT, WIDTH, entries_path, tile_path
-    from fastness.trust.log import tile_width
     from fastness.trust.tiles import FileTiles
 
     target = FileTiles(directory)
     async with _opened(tiles, kubeconfig, context) as record:
-        paths, level = [], 0
-        while level == 0 or record.size >> (HEIGHT * level):
-            for number in range(-(-(record.size >> (HEIGHT * level)) // WIDTH)):
-                width = tile_width(level, number, record.size)
-                paths += [tile_path(level, number, width), *([entries_path(number, width)] if level == 0 else ())]
-            level += 1
-        for path in paths:
-            data = await record.tiles.read(path)
-            if data is not None:
-                await target.write(path, data)
-            elif not path.startswith("tile/entries/"):
-                raise CliError(
-                    f"{path} of the record is missing", "The record is damaged; restore it from a backup.", Exit.NO
-                )
+        async for path, data in record.view.pieces():
+            await target.write(path, data)
         await target.write("checkpoint", record.note.encode())
         return record.size
 
@@ -201,12 +174,11 @@ async def _prove(
     index: int, since: int | None, tiles: Path | None, kubeconfig: Path | None, context: str
 ) -> dict[str, Any]:
     from fastness.formats import json
-    from fastness.trust.log import LogView
 
     async with _opened(tiles, kubeconfig, context) as record:
         if index >= record.size:
             raise CliError(f"there is no entry {index}: the record has {record.size}", code=Exit.NO)
-        view = LogView(record.tiles, record.size)
+        view = record.view
         (data,) = [one async for _, one in view.entries(index, index + 1)]
         proof: dict[str, Any] = {
             "index": index,
@@ -239,21 +211,33 @@ async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[tup
 @asynccontextmanager
 async def _opened(
     tiles: Path | None, kubeconfig: Path | None, context: str, *, complete: bool = True
-) -> AsyncIterator[Opened]:
-    """The record at its newest checkpoint; a `complete` one has everything that was decided before it was opened."""
-    from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
-    from fastness.trust.tiles import ConfigMapTiles, FileTiles
+) -> AsyncIterator[OpenRecord]:
+    """The record at its newest checkpoint; raises CliError for an empty and for a damaged one.
+
+    A `complete` one has everything that was decided before it was opened.
+    """
+    from fastness.formats.tlog import TlogError
+    from fastness.trust.recordview import open_record
+    from fastness.trust.tiles import FileTiles
 
     async with _connected(kubeconfig, context) as (cluster, beside):
         if complete:
             await _taken_in(cluster)
-        checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
-        if not checkpoints:
+        record = await open_record(cluster, FileTiles(tiles) if tiles else tiles_of(cluster, beside))
+        if record is None:
             raise CliError("the record is empty", "Nothing was decided yet, or no controllers run.", Exit.NO)
-        newest = max(checkpoints, key=lambda one: int(one["spec"]["size"]))["spec"]
-        directory = tiles or (beside / "record" if beside and (beside / "record").is_dir() else None)
-        store: TileStore = FileTiles(directory) if directory else ConfigMapTiles(cluster)
-        yield Opened(cluster, store, newest["note"], newest["size"])
+        try:
+            yield record
+        except TlogError as error:
+            raise CliError(str(error), "The record is damaged; restore it from a backup.", Exit.NO) from error
+
+
+def tiles_of(cluster: Cluster, beside: Path | None) -> TileStore:
+    """Where a cluster keeps its record: beside the kubeconfig of an embedded one, else in ConfigMaps."""
+    from fastness.trust.tiles import ConfigMapTiles, FileTiles
+
+    near = beside / "record" if beside is not None else None
+    return FileTiles(near) if near is not None and near.is_dir() else ConfigMapTiles(cluster)
 
 
 async def _taken_in(cluster: Cluster) -> None:

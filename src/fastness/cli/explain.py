@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastness.cli.audit import refusals_of
 from fastness.cli.errors import CliError
@@ -13,7 +13,6 @@ from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.explain import Explanation, Unproved, explain
 from fastness.domain.attestation.membership import Membership, membership_of
-from fastness.formats.tlog import TlogError
 from fastness.model.fastness_dev.verdict import VERDICT, Check
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, view
@@ -22,7 +21,6 @@ from fastness.trust.errors import TrustError
 
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
 _WIDTH: Final = 100
-TRIES: Final = 3
 MOST: Final = 10
 """As many machines as are explained at once: whoever has more to read looks at one of them."""
 
@@ -63,15 +61,11 @@ async def _verdict(cluster: Cluster, machine: JsonObject) -> JsonObject | None:
 
 async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) -> list[Unproved]:
     """What the record says was refused without a verdict since the machine last stood well; nothing where it cannot be read."""
-    status, found = machine.get("status") or {}, list[dict[str, Any]]()
-    for _ in range(TRIES):
-        try:
-            found = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
-            break
-        except TlogError:
-            continue  # the record grew while it was read
-        except (CliError, ApiError, TrustError):
-            return []
+    status = machine.get("status") or {}
+    try:
+        found = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
+    except (CliError, ApiError, TrustError):
+        return []
     since = str(status.get("lastAttested", ""))
     return [
         Unproved(str(one["time"]), str((one.get("detail") or {}).get("code", "")))

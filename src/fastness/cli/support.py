@@ -163,25 +163,21 @@ async def _everything(cluster: KubeCluster, made: Bundle, beside: Path | None) -
 
 async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> None:
     """The newest entries of the record, as far as it can be read."""
+    from fastness.cli.audit import tiles_of
     from fastness.cluster.errors import ApiError
     from fastness.domain.support.redact import cleaned
     from fastness.formats import json
-    from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
     from fastness.trust.errors import TrustError
-    from fastness.trust.log import LogView
-    from fastness.trust.tiles import ConfigMapTiles, FileTiles, TileStore
+    from fastness.trust.recordview import open_record
 
     try:
-        checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
-        if not checkpoints:
+        record = await open_record(cluster, tiles_of(cluster, beside))
+        if record is None:
             made.miss("record", "it is empty")
             return
-        size = max(int(one["spec"]["size"]) for one in checkpoints)
-        near = beside / "record" if beside is not None and (beside / "record").is_dir() else None
-        tiles: TileStore = FileTiles(near) if near is not None else ConfigMapTiles(cluster)
         found = [
             cleaned({"index": index, **json.decode(data)})
-            async for index, data in LogView(tiles, size).entries(max(0, size - RECORD_ENTRIES))
+            async for index, data in record.view.entries(max(0, record.size - RECORD_ENTRIES))
         ]
     except (ApiError, TrustError, OSError, ValueError) as error:
         made.miss("record", f"it could not be read: {error}")

@@ -1,15 +1,19 @@
 """The record over tiles: append at the end, read anything, prove anything.
 
     root = await extend(tiles, size, entries)          # writes tiles only; nobody counts them until a head says so
-    view = LogView(tiles, size)                        # the record as it was at that size
+    view = LogView(tiles, size, grown)                 # the record as it was at that size, however far it grows meanwhile
     await view.inclusion(index); await view.consistency(old)
+
+A view stays good while the record grows: what it covers never changes, only the partial pieces at the end of the record are
+replaced by longer ones that begin with the same. A piece that is gone is looked for at the size that `grown` tells, as long as
+that moves; a piece that is missing at a size which stands still is damage.
 
 `extend` writes the same bytes whenever it is called with the same arguments, so it can be repeated after a stop at any point.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from fastness.crypto import merkle
@@ -26,16 +30,19 @@ from fastness.formats.tlog import (
 )
 from fastness.trust.tiles import TileStore
 
+Grown = Callable[[], Awaitable[int]]
+"""Tells how many entries the record has by now."""
 _KEPT_TILES: Final = 256
 
 
 class LogView:
-    """The record at one size. `newest` is the size it has grown to, whose tiles serve older views as well."""
+    """The record at one size. Without `grown` nobody may add to it while it is read."""
 
-    def __init__(self, tiles: TileStore, size: int, newest: int = 0) -> None:
+    def __init__(self, tiles: TileStore, size: int, grown: Grown | None = None) -> None:
         self.size = size
         self._tiles = tiles
-        self._newest = max(size, newest)
+        self._grown = grown
+        self._newest = size
         self._cache: dict[tuple[int, int], list[bytes]] = {}
 
     async def root(self) -> bytes:
@@ -60,6 +67,18 @@ class LogView:
                 yield index, bundle[index - number * WIDTH]
             start = (number + 1) * WIDTH
 
+    async def pieces(self) -> AsyncIterator[tuple[str, bytes]]:
+        """Every file of this record with its path, hashes before entries; entries may be pruned. Raises TlogError."""
+        level = 0
+        while level == 0 or self.size >> (HEIGHT * level):
+            for number in range(-(-(self.size >> (HEIGHT * level)) // WIDTH)):
+                width = tile_width(level, number, self.size)
+                yield tile_path(level, number, width), encode_hashes(await self._tile(level, number))
+                bundle = await self._bundle_if_kept(number) if level == 0 else None
+                if bundle is not None:
+                    yield entries_path(number, width), encode_bundle(bundle[:width])
+            level += 1
+
     async def _range(self, start: int, end: int) -> bytes:
         parts = [await self._subtree(level, index) for level, index in merkle.complete_subtrees(start, end)]
         return merkle.fold(parts)
@@ -75,25 +94,39 @@ class LogView:
         cached = self._cache.get((level, number))
         if cached is None:
             width = tile_width(level, number, self.size)
-            data, found = await self._piece(lambda one: tile_path(level, number, one), level, number)
-            cached = decode_hashes(data, found)[:width]
+            piece = await self._piece(lambda one: tile_path(level, number, one), level, number)
+            if piece is None:
+                raise TlogError(f"{tile_path(level, number, width)} of the record is missing")
+            cached = decode_hashes(*piece)[:width]
             if len(self._cache) >= _KEPT_TILES:
                 self._cache.clear()
             self._cache[level, number] = cached
         return cached
 
     async def _bundle(self, number: int) -> list[bytes]:
-        data, width = await self._piece(lambda one: entries_path(number, one), 0, number)
-        return decode_bundle(data, width)
+        bundle = await self._bundle_if_kept(number)
+        if bundle is None:
+            raise TlogError(f"{entries_path(number, tile_width(0, number, self.size))} of the record is missing")
+        return bundle
 
-    async def _piece(self, path: Callable[[int], str], level: int, number: int) -> tuple[bytes, int]:
-        """A piece at the width of this view, of the newest, or whole: partial ones go when they have grown."""
-        own = tile_width(level, number, self.size)
-        for width in dict.fromkeys((own, tile_width(level, number, self._newest), WIDTH)):
+    async def _bundle_if_kept(self, number: int) -> list[bytes] | None:
+        piece = await self._piece(lambda one: entries_path(number, one), 0, number)
+        return None if piece is None else decode_bundle(*piece)
+
+    async def _piece(self, path: Callable[[int], str], level: int, number: int) -> tuple[bytes, int] | None:
+        """A piece and its width: that of this view, or of the newest size, as partial pieces go when they have grown."""
+        width = tile_width(level, number, self.size)
+        data = await self._tiles.read(path(width))
+        while data is None:
+            # The size seen last comes first: every question to `grown` costs a list of checkpoints.
+            width = tile_width(level, number, self._newest)
             data = await self._tiles.read(path(width))
-            if data is not None:
-                return data, width
-        raise TlogError(f"{path(own)} of the record is missing")
+            if data is None:
+                newest = await self._grown() if self._grown is not None else self._newest
+                if newest <= self._newest:
+                    return None
+                self._newest = newest
+        return data, width
 
 
 async def extend(tiles: TileStore, size: int, entries: Sequence[bytes]) -> bytes:

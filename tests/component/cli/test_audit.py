@@ -139,6 +139,41 @@ async def test_a_record_that_only_grew_continues_an_older_checkpoint_and_a_rewri
     assert shrunk.exit_code == 1
 
 
+@pytest.mark.parametrize("verb", ["show", "prove", "export"])
+async def test_a_record_that_grows_while_it_is_read_is_read_as_it_was(
+    clerk: Clerk, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await clerk.write(5)
+    loop, read, grown = asyncio.get_running_loop(), ConfigMapTiles.read, list[str]()
+
+    async def growing(tiles: ConfigMapTiles, path: str) -> bytes | None:
+        if asyncio.get_running_loop() is not loop and len(grown) < 2:  # the command's own reads, in its own thread
+            grown.append(path)
+            asyncio.run_coroutine_threadsafe(clerk.write(3), loop).result(30)
+        return await read(tiles, path)
+
+    monkeypatch.setattr(ConfigMapTiles, "read", growing)
+    proof, exported = tmp_path / "proof.json", tmp_path / "out"
+    words = {"show": ["show", "-o", "json"], "prove": ["prove", "4"], "export": ["export", str(exported)]}[verb]
+    result = await clerk.run(*words)
+    assert (result.exit_code, len(grown)) == (0, 2), result.output
+    if verb == "show":
+        assert [one["index"] for one in json.loads(result.stdout)] == [0, 1, 2, 3, 4]
+        return
+    proof.write_text(result.stdout)
+    made = proof if verb == "prove" else exported
+    checked = await clerk.run("verify", str(made), "--key", await clerk.key(), online=False)
+    assert checked.exit_code == 0, checked.output
+    assert checked.stdout.startswith({"prove": "good: entry 4 of 5 in", "export": "good: 5 entries"}[verb])
+
+
+async def test_a_damaged_record_is_told_in_a_sentence(clerk: Clerk, embedded_server: Embedded) -> None:
+    await clerk.write(3)
+    await ConfigMapTiles(embedded_server.cluster).remove("tile/entries/000.p/3")
+    result = await clerk.run("show")
+    assert (result.exit_code, "is missing" in result.stderr, "restore it" in result.stderr) == (1, True, True)
+
+
 async def test_the_wrong_key_no_key_and_what_is_no_proof_are_told_apart(clerk: Clerk, tmp_path: Path) -> None:
     await clerk.write(2)
     exported = tmp_path / "out"

@@ -11,12 +11,13 @@ import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastness.cluster.errors import ApiError
 from fastness.crypto import merkle
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.formats.tlog import TlogError
 from fastness.model.kind import JsonObject
-from fastness.trust.log import LogView
+from fastness.trust.log import Grown, LogView
 from fastness.trust.tiles import TileStore
 
 
@@ -34,9 +35,10 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the record; without tiles there is none to read."""
+    """Reads the record, which may grow meanwhile; without tiles there is none to read."""
 
     tiles: TileStore | None = None
+    grown: Grown | None = None
 
     async def newest(self, checkpoint: JsonObject | None, last: int, before: int | None = None) -> list[JsonObject]:
         """The last entries under a checkpoint (or those before a number), newest first; none when they cannot be read now."""
@@ -46,9 +48,9 @@ class Reader:
         end = size if before is None else max(0, min(before, size))
         found: list[JsonObject] = []
         try:
-            async for index, data in LogView(self.tiles, size).entries(max(0, end - last), end):
+            async for index, data in LogView(self.tiles, size, self.grown).entries(max(0, end - last), end):
                 found.append({**json.decode(data), "index": index})
-        except (TlogError, FormatError, OSError):
+        except (TlogError, FormatError, ApiError, OSError):
             return []
         return found[::-1]
 
@@ -57,12 +59,12 @@ class Reader:
         if self.tiles is None or checkpoint is None or not 0 <= index < int(checkpoint["spec"]["size"]):
             return None
         size = int(checkpoint["spec"]["size"])
-        view = LogView(self.tiles, size)
+        view = LogView(self.tiles, size, self.grown)
         try:
             (data,) = [one async for _, one in view.entries(index, index + 1)]
             entry, hashes = json.decode(data), await view.inclusion(index)
             root = base64.b64decode(str(checkpoint["spec"]["rootHash"]), validate=True)
-        except (TlogError, FormatError, OSError, binascii.Error):
+        except (TlogError, FormatError, ApiError, OSError, binascii.Error):
             return None
         leaf = merkle.leaf_hash(data)
         sides = ["left" if start < index else "right" for start, _ in merkle.inclusion_ranges(index, size)]

@@ -28,6 +28,7 @@ from fastness.services.web.sight import Stock
 from fastness.services.web.simulator import Simulator
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.recordview import grown
 from fastness.trust.tiles import TileStore
 
 PORT: Final = 8443
@@ -96,7 +97,7 @@ async def web_server(
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
     sessions, news = Sessions(clock, entropy), News(clock)
     app = PageApp(Behind(
-        door, stock, sessions, news, Reader(options.tiles), options.deed, clock, entropy,
+        door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,
         simulator=options.simulator,
     ))  # fmt: skip
     listener = LoopListener(app, host=options.host, port=options.port)
