@@ -3,6 +3,8 @@
 * The budget is `maxUnavailable`: a number or a percentage rounded down, never less than one; an arbiter pool has one.
 * Nodes that are unavailable use it up, whoever made them so. Nodes that failed on the way to the goal use it up too: a config
   that breaks machines stops by itself.
+* A node that failed on the way to an older goal is available, but its agent tries again when it likes. So it goes before others,
+  and keeps a place of the budget until it was told.
 * A node that is on its way to a config that nobody wants any more is called back at once: taking a bad config back always heals.
 * A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
   go one after the other and old nodes before young ones.
@@ -86,6 +88,7 @@ def candidates(
     master pool and goes last; `hold` says who waits for something else.
     """
     back, waiting, failing, used = _sorted_out(nodes, goal)
+    astray = sum(node.failing for node in waiting)
     held = next((why for why in map(hold, (*back, *waiting)) if why), "")
     if held:
         back, waiting = tuple(node for node in back if not hold(node)), [node for node in waiting if not hold(node)]
@@ -100,10 +103,19 @@ def candidates(
     deferred = ""
     if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
         waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
-    if len(waiting) > capacity:
-        waiting = sorted(waiting, key=lambda node: node.age_order)[:capacity]
+    if len(waiting) > capacity or astray:
+        waiting = _within(waiting, capacity, astray)
     why = "" if waiting or back else held or "no node is ready for an update"
     return Choice((*back, *waiting), capacity, why, deferred)
+
+
+def _within(waiting: Iterable[NodeFacts], capacity: int, astray: int) -> list[NodeFacts]:
+    """As many as there is room for: who failed elsewhere first, others only where all of these have a place."""
+    lost: list[NodeFacts] = []
+    others: list[NodeFacts] = []
+    for node in sorted(waiting, key=lambda node: node.age_order):
+        (lost if node.failing else others).append(node)
+    return [*lost[:capacity], *others[: max(0, capacity - astray)]]
 
 
 def _sorted_out(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[tuple[NodeFacts, ...], list[NodeFacts], int, int]:

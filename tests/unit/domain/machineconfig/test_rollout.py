@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastness.domain.machineconfig.errors import BadMaxUnavailable
@@ -214,3 +214,44 @@ def test_any_order_of_updates_keeps_the_budget_and_undo_brings_every_node_back(
     for chance in range(3 * size + len(chances) + 3):
         tick(chance)
     assert all(facts(one).updated(goal) for one in nodes.values())
+
+
+def test_a_node_that_failed_towards_an_older_goal_goes_before_others_because_it_may_try_again_by_itself() -> None:
+    astray = facts(node("z", current=OLD, desired="bad", state="Degraded"))
+    assert candidates([ready("a"), astray], GOAL, 1).nodes == (astray,)
+    assert [one.name for one in candidates([ready("a"), ready("b"), astray], GOAL, 2).nodes] == ["z", "a"]
+    told = facts(node("z", current=OLD, desired="new", state="Working"))
+    assert candidates([ready("a"), told], GOAL, 1).nodes == (), "and takes its place until it has arrived"
+
+
+@given(
+    st.integers(1, 8),
+    st.integers(1, 3),
+    st.lists(st.tuples(st.sampled_from(["arrive", "fail", "retry", "goal"]), st.integers(0, 99)), max_size=60),
+)
+@example(2, 1, [("goal", 1), ("arrive", 0), ("fail", 0), ("goal", 2), ("retry", 0)])
+def test_agents_that_try_again_towards_whatever_they_were_told_keep_the_budget_through_any_goals(
+    size: int, budget: int, story: list[tuple[str, int]]
+) -> None:
+    """A failed node tries again whenever it likes, also towards a goal that is not the pool's any more."""
+    nodes = {f"n{number}": node(f"n{number}", current="c0") for number in range(size)}
+    goal = Goal("c0")
+    for what, chance in story:
+        chosen = {
+            "arrive": [one for one in nodes.values() if not facts(one).done and not facts(one).degraded],
+            "fail": [one for one in nodes.values() if not facts(one).done and not facts(one).degraded],
+            "retry": [one for one in nodes.values() if facts(one).failing],
+        }.get(what, [])
+        if what == "goal":
+            goal = Goal(f"c{chance % 4}")
+        elif chosen:
+            notes = chosen[chance % len(chosen)]["metadata"]["annotations"]
+            notes |= {
+                "arrive": {names.CURRENT_CONFIG: notes[names.DESIRED_CONFIG], names.STATE: "Done"},
+                "fail": {names.STATE: "Degraded"},
+                "retry": {names.STATE: "Working"},
+            }[what]
+        for one in candidates([facts(one) for one in nodes.values()], goal, budget).nodes:
+            nodes[one.name]["metadata"]["annotations"] |= {names.DESIRED_CONFIG: goal.config, names.STATE: "Working"}
+        busy = [one for one in nodes.values() if facts(one).unavailable]
+        assert len(busy) <= budget
