@@ -14,6 +14,7 @@ from typing import NamedTuple
 import click
 
 from fastness import __version__
+from fastness.cli.exits import Exit
 
 
 class Verb(NamedTuple):
@@ -60,7 +61,9 @@ VERBS: Mapping[str, Verb] = {
     "secret": Verb("fastness.cli.sealing:secret", "Seal secrets that open only inside an attested guest."),
     "features": Verb("fastness.cli.features:features", "Say what a machine can do, and what rules make of it."),
     "initdata": Verb("fastness.cli.initdata:initdata", "Build, check and apply what the guest of a pod starts with."),
-    "demo": Verb("fastness.cli.demo:demo", "Tell the story of a confidential cluster in two minutes, and leave it running."),
+    "demo": Verb(
+        "fastness.cli.demo:demo", "Tell the story of a confidential cluster in two minutes, and leave it running."
+    ),
     "sim": Verb("fastness.cli.sim:sim", "Add, remove and break virtual machines of a running `fastness up`; undo it."),
     "support": Verb("fastness.cli.support:support", "Collect what others need to help, without secrets."),
     "dcap": Verb("fastness.cli.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
@@ -88,6 +91,13 @@ class Lazy(click.Group):
             raise TypeError(f"{verb.target} is not a command")
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; an interrupt ends with its own code, also while the verb is being imported."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(Exit.INTERRUPTED)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of verbs, without importing any."""
         with formatter.section("Verbs"):
@@ -109,8 +119,8 @@ class Lazy(click.Group):
 @click.group(
     cls=Lazy,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FASTNESS"},
-    epilog="Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something is missing, 4 the cluster said no, 70 a defect. "
-    'Completion: eval "$(_FASTNESS_COMPLETE=bash_source fastness)", likewise zsh_source and fish_source.',
+    epilog="Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something is missing, 4 the cluster said no, 70 a defect, "
+    '130 interrupted. Completion: eval "$(_FASTNESS_COMPLETE=bash_source fastness)", likewise zsh_source and fish_source.',
 )
 @click.version_option(__version__, "--version", prog_name="fastness", message="%(prog)s %(version)s")
 def cli() -> None:
@@ -118,11 +128,14 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Entry point of the command; what nobody expected is a defect: its traceback is shown and the exit code says so."""
     try:
         cli.main(prog_name="fastness", standalone_mode=True)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Exception:  # noqa: BLE001  # the outermost supervisor: nothing is above it
+        import traceback
+
+        traceback.print_exc()
+        sys.exit(Exit.DEFECT)
 
 
 if __name__ == "__main__":

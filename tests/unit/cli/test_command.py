@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from fastness import __version__
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
-from fastness.cli.main import VERBS, cli
+from fastness.cli.main import VERBS, cli, main
 from fastness.cluster.embedded.store import StoreInUse
 from fastness.cluster.errors import Forbidden
 from fastness.cluster.kube.errors import NoCluster
@@ -133,3 +133,26 @@ def test_hints_name_only_verbs_that_exist() -> None:
         for verb in re.findall(r"`fastness ([a-z][a-z-]*)", path.read_text()):
             named.setdefault(verb, set()).add(str(path.relative_to(SOURCES)))
     assert {verb: files for verb, files in named.items() if verb not in VERBS} == {}
+
+
+def test_an_interrupt_while_a_verb_is_imported_ends_with_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> click.Command:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "get_command", interrupted)
+    result = invoke("version")
+    assert (result.exit_code, "Aborted" in result.output) == (Exit.INTERRUPTED, False)
+
+
+def test_what_nobody_expected_is_shown_as_a_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> click.Command:
+        raise LookupError("a verb that we broke")
+
+    monkeypatch.setattr(cli, "get_command", broken)
+    monkeypatch.setattr("sys.argv", ["fastness", "version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == Exit.DEFECT
+    assert "LookupError: a verb that we broke" in capsys.readouterr().err
