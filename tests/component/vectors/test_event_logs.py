@@ -54,7 +54,8 @@ def test_measured_images_replay_to_the_published_registers() -> None:
     for path in files:
         for register in _registers(path):
             events = [
-                Event(entry["pcr"], 0xD, {"sha256": bytes.fromhex(entry["hash"])}, b"") for entry in register["events"]
+                Event(entry["pcr"], 0xD, ("sha256",), (bytes.fromhex(entry["hash"]),), b"")
+                for entry in register["events"]
             ]
             values = replay(EventLog((SHA256,), tuple(events)))
             assert values["sha256"][register["id"]].hex() == register["value"], path

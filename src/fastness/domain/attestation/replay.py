@@ -17,9 +17,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.registers import hash_of, replayable
-from fastness.domain.attestation.checks import Findings
+from fastness.domain.attestation.checks import Findings, Question
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
+from fastness.formats.tpm.algorithms import Hash
 
 _LOCALITY: Final = b"StartupLocality\0"
 _RESET_TO_ONES: Final = range(17, 23)
@@ -51,16 +52,12 @@ RTMR: Final = Register("RTMR", 1, dynamic=False, count=4)
 
 def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
     """Bank to register to final value, for every bank whose hash exists here."""
-    values: dict[str, dict[int, bytes]] = {}
-    for bank in log.banks:
-        if replayable(bank.name):
-            values[bank.name] = _replay_bank(log, bank.name, bank.size)
-    return values
+    return {bank.name: _replay_bank(log, place, bank) for place, bank in enumerate(log.banks) if replayable(bank.name)}
 
 
-def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
+def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
     values: dict[int, bytes] = {}
-    hashed, zeros = hash_of(bank), bytes(size)
+    hashed, zeros = hash_of(bank.name), bytes(bank.size)
     for event in log.events:
         if event.kind == EV_NO_ACTION:
             data = event.data
@@ -68,7 +65,7 @@ def _replay_bank(log: EventLog, bank: str, size: int) -> dict[int, bytes]:
                 values[0] = zeros[1:] + data[-1:]
             continue
         register = event.register
-        values[register] = hashed(values.get(register, zeros) + event.digests[bank]).digest()
+        values[register] = hashed(values.get(register, zeros) + event.values[place]).digest()
     return values
 
 
@@ -124,17 +121,21 @@ def judge_log(
     ends = told.ends
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
-        findings.expect(
-            f"event-log {register.name(index)}",
-            index in agreeing,
-            "event-log-differs",
-            seen=ends[index].hex(),
-            expected=signed[index].hex(),
-            source="the signed register",
-            hint="The log is incomplete, belongs to another boot, or was changed.",
-        )
+        agrees, seen = index in agreeing, ends[index].hex()
+        findings.answer(_question(register, index), agrees, seen, seen if agrees else signed[index].hex())
     _unexplained(findings, ends, signed, register)
     return told.claims(frozenset(agreeing))
+
+
+@lru_cache(maxsize=64)
+def _question(register: Register, index: int) -> Question:
+    """What is asked of each register that is both signed and extended."""
+    return Question(
+        f"event-log {register.name(index)}",
+        "event-log-differs",
+        "the signed register",
+        "The log is incomplete, belongs to another boot, or was changed.",
+    )
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
@@ -162,10 +163,10 @@ def _initial(index: int, size: int, register: Register) -> bytes:
 def _claims(log: EventLog, bank: str, register: Register) -> list[dict[str, Any]]:
     """The events; whether a register confirms them is not known here."""
     names = {index: register.name(index) for index in {event.register for event in log.events}}
-    hashed = hash_of(bank)
+    hashed, place = hash_of(bank), next(at for at, one in enumerate(log.banks) if one.name == bank)
     claims = []
     for number, event in enumerate(log.events):
-        index, kind, digest = event.register, event.kind, event.digests[bank]
+        index, kind, digest = event.register, event.kind, event.values[place]
         claims.append(
             {
                 "number": number,

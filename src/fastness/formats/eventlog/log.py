@@ -69,12 +69,13 @@ EVENT_NAMES: Final[Mapping[int, str]] = {
 }
 
 
-class Event(msgspec.Struct, frozen=True):
-    """One record: register, type, a digest per bank, and data that the digest may or may not cover."""
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One record: register, type, a digest for each of the log's banks, and data that the digest may or may not cover."""
 
     register: int
     kind: int
-    digests: Mapping[str, bytes]
+    banks: tuple[str, ...]
+    values: tuple[bytes, ...]
     data: bytes
 
     @property
@@ -82,9 +83,14 @@ class Event(msgspec.Struct, frozen=True):
         """The TCG's name of the type."""
         return EVENT_NAMES.get(self.kind, f"{self.kind:#010x}")
 
+    @property
+    def digests(self) -> Mapping[str, bytes]:
+        """The digests by bank. Who reads many events takes the place of the bank once, and then `values`."""
+        return dict(zip(self.banks, self.values, strict=True))
 
-class EventLog(msgspec.Struct, frozen=True):
-    """The banks that the log announces and its records after the header."""
+
+class EventLog(msgspec.Struct, frozen=True, gc=False):
+    """The banks that the log announces and its records after the header, each with its digests in the order of the banks."""
 
     banks: tuple[Hash, ...]
     events: tuple[Event, ...]
@@ -98,11 +104,13 @@ def parse_log(data: bytes) -> EventLog:
     banks = _header(cursor)
     head = _Head(banks)
     events: list[Event] = []
-    while (event := head.event(cursor)) is not None or not _ended(cursor):
+    while True:
+        head.read(cursor, events)
+        if _ended(cursor):
+            return EventLog(tuple(banks.values()), tuple(events))
         if len(events) == MAX_EVENTS:
             raise EvidenceError("too-many-events", f"an event log has at most {MAX_EVENTS} events")
-        events.append(event or _event(cursor, banks))
-    return EventLog(tuple(banks.values()), tuple(events))
+        events.append(_event(cursor, banks))
 
 
 class _Head:
@@ -116,22 +124,26 @@ class _Head:
         layout = Struct("<III" + "".join(f"H{bank.size}s" for bank in banks.values()) + "I")
         self._size, self._unpack = layout.size, layout.unpack_from
 
-    def event(self, cursor: Cursor) -> Event | None:
-        """The next record; None, and nothing read, when it is written in another way, is cut off, or may be filling."""
-        start = cursor.offset
-        begin = start + self._size
-        if begin > cursor.size:
-            return None
-        fields = self._unpack(cursor.data, start)
-        register, kind, count = fields[:3]
-        # Eight equal bytes, the filling, are equal numbers here.
-        if register == kind or count != len(self._names) or fields[3:-1:2] != self._numbers:
-            return None
-        end: int = begin + fields[-1]
-        if end > cursor.size:
-            return None
-        cursor.offset = end
-        return Event(register, kind, dict(zip(self._names, fields[4:-1:2], strict=False)), cursor.data[begin:end])
+    def read(self, cursor: Cursor, events: list[Event]) -> None:
+        """The next records, up to one that is written in another way, is cut off, or may be filling; that one stays."""
+        data, total, start = cursor.data, cursor.size, cursor.offset
+        names, numbers, size, unpack = self._names, self._numbers, self._size, self._unpack
+        count = len(names)
+        while len(events) < MAX_EVENTS:
+            begin = start + size
+            if begin > total:
+                break
+            fields = unpack(data, start)
+            register, kind = fields[0], fields[1]
+            # Eight equal bytes, the filling, are equal numbers here.
+            if register == kind or fields[2] != count or fields[3:-1:2] != numbers:
+                break
+            end: int = begin + fields[-1]
+            if end > total:
+                break
+            events.append(Event(register, kind, names, fields[4:-1:2], data[begin:end]))
+            start = end
+        cursor.offset = start
 
 
 def _header(cursor: Cursor) -> dict[int, Hash]:
@@ -193,4 +205,6 @@ def _event(cursor: Cursor, banks: Mapping[int, Hash]) -> Event:
         if bank is None or bank.name in digests:
             raise EvidenceError("missing-digest", "an event has a digest that the log does not announce, or one twice")
         digests[bank.name] = cursor.take(bank.size, "digest")
-    return Event(register, kind, digests, cursor.take(cursor.u32("eventSize"), "event"))
+    names = tuple(bank.name for bank in banks.values())
+    data = cursor.take(cursor.u32("eventSize"), "event")
+    return Event(register, kind, names, tuple(digests[name] for name in names), data)
