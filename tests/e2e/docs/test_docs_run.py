@@ -21,6 +21,7 @@ PAGES = sorted(
 )
 TRANSCRIPTS = [page for page in PAGES if steps((ROOT / page).read_text())]
 ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
+ALONE = "<!-- transcript: without a control plane -->"
 NOT_RUN: dict[str, str] = {}
 """Pages with `console-norun` blocks, each with the reason."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -32,7 +33,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     text = (ROOT / request.param).read_text()
     if ON_KUBERNETES in text:
         kubeconfig, running = str(request.getfixturevalue("bare_kube").kubeconfig), None
-    elif steps(text)[0].command.startswith(FOREGROUND):
+    elif ALONE in text or steps(text)[0].command.startswith(FOREGROUND):
         kubeconfig, running = "", None
     else:
         running = Live.start(tmp_path)
