@@ -6,8 +6,8 @@ what the trust model of the pool refuses. A wholly empty Ignition object is acce
 In a confidential pool the command line, the kernel and the packages are part of what is measured, so a config that would change
 them at run time is refused: `kernelArguments`, `kernelType`, `fips`, `extensions`, and the side doors to the same thing: kernel
 arguments in the Ignition document, the tuning file, files and links in kargs.d. Neutral values (`default`, empty, false) are not
-refused. What the control plane generates is exempt only if `Exempt` can regenerate it from its owner; annotations and owner
-references alone prove nothing.
+refused; disks that only look encrypted are (`disks`). What the control plane generates is exempt only if `Exempt` can regenerate
+it from its owner; annotations and owner references alone prove nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.machineconfig import kargs
+from fastness.domain.machineconfig.disks import CIPHERS, LEAST_BITS, weak_disks
 from fastness.domain.machineconfig.documents import current_document
 from fastness.domain.machineconfig.problem import Problem, Severity
 from fastness.domain.trustmodel import TrustModel
@@ -177,9 +178,10 @@ def _trust(
 ) -> list[Problem]:
     if trust is TrustModel.NONE:
         return []
+    found = list(_disks(name, document or {})) if trust is TrustModel.CONFIDENTIAL_CLUSTER else []
     touched = [*host_fields(spec), *side_doors(document or {})]
     if not touched or exempt(config):
-        return []
+        return found
     if trust is TrustModel.CONTAINERS_HOST:
         return [
             Problem(name, place, "host-not-attested", f"{what}; the host of pod VMs is not attested, nobody vouches for it",
@@ -187,9 +189,22 @@ def _trust(
             for place, what in touched
         ]  # fmt: skip
     return [
-        Problem(name, place, "confidential", f"{what}, which is refused in a confidential pool: it {_MEASURED}", _BAKE)
-        for place, what in touched
+        *found,
+        *(
+            Problem(
+                name, place, "confidential", f"{what}, which is refused in a confidential pool: it {_MEASURED}", _BAKE
+            )
+            for place, what in touched
+        ),
     ]
+
+
+def _disks(name: str, document: JsonObject) -> Iterator[Problem]:
+    for place, what in weak_disks(document):
+        why = f"{what}: the host of a confidential machine could read this disk"
+        yield Problem(
+            name, place, "weak-disk", why, f"leave it out, or name one of {'; '.join(CIPHERS)} with {LEAST_BITS} bits"
+        )
 
 
 def host_fields(spec: Object) -> Iterator[tuple[str, str]]:

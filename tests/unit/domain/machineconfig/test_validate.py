@@ -208,6 +208,36 @@ def test_a_path_that_only_looks_alike_is_good(path: str) -> None:
     assert problems(mc("a", ignition(file(path))), CONFIDENTIAL) == []
 
 
+WEAK = [
+    ["--cipher", "cipher_null-ecb"], ["--cipher=cipher_null"], ["-c", "null"], ["-ccipher_null-ecb"], ["-c=cipher_null"],
+    ["-qc", "cipher_null-ecb"], ["-qyccipher_null"], ["--cipher", "aes-xts-plain64", "--cipher", "null"], ["--cipher"],
+    ["--key-size", "128"], ["-s64"], ["-s", "x"], ["--type", "luks2", "--cipher=aes-ecb"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", WEAK)
+def test_a_disk_that_its_host_could_read_is_refused_in_a_confidential_pool(options: list[str]) -> None:
+    """Pitfall 24: a null cipher looks like encryption."""
+    luks = {"luks": [{"name": "data", "device": "/dev/vdb", "options": options}]}
+    found = problems(mc("99-disk", ignition(storage=luks)), CONFIDENTIAL)
+    assert {(one.field, one.code) for one in found} == {("spec.config.storage.luks[0].options", "weak-disk")}
+    assert "data asks for" in str(found[0])
+    assert "aes-xts-plain64" in str(found[0])
+    assert problems(mc("99-disk", ignition(storage=luks))) == [], "elsewhere it is a matter of taste"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [], ["--cipher", "aes-xts-plain64", "--key-size", "512"], ["-c=aes-gcm-random", "--integrity", "aead"],
+        ["-hcipher-null"], ["-h", "c"], ["--pbkdf=argon2id", "--", "-c", "null"], ["-s512", "-q"],
+    ],
+)  # fmt: skip
+def test_options_of_a_disk_that_weaken_nothing_are_good(options: list[str]) -> None:
+    luks = {"luks": [{"name": "data", "device": "/dev/vdb", "options": options}]}
+    assert [one for one in problems(mc("a", ignition(storage=luks)), CONFIDENTIAL) if one.code == "weak-disk"] == []
+
+
 def test_disks_and_luks_of_the_first_boot_are_not_refused() -> None:
     luks = {"luks": [{"name": "root", "device": "/dev/disk/by-partlabel/root"}]}
     assert problems(mc("a", ignition(storage=luks)), CONFIDENTIAL) == []
