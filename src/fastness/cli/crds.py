@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.model.kind import JsonObject
 
 
 @click.command()
@@ -18,15 +20,21 @@ from fastness.cli.output import output_option, show_json, tell
 @click.option(
     "--check", "checked", type=click.Path(path_type=Path, file_okay=False), help="Fail when this directory is stale."
 )
+@click.option("--roles", "people", is_flag=True, help="Print the ClusterRoles for people who look or decide instead.")
 @output_option
-def crds(directory: Path | None, checked: Path | None, output: str) -> None:
+def crds(directory: Path | None, checked: Path | None, people: bool, output: str) -> None:
     """Print the CustomResourceDefinitions for a Kubernetes cluster.
 
     fastness crds | kubectl apply --server-side -f -
     """
     from fastness.model.crd import files, manifests
+    from fastness.model.crd.roles import roles
 
-    if checked is not None:
+    if people and (checked or directory):
+        raise click.UsageError("--roles prints; it goes with neither --write nor --check.")
+    if people:
+        _print(roles(), output)
+    elif checked is not None:
         stale = files.stale(checked)
         if stale:
             raise CliError(f"not in step: {', '.join(stale)}", f"Run `fastness crds --write {checked}`.", Exit.NO)
@@ -35,6 +43,15 @@ def crds(directory: Path | None, checked: Path | None, output: str) -> None:
         written = files.write(directory)
         tell(f"wrote {len(written)} files to {directory}")
     elif output == "json":
-        show_json({"apiVersion": "v1", "kind": "List", "items": list(manifests())})
+        _print(manifests(), output)
     else:
         click.echo("---\n".join(files.rendered().values()), nl=False)
+
+
+def _print(documents: Sequence[JsonObject], output: str) -> None:
+    from fastness.model.crd.files import as_yaml
+
+    if output == "json":
+        show_json({"apiVersion": "v1", "kind": "List", "items": list(documents)})
+    else:
+        click.echo("---\n".join(as_yaml(document) for document in documents), nl=False)

@@ -19,6 +19,7 @@ from fastness.cluster.embedded.store import Change, Key, Record, Store
 from fastness.domain.access.defaults import bootstrap_objects, reconciled
 from fastness.formats import json
 from fastness.model import crd
+from fastness.model.crd.roles import roles
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes import definitions as native
 from fastness.model.objects import rfc3339
@@ -113,7 +114,7 @@ def _platform() -> Iterator[_Wanted]:
 
 
 def _roles() -> Iterable[_Wanted]:
-    for obj in bootstrap_objects(native.default_roles()):
+    for obj in bootstrap_objects((*native.default_roles(), *roles())):
         meta = obj["metadata"]
         yield _Wanted(Key(RBAC, _PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"]), obj)
 
