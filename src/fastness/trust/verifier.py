@@ -7,7 +7,8 @@ at further. 2. Only an approved machine is judged. One that waits for approval i
 under the roots of this cluster, then by its policies and values (`domain.attestation`). 4. Whoever's evidence is authentic
 and answers this challenge has spent it, whatever the outcome, and leaves a verdict.
 
-Evidence that is not authentic leaves nothing but a line of the record: its sender may be anybody.
+Evidence that is not authentic leaves nothing but a line of the record, and not even that each time: its sender may be anybody
+(`trust.strangers`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from fastness.trust.distrusts import Distrusts
 from fastness.trust.judges import CollateralSource, Demands, Judged, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
 from fastness.trust.ports import Attempt, Entry, Judgement, Record
+from fastness.trust.strangers import Strangers
 from fastness.trust.verdicts import Found, Verdicts
 
 
@@ -98,6 +100,7 @@ class ClusterVerifier:
         self._verdicts = Verdicts(cluster, verdicts)
         self._followed = (self._machines, verdicts)
         self._record = record
+        self._strangers = Strangers(record, clock)
         self._clock = clock
         self._vendor: Vendor = vendor or NobodySimulates()
         self._rules = _Rules(None)
@@ -142,7 +145,8 @@ class ClusterVerifier:
         conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
-            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, retry=stale(judged.appraisal))
+            retry = stale(judged.appraisal)
+            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
         return await self._settle(attempt, machine, judged, conclusion, properties, now)
 
     async def _settle(
@@ -194,12 +198,16 @@ class ClusterVerifier:
     async def _not_a_member(self, machine: Machine, membership: Membership) -> Judgement:
         thumbprint = machine.status.key_thumbprint
         if membership is Membership.PENDING:
-            return await self._refuse("approval-pending", "the machine waits for approval", thumbprint, retry=True)
+            text = "the machine waits for approval"
+            return await self._refuse("approval-pending", text, thumbprint, enrolled=True, retry=True)
         code = "revoked" if membership is Membership.REVOKED else "quarantined"
-        return await self._refuse(code, "this machine is no longer trusted", thumbprint)
+        return await self._refuse(code, "this machine is no longer trusted", thumbprint, enrolled=True)
 
-    async def _refuse(self, code: str, detail: str, who: str = "", *, retry: bool = False) -> Judgement:
-        await self._record.append(Entry("refusal", who, detail={"code": code}))
+    async def _refuse(
+        self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
+    ) -> Judgement:
+        """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""
+        await self._strangers.refused(code, who, enrolled=enrolled)
         metrics.ATTESTATIONS.inc("refused")
         return Judgement(False, code, detail, retry=retry)
 

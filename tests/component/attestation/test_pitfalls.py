@@ -13,6 +13,7 @@ from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.policy import built_in_text
 from fastness.formats import json, kbs
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.verdict import VERDICT
@@ -251,3 +252,24 @@ async def test_pitfall_26_a_site_admits_the_chips_that_it_lists_and_no_other_gen
         with pytest.raises(BrokerRefused) as refused:
             await broker.attest()
     assert refused.value.status == 403
+
+
+async def test_a_challenge_gives_strangers_no_way_to_fill_the_record(here: AttestingWorld) -> None:
+    await here.approve("tpm")
+    machine = SimAttester(here.vendor.chip("tpm").boot(default_image()))
+    await here.enrol(machine, await here.ticket())
+    before = len(await refusals_on_record(here))
+    async with client(here, machine) as caller:
+        for _ in range(12):
+            answer = await caller.answer_to(await caller.challenged())
+            quote = {**answer.evidence["tpm_quote"], "pcrs": ["00" * 32] * 24}
+            forged = with_evidence(answer, {**answer.evidence, "tpm_quote": quote})
+            assert await caller.outcome(forged) == (403, "register-digest-differs")
+    written = (await refusals_on_record(here))[before:]
+    assert [entry["detail"] for entry in written] == [{"code": "register-digest-differs"}]
+
+
+async def refusals_on_record(world: AttestingWorld) -> list[JsonObject]:
+    """The entries about refusals, in no order."""
+    batches = (await world.cluster.list(AUDIT_BATCH.resource)).items
+    return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == "refusal"]
