@@ -314,6 +314,21 @@ async def test_newer_documents_are_looked_for_at_the_age_that_the_cluster_names(
     assert len(site.asked) > asked
 
 
+async def test_documents_beyond_that_age_count_until_they_run_out_and_not_longer(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock
+) -> None:
+    collateral = connected()
+    collateral.look_after(timedelta(hours=1))
+    first = await collateral.tdx(FMSPC, "platform", ROOTS)
+    assert first is not None
+    site.down = 500  # nothing newer can be had
+    end = (first.tcb_info.next_update - clock.now()).total_seconds()
+    await clock.advance(end - 1)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+    await clock.advance(2)
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+
+
 async def test_the_age_is_that_of_the_confidential_cluster(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

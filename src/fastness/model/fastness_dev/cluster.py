@@ -96,7 +96,10 @@ _ATTESTATION = s.obj(
         "reattestInterval": _lifetime("How often machines attest again.", "15m"),
         "tokenLifetime": _lifetime("How long an attestation token is valid.", "10m"),
         "challengeLifetime": _lifetime("How long a challenge can be answered.", "60s"),
-        "collateralStaleness": _lifetime("How old the vendors' collateral may be.", "24h"),
+        "collateralStaleness": _lifetime(
+            "The age from which newer documents of vendors are looked for; those at hand count until their own nextUpdate.",
+            "24h",
+        ),
         "minimumTcb": tcb("The least security versions that are accepted."),
         "missed": s.obj(
             {
