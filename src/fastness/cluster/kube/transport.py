@@ -6,6 +6,8 @@
   `Unavailable`.
 - Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal. `lanes.py` has the connections.
 - Neither environment proxies nor redirects are followed: a credential goes to the server that the configuration names.
+- Requests go to the connections without the HTTP library's own client, which costs more than they do: it would look for proxies,
+  cookies, passwords and redirects that there are none of, and read the address anew for every request.
 
 `client.py` builds the calls, `watching.py` reads the streams.
 """
@@ -17,8 +19,10 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 import msgspec
@@ -34,9 +38,10 @@ from fastness.cluster.kube.tls import context_for
 from fastness.cluster.kube.tokens import Token
 from fastness.observe import context
 
-TIMEOUT = httpx.Timeout(60.0, connect=10.0, pool=30.0)
+SECONDS, CONNECT_SECONDS = 60.0, 10.0
 BACKOFF = Backoff(first=0.2, most=5.0)
 MAX_REFUSAL = 1024 * 1024
+REMEMBERED = 256
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -57,10 +62,9 @@ class Call:
     patience: float | None = None
 
 
-def http_client(connection: Connection) -> httpx.AsyncClient:
-    """A client with a connection pool for this server; raises BadConfig."""
-    lanes = over_tls(context_for(connection), _keepalive())
-    return httpx.AsyncClient(base_url=connection.server, transport=lanes, timeout=TIMEOUT, trust_env=False)
+def lanes_to(connection: Connection) -> httpx.AsyncBaseTransport:
+    """Connections to this server; raises BadConfig."""
+    return over_tls(context_for(connection), _keepalive())
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -80,10 +84,12 @@ class Transport:
         clock: Clock,
         entropy: Entropy,
         *,
-        http: httpx.AsyncClient | None = None,
+        lanes: httpx.AsyncBaseTransport | None = None,
         read: Callable[[Path], bytes] = Path.read_bytes,
     ) -> None:
-        self._http = http or http_client(connection)
+        self._lanes = lanes or lanes_to(connection)
+        self._server = connection.server.rstrip("/")
+        self._address = lru_cache(maxsize=REMEMBERED)(httpx.URL)
         self._clock = clock
         self._entropy = entropy
         self._token = Token(connection.token, connection.token_file, clock, read)
@@ -97,7 +103,7 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections; open streams end."""
-        await self._http.aclose()
+        await self._lanes.aclose()
 
     async def send(self, call: Call) -> bytes:
         """The body of the answer; raises ApiError."""
@@ -123,10 +129,10 @@ class Transport:
             attempt += 1
             backoff = BACKOFF.delay(attempt - 1, self._entropy.fraction())
             try:
-                response = await self._http.send(self._request(call, stream), stream=stream)
+                response = await self._response(call, stream)
             except httpx.TransportError as error:
                 if attempt >= retry.ATTEMPTS or not _may_repeat(error, call.safety):
-                    _give_up(error, call)
+                    _give_up(error, call, self._server)
                 await self._clock.sleep(backoff)
                 continue
             if response.is_success:
@@ -145,6 +151,17 @@ class Transport:
         finally:
             await response.aclose()
 
+    async def _response(self, call: Call, stream: bool) -> httpx.Response:
+        """One attempt: an answer whose body was read, unless it is a stream's; raises httpx.TransportError."""
+        response = await self._lanes.handle_async_request(self._request(call, stream))
+        if not stream:
+            try:
+                await response.aread()
+            except BaseException:
+                await response.aclose()
+                raise
+        return response
+
     def _request(self, call: Call, stream: bool) -> httpx.Request:
         headers = list(self._headers)
         if token := self._token.current():
@@ -153,10 +170,12 @@ class Transport:
             headers.append(("Audit-ID", correlation))
         if call.content is not None:
             headers.append(("Content-Type", call.media))
-        timeout = TIMEOUT if call.patience is None else httpx.Timeout(call.patience, connect=TIMEOUT.connect, pool=30.0)
-        return self._http.build_request(
-            call.method, call.path, params=dict(call.params), content=call.content, headers=headers,
-            timeout=timeout, extensions={**self._extensions, STREAM: stream},
+        read = SECONDS if call.patience is None else call.patience
+        timeouts = {"connect": CONNECT_SECONDS, "read": read, "write": read}
+        query = f"?{urlencode(call.params)}" if call.params else ""
+        return httpx.Request(
+            call.method, self._address(f"{self._server}{call.path}{query}"), headers=headers, content=call.content,
+            extensions={**self._extensions, STREAM: stream, "timeout": timeouts},
         )  # fmt: skip
 
 
@@ -174,13 +193,12 @@ def _may_repeat(error: httpx.TransportError, safety: Safety) -> bool:
     return safety is Safety.READ or isinstance(error, _NEVER_SENT)
 
 
-def _give_up(error: httpx.TransportError, call: Call) -> NoReturn:
+def _give_up(error: httpx.TransportError, call: Call, server: str) -> NoReturn:
     distrust = _certificate_problem(error)
     if distrust is not None:
         raise Unavailable(f"the server's certificate is not trusted: {distrust.verify_message}") from error
     if call.safety is Safety.READ or isinstance(error, _NEVER_SENT):
-        where = error.request.url.netloc.decode("ascii")
-        raise Unavailable(f"the API server cannot be reached at {where}: {_words(error)}") from error
+        raise Unavailable(f"the API server cannot be reached at {urlsplit(server).netloc}: {_words(error)}") from error
     raise Timeout(f"{call.method} {call.path}: no answer, the outcome is unknown: {_words(error)}") from error
 
 

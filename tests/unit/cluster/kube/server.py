@@ -91,9 +91,10 @@ class Script:
         self, connection: Connection | None = None, read: Callable[[Path], bytes] = Path.read_bytes
     ) -> AsyncIterator[KubeCluster]:
         """The adapter on this script."""
-        http = httpx.AsyncClient(transport=httpx.MockTransport(self.handle), base_url=URL)
         chosen = replace(connection, server=URL) if connection is not None else Connection(URL)
-        async with connect(chosen, clock=self.clock, entropy=FixedEntropy(), http=http, read=read) as cluster:
+        async with connect(
+            chosen, clock=self.clock, entropy=FixedEntropy(), lanes=httpx.MockTransport(self.handle), read=read
+        ) as cluster:
             yield cluster
 
     def params(self, index: int) -> dict[str, str]:
