@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import object_name, rfc3339
@@ -31,6 +31,7 @@ class Recorder:
         self._component = component
         self._clock = clock
         self._known: OrderedDict[str, int] = OrderedDict()
+        self._seen: OrderedDict[str, JsonObject] = OrderedDict()
         self._options = WriteOptions(manager=component)
 
     async def normal(self, about: Mapping[str, Any], reason: str, message: str) -> None:
@@ -44,26 +45,40 @@ class Recorder:
     async def told(self, about: Mapping[str, Any], kind: str, reason: str, message: str, times: int, key: str) -> None:
         """Something that happened so many times since it was last told; events of one `key` are one; raises ApiError.
 
-        Several processes may tell the same: the count is read, and written only if nobody wrote in between. Then this raises
-        AlreadyExists or Conflict, and may be told again a little later.
+        Several processes may tell the same: the count that was last seen is added to, and written only if nobody wrote since.
+        Otherwise this raises AlreadyExists or Conflict, and may be told again a little later.
         """
         namespace, name = object_name(about).namespace or "default", self._name(about, kind, reason, key)
-        if not await self._counted(namespace, name, message, times):
-            await self._create(about, name, kind, reason, message, times)
-
-    async def _counted(self, namespace: str, name: str, message: str, times: int) -> bool:
-        """Add to an event that is there; raises Conflict, ApiError."""
+        seen = self._seen.pop(name, None)
+        if seen is None:
+            try:
+                self._see(name, await self._create(about, name, kind, reason, message, times))
+                return
+            except AlreadyExists as error:
+                seen = await self._there(name, namespace, error)
+        patch: JsonObject = {
+            "metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]},
+            "count": int(seen.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
+            "message": message[:MAX_MESSAGE],
+        }  # fmt: skip
         try:
-            known = await self._cluster.get(EVENTS, name, namespace)
-            patch: JsonObject = {
-                "metadata": {"resourceVersion": known["metadata"]["resourceVersion"]},
-                "count": int(known.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
-                "message": message[:MAX_MESSAGE],
-            }  # fmt: skip
-            await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options)
+            self._see(name, await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options))
         except NotFound:
-            return False
-        return True
+            self._see(name, await self._create(about, name, kind, reason, message, times))
+
+    async def _there(self, name: str, namespace: str, error: AlreadyExists) -> JsonObject:
+        """The event that somebody else made; it may be on its way to the disk, or gone again, and then the error stands."""
+        try:
+            return await self._cluster.get(EVENTS, name, namespace)
+        except NotFound:
+            raise error from None
+
+    def _see(self, name: str, event: JsonObject) -> None:
+        """Remember an event as it was written, so that adding to it needs no look at it."""
+        meta = {"resourceVersion": event["metadata"]["resourceVersion"]}
+        self._seen[name] = {"metadata": meta, "count": event.get("count")}
+        while len(self._seen) > MAX_REMEMBERED:
+            self._seen.popitem(last=False)
 
     async def _record(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
         place = object_name(about)
@@ -84,7 +99,7 @@ class Recorder:
 
     async def _create(
         self, about: Mapping[str, Any], name: str, kind: str, reason: str, message: str, times: int = 1
-    ) -> None:
+    ) -> JsonObject:
         meta, now = about["metadata"], rfc3339(self._clock.now())
         involved = {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "name": meta["name"]}
         for field in ("namespace", "uid", "resourceVersion"):
@@ -97,7 +112,7 @@ class Recorder:
             "source": {"component": self._component}, "reportingComponent": self._component, "reportingInstance": "",
             "firstTimestamp": now, "lastTimestamp": now, "count": times,
         }  # fmt: skip
-        await self._cluster.create(EVENTS, event, self._options)
+        return await self._cluster.create(EVENTS, event, self._options)
 
     async def _first(
         self, about: Mapping[str, Any], namespace: str, name: str, kind: str, reason: str, message: str

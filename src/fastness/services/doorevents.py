@@ -2,7 +2,8 @@
 
     tell → counted in memory → every few seconds: warnings, then some of the rest, one write per kind of event
 
-A fetch never waits for an event and never causes a write of its own. Whatever happens again before it was told is counted.
+A fetch never waits for an event and never causes a write of its own. Whatever happens again before it was told is counted; good
+news that was told is not told again for a minute.
 
 * An event is about the Machine; about the JoinTicket while the machine is not known; about the ConfidentialCluster for strangers.
 * Strangers cannot fill the store: what is told of them is one event per door and code. Nor can machines: so many writes per
@@ -14,6 +15,7 @@ A fetch never waits for an event and never causes a write of its own. Whatever h
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from fastness.observe import logs, metrics
 from fastness.services.refusals import Refusal
 
 GATHER_SECONDS: Final = 5.0
+QUIET_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
 MOST_WAITING: Final = 2048
 MOST_WARNINGS, MOST_NORMAL = 32, 16
@@ -122,6 +125,8 @@ class DoorEvents:
         self._clock = clock
         self._confidential = confidential
         self._waiting: dict[_Place, _News] = {}
+        # Good news that was told, the latest last: when it may be told again.
+        self._quiet: OrderedDict[_Place, float] = OrderedDict()
         self._bell = asyncio.Event()
 
     def released(self, who: Subject, what: str) -> None:
@@ -154,15 +159,16 @@ class DoorEvents:
             await self._clock.sleep(GATHER_SECONDS)
             await self.flush()
 
-    async def flush(self) -> None:
-        """One round. What cannot be written is lost: telling must never hold up doing."""
+    async def flush(self, *, last: bool = False) -> None:
+        """One round. What cannot be written is lost: telling must never hold up doing. The last round tells what is held back."""
         self._bell.clear()
         waiting, self._waiting = self._waiting, {}
         warnings = [item for item in waiting.items() if item[0].type == WARNING]
-        normal = [item for item in waiting.items() if item[0].type == NORMAL]
+        normal = [item for item in waiting.items() if item[0].type == NORMAL and (last or not self._held_back(*item))]
         for place, news in warnings[MOST_WARNINGS:]:
             self._tell(place, news.message, news.times)
-        told = [*warnings[:MOST_WARNINGS], *normal[:MOST_NORMAL], *self._folded(normal[MOST_NORMAL:])]
+        rest = [item for item in self._folded(normal[MOST_NORMAL:]) if last or not self._held_back(*item)]
+        told = [*warnings[:MOST_WARNINGS], *normal[:MOST_NORMAL], *rest]
         try:
             while told:
                 await self._told(*told[0])
@@ -172,18 +178,32 @@ class DoorEvents:
         finally:
             metrics.EVENTS_LOST.inc(sum(news.times for _, news in told))
 
+    def _held_back(self, place: _Place, news: _News) -> bool:
+        """Whether this was told a moment ago; then it waits for a later round."""
+        now = self._clock.monotonic()
+        while self._quiet and next(iter(self._quiet.values())) <= now:
+            self._quiet.popitem(last=False)
+        if place not in self._quiet:
+            return False
+        self._tell(place, news.message, news.times)
+        return True
+
     async def _told(self, place: _Place, news: _News) -> None:
         try:
             await self._recorder.told(place.about, place.type, place.reason, news.message, news.times, place.key)
         except (AlreadyExists, Conflict):
             # Another door told the same at this very moment; the next round adds to what it wrote.
             self._tell(place, news.message, news.times)
+            return
+        if place.type == NORMAL:
+            self._quiet[place] = self._clock.monotonic() + QUIET_SECONDS
+            self._quiet.move_to_end(place)
 
     async def close(self) -> None:
         """Tell the rest, for a moment: a cluster that does not answer holds up nobody who wants to end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self.flush()
+                await self.flush(last=True)
 
     def _folded(self, rest: Iterable[tuple[_Place, _News]]) -> Iterable[tuple[_Place, _News]]:
         """Good news of many machines as one event for each reason."""

@@ -166,6 +166,47 @@ async def test_good_news_of_many_machines_is_folded_and_warnings_come_first(
     assert len(await events(cluster, NAMESPACE, reason="Refused")) == doorevents.MOST_WARNINGS + 5
 
 
+async def test_good_news_is_told_once_a_minute_with_one_write_and_the_end_tells_the_rest(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, clock = embedded_server.cluster, VirtualClock()
+    counted, here = Told(cluster, monkeypatch), DoorEvents(cluster, "gate", clock, Cache())  # type: ignore[arg-type]
+
+    async def rounds(count: int) -> int:
+        for _ in range(count):
+            for number in range(2 * doorevents.MOST_NORMAL):
+                here.released(subject(number), "pool/worker/config")
+            await here.flush()
+            await clock.advance(doorevents.GATHER_SECONDS)
+        (told,) = await events(cluster, NAMESPACE, name="machine-0")
+        return int(told["count"])
+
+    assert await rounds(5) == 1
+    assert counted.writes == 2 * doorevents.MOST_NORMAL + 1
+    await clock.advance(doorevents.QUIET_SECONDS)
+    assert await rounds(1) == 6
+    assert counted.writes == 3 * doorevents.MOST_NORMAL + 2
+    await rounds(3)
+    await here.close()
+    assert await rounds(0) == 9
+    assert (
+        sum(one["count"] for one in await events(cluster, NAMESPACE))
+        + sum(one["count"] for one in await events(cluster, "default", reason="Released"))
+        == 9 * 2 * doorevents.MOST_NORMAL
+    )
+
+
+async def test_an_event_that_went_is_told_anew(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    here = door(cluster)
+    for _ in range(2):
+        here.stranger_refused(NO)
+        await here.flush()
+        (told,) = await events(cluster, "default", reason="StrangersRefused")
+        assert told["count"] == 1
+        await cluster.delete(EVENTS, told["metadata"]["name"], "default")
+
+
 async def test_what_waits_is_bounded_and_what_is_lost_is_counted(embedded_server: Embedded) -> None:
     before, here = _lost(), door(embedded_server.cluster)
     for number in range(doorevents.MOST_WAITING + 10):
