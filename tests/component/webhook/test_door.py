@@ -25,14 +25,14 @@ from fastness.services.api.health import Health
 from fastness.services.http.listener import Listener
 from fastness.services.webhook.app import MAX_BODY, ROUTES, WebhookDoor
 from fastness.services.webhook.configuration import NAME, RESOURCE
-from fastness.services.webhook.lookups import Trials
 from fastness.services.webhook.registration import WRITES_A_MINUTE
 from fastness.services.webhook.server import WebhookServer, webhook_server
 from fastness.trust.authorities import ROTATE
 from fastness.trust.doors import DOORS, NAMESPACE, SECRETS
 from fastness.trust.policytrial import Asked
+from fastness.trust.policytrials import PolicyTrials
 from tests.embedded.fixtures import Embedded
-from tests.unit.domain.admission.test_workloads import RESTRICTIVE, pod
+from tests.unit.domain.admission.test_workloads import RESTRICTIVE, packed, pod
 
 Object = dict[str, Any]
 NAMESPACES = find("", "v1", "namespaces").resource
@@ -40,7 +40,7 @@ NAMESPACES = find("", "v1", "namespaces").resource
 
 @asynccontextmanager
 async def webhook(
-    embedded: Embedded, trials: Trials | None = None
+    embedded: Embedded, trials: PolicyTrials | None = None
 ) -> AsyncIterator[tuple[WebhookServer, httpx.AsyncClient]]:
     cluster, clock, entropy = embedded.cluster, SystemClock(), SystemEntropy()
     async with (
@@ -75,7 +75,7 @@ async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_serve
         asks.append(text)
         return Asked(opened=("ExecProcessRequest",))
 
-    async with webhook(embedded_server, Trials(trial)) as (_, client):
+    async with webhook(embedded_server, PolicyTrials(trial)) as (_, client):
         await safe_namespace(embedded_server)
         for _ in range(2):
             answer = (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"]
@@ -85,6 +85,16 @@ async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_serve
         missing = (await client.post("/review", json=asked(pod()))).json()["response"]
         assert "it carries no init data" in missing["status"]["message"]
         assert len(asks) == 1, "nothing to try without a policy"
+
+
+async def test_policy_that_only_looks_as_if_it_looked_is_refused(embedded_server: Embedded) -> None:
+    hidden = (
+        "package agent_policy\n\ndefault ExecProcessRequest := false\n\nExecProcessRequest if {\n\tinput == input\n}\n"
+    )
+    async with webhook(embedded_server) as (_, client):
+        await safe_namespace(embedded_server)
+        answer = (await client.post("/review", json=asked(pod(packed(hidden))))).json()["response"]
+    assert "ExecProcessRequest (a rule that anything satisfies)" in answer["status"]["message"]
 
 
 async def test_engine_that_fails_refuses_and_is_asked_again(embedded_server: Embedded) -> None:
@@ -101,7 +111,7 @@ async def test_engine_that_fails_refuses_and_is_asked_again(embedded_server: Emb
         "handler": "kata-tdx",
     }
     await embedded_server.cluster.create(classes, made)
-    async with webhook(embedded_server, Trials(trial)) as (_, client):
+    async with webhook(embedded_server, PolicyTrials(trial)) as (_, client):
         await safe_namespace(embedded_server)
         first, second = [
             (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"] for _ in range(2)
@@ -161,11 +171,11 @@ async def test_review_that_is_too_large_is_refused_before_it_is_read() -> None:
     assert sent[0]["status"] == 413
 
 
-async def crashing(request: AdmissionRequest) -> AdmissionLookups:
+async def crashing(request: AdmissionRequest) -> tuple[AdmissionRequest, AdmissionLookups]:
     raise ZeroDivisionError
 
 
-async def unreachable(request: AdmissionRequest) -> AdmissionLookups:
+async def unreachable(request: AdmissionRequest) -> tuple[AdmissionRequest, AdmissionLookups]:
     raise Unavailable("etcd is away")
 
 
@@ -195,7 +205,7 @@ async def test_a_review_that_fails_is_a_refusal(prepare: Any, code: int, told: s
 async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:
     go, inside = asyncio.Event(), asyncio.Semaphore(0)
 
-    async def slow(request: AdmissionRequest) -> AdmissionLookups:
+    async def slow(request: AdmissionRequest) -> tuple[AdmissionRequest, AdmissionLookups]:
         inside.release()
         await go.wait()
         raise Unavailable("late")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 from fastness.cluster.errors import Forbidden, Invalid
 from fastness.cluster.port import PatchType
 from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.domain.workloads.agentpolicy.generate import policy_of
+from fastness.domain.workloads.agentpolicy.unconcerned import unconcerned
+from fastness.domain.workloads.initdata.workload import ANNOTATION
 from fastness.model.registry import find
-from fastness.services.webhook.lookups import Trials
+from fastness.trust.policytrials import PolicyTrials
 from tests.embedded.fixtures import Embedded
 from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
 
@@ -88,8 +92,39 @@ async def test_running_pods_of_before_can_still_be_changed_and_deleted(embedded_
         await cluster.create(PODS, made("old2", packed(OPEN)))
 
 
+HIDDEN = "package agent_policy\n\ndefault ExecProcessRequest := false\n\nExecProcessRequest if {\n\tinput == input\n}\n"
+
+
 async def test_engine_finds_what_no_reading_does() -> None:
-    trials = Trials()
-    hidden = "package agent_policy\n\nExecProcessRequest := true if {\n\tcount([]) == 0\n}\n"
-    assert "ExecProcessRequest" in (await trials.of(hidden)).opened
+    trials = PolicyTrials()
+    assert unconcerned(HIDDEN) == []
+    assert "ExecProcessRequest" in (await trials.of(HIDDEN)).opened
     assert (await trials.of("package agent_policy\n\nExecProcessRequest := {{{\n")).error
+
+
+@pytest.mark.parametrize("policy", [HIDDEN, "package agent_policy\n\nExecProcessRequest := {{{\n"])
+async def test_embedded_api_asks_the_engine_as_well(embedded_server: Embedded, policy: str) -> None:
+    await world(embedded_server)
+    told = "a rule that anything satisfies" if policy == HIDDEN else "does not parse"
+    with pytest.raises(Forbidden, match=told):
+        await embedded_server.cluster.create(PODS, made("bad", packed(policy)))
+    await embedded_server.cluster.create(PODS, made("p", RESTRICTIVE))
+    notes = {"metadata": {"annotations": {ANNOTATION: packed(policy)}}}
+    with pytest.raises(Forbidden, match=told):
+        await embedded_server.cluster.patch(PODS, "p", notes, PatchType.MERGE, "safe")
+
+
+async def test_change_during_the_question_to_the_engine_is_not_lost(embedded_server: Embedded) -> None:
+    cluster = embedded_server.cluster
+    await world(embedded_server)
+    await cluster.create(PODS, made("p", RESTRICTIVE))
+    other = packed(policy_of({"apiVersion": "v1", "kind": "Pod", **pod()}) + "# another\n")
+    asking = asyncio.create_task(
+        cluster.patch(PODS, "p", {"metadata": {"annotations": {ANNOTATION: other}}}, PatchType.MERGE, "safe")
+    )
+    await asyncio.sleep(0)
+    await cluster.patch(PODS, "p", {"metadata": {"labels": {"meanwhile": "yes"}}}, PatchType.MERGE, "safe")
+    assert not asking.done(), "the engine is still being asked"
+    stored = await asking
+    assert stored["metadata"]["labels"]["meanwhile"] == "yes"
+    assert stored["metadata"]["annotations"][ANNOTATION] == other

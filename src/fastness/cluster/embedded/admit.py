@@ -3,9 +3,14 @@
 The rules are a pure function in `domain/admission`; here a write becomes its request, and its answer becomes warnings, a changed
 object or an API error. Built-in CustomResourceDefinitions are the server's own and refused here, because only the embedded API
 has them.
+
+A rule that needs the policy engine cannot wait for it: `trial` asks before the review, and the writer looks again whether the
+object that it changes is still the same.
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
@@ -14,6 +19,9 @@ from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.refusals import forbidden
 from fastness.cluster.errors import ApiError, Cause, from_status
 from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Denied, Operation, Patched, review
+from fastness.domain.admission.request import PolicyTrial
+from fastness.domain.admission.workloads import policy_to_try
+from fastness.domain.workloads.initdata.workload import TEMPLATES
 from fastness.formats.patch import apply_json_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of, object_name
@@ -21,11 +29,29 @@ from fastness.model.objects import labels_of, object_name
 __all__ = ["Admission", "Operation"]
 
 
+class PolicyEngine(Protocol):
+    """What can say what an agent policy means."""
+
+    async def of(self, text: str) -> PolicyTrial:
+        """Its opinion of a policy."""
+
+
 class Admission:
     """Asks the admission rules about every write."""
 
-    def __init__(self, lookups: AdmissionLookups) -> None:
+    def __init__(self, lookups: AdmissionLookups, engine: PolicyEngine | None = None) -> None:
         self._lookups = lookups
+        self._engine = engine
+
+    async def trial(
+        self, call: Call, served: Served, new: JsonObject, old: JsonObject | None, subresource: str = ""
+    ) -> PolicyTrial | None:
+        """What the engine says of the agent policy in a write; None where no rule would ask, without waiting."""
+        if self._engine is None or subresource or served.kind.kind not in TEMPLATES:
+            return None
+        operation = Operation.CREATE if old is None else Operation.UPDATE
+        text = policy_to_try(_request(call, served, operation, new, old, ""), self._lookups)
+        return await self._engine.of(text) if text is not None else None
 
     def review(
         self,
@@ -35,19 +61,14 @@ class Admission:
         new: JsonObject | None,
         old: JsonObject | None,
         subresource: str = "",
+        trial: PolicyTrial | None = None,
     ) -> JsonObject:
         """The object as it may be stored; raises Forbidden, Invalid or what else the rules say."""
         about = new if new is not None else old or {}
         place = object_name(about)
         if served.storage_key == CRD_KEY and old is not None and labels_of(old).get(BUILTIN_LABEL):
             raise forbidden(served, place.name, "this kind is built in; its definition belongs to the server")
-        kind = served.kind
-        request = AdmissionRequest(
-            operation=operation, user=call.user, group=kind.group, version=kind.version, kind=kind.kind,
-            resource=kind.plural, name=place.name, namespace=place.namespace, subresource=subresource, object=new, old=old,
-            dry_run=call.dry_run,
-        )  # fmt: skip
-        answer = review(request, self._lookups)
+        answer = review(_request(call, served, operation, new, old, subresource, trial), self._lookups)
         if isinstance(answer, Denied):
             raise _refusal(served, place.name, answer)
         for warning in answer.warnings:
@@ -56,6 +77,18 @@ class Admission:
             patched: JsonObject = apply_json_patch(new, list(answer.patch))
             return {**patched, "metadata": dict(patched["metadata"])}
         return about
+
+
+def _request(
+    call: Call, served: Served, operation: Operation, new: JsonObject | None, old: JsonObject | None, subresource: str,
+    trial: PolicyTrial | None = None,
+) -> AdmissionRequest:  # fmt: skip
+    place, kind = object_name(new if new is not None else old or {}), served.kind
+    return AdmissionRequest(
+        operation=operation, user=call.user, group=kind.group, version=kind.version, kind=kind.kind, resource=kind.plural,
+        name=place.name, namespace=place.namespace, subresource=subresource, object=new, old=old, dry_run=call.dry_run,
+        trial=trial,
+    )  # fmt: skip
 
 
 def _refusal(served: Served, name: str, denied: Denied) -> ApiError:

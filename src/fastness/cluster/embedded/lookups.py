@@ -6,12 +6,11 @@ request are kept decoded until their record changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
-from fastness.domain.workloads.agentpolicy.unconcerned import unconcerned
 from fastness.formats import json
 from fastness.model import kata
 from fastness.model.kata import names
@@ -122,10 +121,6 @@ class StoreLookups:
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""
         return bool(self._store.range("operators.coreos.com", "operatorgroups", namespace).records)
-
-    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
-        """What reading alone finds: the policy engine may end its process, so it never runs in this one."""
-        return unconcerned(text), ""
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""

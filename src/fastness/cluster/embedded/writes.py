@@ -86,7 +86,8 @@ class Writer:
         causes = _metadata_causes(served, strategy, new) + self._content_causes(served, strategy, new, None)
         if causes:
             raise invalid(served, name, causes)
-        new = self._admission.review(call, served, Operation.CREATE, new, None)
+        trial = await self._admission.trial(call, served, new, None)
+        new = self._admission.review(call, served, Operation.CREATE, new, None, trial=trial)
         _warn_of_finalizers(call, served, new, None)
         key = self._free_key(served, new, generated=not draft["metadata"].get("name"))
         if call.dry_run:
@@ -161,7 +162,11 @@ class Writer:
         causes = self._causes(served, new, old, subresource)
         if causes:
             raise invalid(served, name, causes)
-        new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource)
+        trial = await self._admission.trial(call, served, new, old, subresource)
+        if trial is not None and not trial.error and self._store.head(key) is not head:
+            # The object changed while the engine was asked. Its answer is remembered, so that the second time takes no time.
+            return await self.change(call, served, namespace, name, edit, subresource, applied=applied, patched=patched)
+        new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource, trial)
         _warn_of_finalizers(call, served, new, old)
         return await self.settle(call, served, key, head, new, old, subresource)
 

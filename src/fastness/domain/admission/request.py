@@ -27,9 +27,16 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
+class PolicyTrial(NamedTuple):
+    """What the policy engine says of an agent policy: requests that are open to everybody, and its complaint."""
+
+    opened: Collection[str] = ()
+    error: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """One write: who, what, and the object before and after."""
+    """One write: who, what, the object before and after, and what the engine said of a policy in it where it was asked."""
 
     operation: Operation
     user: User
@@ -43,6 +50,7 @@ class AdmissionRequest:
     object: Object | None = None
     old: Object | None = None
     dry_run: bool = False
+    trial: PolicyTrial | None = None
 
     @property
     def new(self) -> Object:
@@ -134,9 +142,6 @@ class AdmissionLookups(Protocol):
 
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""
-
-    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
-        """What the policy engine says of an agent policy: requests open to everybody, and its complaint."""
 
 
 Rule = Callable[[AdmissionRequest, AdmissionLookups], Answer | None]

@@ -13,7 +13,8 @@ A namespace switches its requirements on itself:
   the workload. The operators' own pods are not touched.
 * Templates are judged like pods, so that the author of a Deployment reads the reason and not the log of a controller. An update
   that changes neither init data nor class is not judged again: labels, finalizers and scale must never get stuck.
-* In process only the text of a policy is read (`agentpolicy.unconcerned`); behind the webhook the engine is asked as well.
+* Doors ask the policy engine before a review (`policy_to_try`, `AdmissionRequest.trial`), because it needs a process of its own.
+  Where there is no engine, the text alone is read (`agentpolicy.unconcerned`).
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ from fastness.domain.admission.request import (
     Allowed,
     Denied,
     DeniedCause,
+    PolicyTrial,
     forbidden,
     invalid,
 )
 from fastness.domain.workloads.agentpolicy.lint import lint_policy
+from fastness.domain.workloads.agentpolicy.unconcerned import unconcerned
 from fastness.domain.workloads.initdata.finding import FATAL, Finding
 from fastness.domain.workloads.initdata.lint import lint_encoded, lint_text
 from fastness.domain.workloads.initdata.workload import ANNOTATION, OLD_ANNOTATIONS, TEMPLATES, NotAWorkload, pod_of
@@ -129,7 +132,7 @@ def namespace_gets_what_it_asks(request: AdmissionRequest, lookups: AdmissionLoo
     wants = asked_of(lookups.namespace(request.namespace)) if pod is not None else None
     if pod is None or wants is None:
         return None
-    lacks = list(_lacks(pod, wants, lookups))
+    lacks = list(_lacks(pod, wants, lookups, request.trial))
     if not lacks:
         return None
     if wants.enforcement == WARN:
@@ -164,12 +167,12 @@ def class_of(pod: Object) -> str:
     return str(spec.get("runtimeClassName") or "") if isinstance(spec, Mapping) else ""
 
 
-def _lacks(pod: Object, wants: Asked, lookups: AdmissionLookups) -> Iterator[Lack]:
+def _lacks(pod: Object, wants: Asked, lookups: AdmissionLookups, trial: PolicyTrial | None) -> Iterator[Lack]:
     if CLASS in wants.requirements:
         yield from _class_lacks(class_of(pod), wants.classes, lookups)
     encoded = _notes(pod).get(ANNOTATION, "")
     if INITDATA in wants.requirements or POLICY in wants.requirements:
-        yield from _initdata_lacks(encoded, pod, wants, lookups)
+        yield from _initdata_lacks(encoded, pod, wants, trial)
 
 
 def _class_lacks(name: str, allowed: tuple[str, ...], lookups: AdmissionLookups) -> Iterator[Lack]:
@@ -181,7 +184,7 @@ def _class_lacks(name: str, allowed: tuple[str, ...], lookups: AdmissionLookups)
     yield Lack("spec.runtimeClassName", why, use)
 
 
-def _initdata_lacks(encoded: str, pod: Object, wants: Asked, lookups: AdmissionLookups) -> Iterator[Lack]:
+def _initdata_lacks(encoded: str, pod: Object, wants: Asked, trial: PolicyTrial | None) -> Iterator[Lack]:
     field = f"metadata.annotations[{ANNOTATION}]"
     if not encoded:
         old = [name for name in OLD_ANNOTATIONS if name in _notes(pod)]
@@ -197,15 +200,15 @@ def _initdata_lacks(encoded: str, pod: Object, wants: Asked, lookups: AdmissionL
     if wrong:
         yield Lack(field, _told(wrong), wrong[0].hint)
     if POLICY in wants.requirements:
-        yield from _policy_lacks(entries.get("policy.rego"), field, lookups)
+        yield from _policy_lacks(entries.get("policy.rego"), field, trial)
 
 
-def _policy_lacks(policy: str | None, field: str, lookups: AdmissionLookups) -> Iterator[Lack]:
+def _policy_lacks(policy: str | None, field: str, trial: PolicyTrial | None) -> Iterator[Lack]:
     write = "Write one with `fastness policy agent write`."
     if policy is None:
         yield Lack(field, "its init data has no agent policy, and nobody here knows that of the guest image", write)
         return
-    opened, unreadable = lookups.policy_trial(policy)
+    opened, unreadable = trial if trial is not None else PolicyTrial(unconcerned(policy))
     wrong = [one for one in lint_policy(policy, opened, unreadable) if one.severity in FATAL]
     if wrong:
         yield Lack(field, f"its agent policy is not restrictive: {_told(wrong)}", wrong[0].hint)

@@ -36,6 +36,7 @@ from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.trust.kubeconfig import kubeconfig
 from fastness.trust.pki import ApiPki
+from fastness.trust.policytrials import PolicyTrials
 from fastness.trust.vault import PlainRingFile, Vault
 
 ISSUER = "https://kubernetes.default.svc"
@@ -126,7 +127,7 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)
     authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens)
     catalog = definitions.current(Catalog.build(all_kinds()), store)
-    api = EmbeddedApi(store, catalog, clock, entropy, Admission(lookups), lookups.rbac_changed)
+    api = EmbeddedApi(store, catalog, clock, entropy, Admission(lookups, PolicyTrials()), lookups.rbac_changed)
     guard = Guard(authenticator, authorizer, tokens, clock, entropy)
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)

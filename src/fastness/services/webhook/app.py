@@ -28,7 +28,7 @@ MAX_BODY: Final = 8 * 1024 * 1024
 MAX_IN_FLIGHT: Final = 128
 _log = logs.logger("webhook")
 
-Prepare = Callable[[AdmissionRequest], Awaitable[AdmissionLookups]]
+Prepare = Callable[[AdmissionRequest], Awaitable[tuple[AdmissionRequest, AdmissionLookups]]]
 
 
 class Auth(StrEnum):
@@ -53,7 +53,7 @@ ROUTES: Final = (
 
 
 class WebhookDoor:
-    """Admission as an application; `prepare` gives the lookups for a request."""
+    """Admission as an application; `prepare` completes a request and gives its lookups."""
 
     def __init__(self, prepare: Prepare, entropy: Entropy, *, in_flight: int = MAX_IN_FLIGHT) -> None:
         self._prepare = prepare
@@ -103,7 +103,7 @@ class WebhookDoor:
     async def _decide(self, request: AdmissionRequest) -> Decision:
         """The decision; a defect of ours is a refusal."""
         try:
-            return review(request, await self._prepare(request), BEHIND_WEBHOOK)
+            return review(*await self._prepare(request), BEHIND_WEBHOOK)
         except ApiError as error:
             _log.warning("webhook.unavailable", error=error)
             return Denied(

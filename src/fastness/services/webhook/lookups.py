@@ -1,29 +1,25 @@
 """What the rules must know, on a cluster that is not ours: informers, one live question, and the policy engine.
 
 A namespace that the cache has not heard of is asked for at once: a pod may come in the same moment as its namespace, and a switch
-that was not seen must not count as none. The policy engine runs in a child of its own, a few at a time, and is remembered by the
-digest of the policy; a policy that it cannot read, or not in time, counts as one that does not parse.
+that was not seen must not count as none. The policy engine (`trust.policytrials`) is asked before the rules are.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, Scope
-from fastness.crypto.digests import fingerprint
 from fastness.domain.access import Attributes, Decision, Policy
 from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.workloads import policy_to_try
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
-from fastness.trust.policytrial import Asked, asked
+from fastness.trust.policytrials import PolicyTrials
 
 NAMESPACES: Final = find("", "v1", "namespaces").resource
 CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
@@ -32,16 +28,6 @@ CLUSTERS: Final = find("fastness.dev", "v1alpha1", "confidentialclusters").resou
 POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
 KATA_CONFIGS: Final = find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource
 CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
-ENGINES: Final = 4
-REMEMBERED: Final = 256
-ENGINE_SECONDS: Final = 6.0  # the API server waits ten
-
-Trial = Callable[[str], Awaitable[Asked]]
-
-
-async def in_a_child(text: str) -> Asked:
-    """The engine's opinion of a policy, from a process of its own."""
-    return await asked(text, seconds=ENGINE_SECONDS)
 
 
 @dataclass(slots=True)
@@ -66,30 +52,6 @@ class Sources:
         return Sources(*found)
 
 
-class Trials:
-    """Asks the engine about policies, a few at a time, each once."""
-
-    def __init__(self, trial: Trial = in_a_child, engines: int = ENGINES) -> None:
-        self._trial = trial
-        self._free = asyncio.Semaphore(engines)
-        self._known: OrderedDict[bytes, Asked] = OrderedDict()
-
-    async def of(self, text: str) -> Asked:
-        """What the engine says of a policy."""
-        key = fingerprint(text.encode())
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
-        async with self._free:
-            found = await self._trial(text)
-        # A failure may have been the machine's and not the policy's: it is not remembered.
-        if not found.error:
-            self._known[key] = found
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        return found
-
-
 @dataclass(slots=True)
 class ClusterLookups:
     """The lookups for one review; `fresh` and `listed` were asked for just now."""
@@ -97,7 +59,6 @@ class ClusterLookups:
     sources: Sources
     fresh: dict[str, JsonObject] = field(default_factory=dict)
     listed: list[JsonObject] | None = None
-    trial: Asked = field(default_factory=Asked)
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace."""
@@ -148,13 +109,11 @@ class ClusterLookups:
         """Whether an operator was installed into a namespace."""
         return bool(self.sources.groups.list(namespace))
 
-    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
-        """What the engine said before the review began."""
-        return self.trial.opened, self.trial.error
 
-
-async def prepared(request: AdmissionRequest, cluster: Cluster, sources: Sources, trials: Trials) -> ClusterLookups:
-    """The lookups for a request, with everything that must be waited for; raises ApiError."""
+async def prepared(
+    request: AdmissionRequest, cluster: Cluster, sources: Sources, trials: PolicyTrials
+) -> tuple[AdmissionRequest, ClusterLookups]:
+    """The request and its lookups, with everything that must be waited for; raises ApiError."""
     lookups = ClusterLookups(sources)
     if request.resource == KATA_CONFIGS.plural:
         # There may be one at most, and a cache learns of the first a moment too late for the second.
@@ -163,8 +122,6 @@ async def prepared(request: AdmissionRequest, cluster: Cluster, sources: Sources
         try:
             lookups.fresh[request.namespace] = await cluster.get(NAMESPACES, request.namespace)
         except NotFound:
-            return lookups
+            return request, lookups
     text = policy_to_try(request, lookups)
-    if text is not None:
-        lookups.trial = await trials.of(text)
-    return lookups
+    return (request if text is None else replace(request, trial=await trials.of(text))), lookups

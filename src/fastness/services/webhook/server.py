@@ -6,7 +6,6 @@ them in unseen. `fastness serve` says so; deleting the configuration is the admi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,15 +13,17 @@ from dataclasses import dataclass
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.services.configserver.server import ListenOptions
+from fastness.cluster.waiting import beside
+from fastness.services.http.door import ListenOptions
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.services.webhook.app import WebhookDoor
 from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
-from fastness.services.webhook.lookups import Sources, Trials, prepared
+from fastness.services.webhook.lookups import Sources, prepared
 from fastness.services.webhook.registration import Registration
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.policytrials import PolicyTrials
 
 PORT = 9443
 FACE = "webhook"
@@ -46,7 +47,7 @@ async def webhook_server(
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     where: Reachable | None = None,
     *,
-    trials: Trials | None = None,
+    trials: PolicyTrials | None = None,
 ) -> AsyncIterator[WebhookServer]:
     """A webhook that answers for the time of the block; raises DamagedAuthority, ApiError, OSError.
 
@@ -56,7 +57,7 @@ async def webhook_server(
     await secrets.synced()
     await known.synced()
     doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
-    sources, asking = await Sources.of(informers), trials or Trials()
+    sources, asking = await Sources.of(informers), trials or PolicyTrials()
     door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy)
     listener = LoopListener(door, host=options.host, port=options.port)
     hosts = [*options.hosts, *SERVICE_NAMES]
@@ -67,15 +68,7 @@ async def webhook_server(
     try:
         await rotation.begin()
         await registration.settle()
-        async with asyncio.TaskGroup() as group:
-            beside = [
-                group.create_task(rotation.run(), name="webhook:rotation"),
-                group.create_task(registration.run(), name="webhook:registration"),
-            ]
-            try:
-                yield WebhookServer(listener.port, registration)
-            finally:
-                for task in beside:
-                    task.cancel()
+        async with beside(FACE, rotation=rotation.run, registration=registration.run):
+            yield WebhookServer(listener.port, registration)
     finally:
         await listener.stop()

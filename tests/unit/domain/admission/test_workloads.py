@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fastness.domain.admission import Allowed, Denied, review
-from fastness.domain.admission.request import Answer
+from fastness.domain.admission.request import Answer, PolicyTrial
 from fastness.domain.admission.review import BEHIND_WEBHOOK, PODDED
 from fastness.domain.admission.workloads import CLASSES, ENFORCEMENT, OPERATOR_NAMESPACES, REQUIRE, asked_of
 from fastness.domain.workloads.agentpolicy.generate import policy_of
@@ -55,8 +56,8 @@ def world(**changes: Any) -> World:
     return World(**{**given, **changes})
 
 
-def created(obj: Object, where: World, namespace: str = "d") -> Answer:
-    return review(write("CREATE", "pods", obj, namespace=namespace, kind="Pod"), where)
+def created(obj: Object, where: World, namespace: str = "d", trial: PolicyTrial | None = None) -> Answer:
+    return review(replace(write("CREATE", "pods", obj, namespace=namespace, kind="Pod"), trial=trial), where)
 
 
 def test_pod_with_everything_that_is_asked_for_passes_without_a_word() -> None:
@@ -122,10 +123,10 @@ def test_a_namespace_can_name_its_classes() -> None:
 
 
 def test_what_the_engine_finds_counts_as_well() -> None:
-    found = created(pod(RESTRICTIVE), world(trial=(("ExecProcessRequest",), "")))
+    found = created(pod(RESTRICTIVE), world(), trial=PolicyTrial(("ExecProcessRequest",)))
     assert isinstance(found, Denied)
     assert "a rule that anything satisfies" in found.message
-    assert isinstance(created(pod(RESTRICTIVE), world(trial=((), "line 3: unexpected token"))), Denied)
+    assert isinstance(created(pod(RESTRICTIVE), world(), trial=PolicyTrial((), "line 3: unexpected token")), Denied)
 
 
 @pytest.mark.parametrize(("group", "resource"), PODDED)

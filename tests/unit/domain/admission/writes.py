@@ -28,7 +28,6 @@ class World:
     all_kata: list[Object] = field(default_factory=list)
     gates: Object | None = None
     operator_groups: Collection[str] = ()
-    trial: tuple[Collection[str], str] = ((), "")
 
     def namespace(self, name: str) -> Mapping[str, Any] | None:
         return self.namespaces.get(name)
@@ -65,9 +64,6 @@ class World:
 
     def has_operator_group(self, namespace: str) -> bool:
         return namespace in self.operator_groups
-
-    def policy_trial(self, text: str) -> tuple[Collection[str], str]:
-        return self.trial
 
 
 def write(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fastness.domain.attestation.rego import NoAnswer, Program
 from fastness.domain.workloads.agentpolicy.reading import PolicyText, read_policy
@@ -17,6 +17,15 @@ from fastness.domain.workloads.agentpolicy.requests import IGNORE_ALL, PACKAGE, 
 from fastness.model.kind import JsonObject
 
 _FILE = "policy.rego"
+EXEC: Final = "ExecProcessRequest"
+# Whoever lets this run lets everything run: it compares the request with itself, or looks only whether there is one.
+_STRANGER: Final = {
+    "container_id": "fastness-stranger", "exec_id": "fastness-stranger", "string_user": None,
+    "process": {
+        "Args": ["/fastness/stranger", "--with", "fastness-stranger"], "Cwd": "/fastness", "Env": ["FASTNESS=stranger"],
+        "Terminal": False, "User": {"UID": 65521, "GID": 65521, "AdditionalGids": [], "Username": ""},
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +93,18 @@ def _is_yes(answer: Any) -> bool:
 
 
 def open_requests(text: str) -> list[str]:
-    """The requests that are allowed although they say nothing: for no reason. Raises BadPolicy."""
+    """The requests that are allowed although they say nothing, and a program that nobody can have meant. Raises BadPolicy."""
     # The whole package in one question: each engine reserves much address space, and a child has little.
+    program = Program({_FILE: read_policy(text).loadable()}, f"x := data.{PACKAGE}")
+    nothing, stranger = _answers(program, {}), _answers(program, _STRANGER)
+    found = {name for name, answer in nothing.items() if _is_yes(answer)}
+    found |= {EXEC} if _is_yes(stranger.get(EXEC)) else set()
+    return [name for name in dict.fromkeys((*REQUESTS, *PERMISSIVE)) if name in found]
+
+
+def _answers(program: Program, document: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        answers = Program({_FILE: read_policy(text).loadable()}, f"x := data.{PACKAGE}").ask({}, {}, "")
+        answers = program.ask(document, {}, "")
     except NoAnswer:
-        return []
-    return [name for name in dict.fromkeys((*REQUESTS, *PERMISSIVE)) if _is_yes(answers.get(name))]
+        return {}
+    return answers if isinstance(answers, dict) else {}

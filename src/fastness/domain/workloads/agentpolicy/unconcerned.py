@@ -2,7 +2,7 @@
 
 A rule whose body never leads to `input`, neither itself nor through other rules of the text, gives the same answer to every
 request: where it allows one, it allows all. That is less than the engine finds (`input == input` looks at its input), and it
-costs no process, so it is what an API that must not start one can know.
+costs no process, so it is what can be known where no engine may run.
 """
 
 from __future__ import annotations

@@ -71,8 +71,19 @@ def test_a_condition_or_a_no_is_not_permissive(text: str) -> None:
     assert not [one for one in lint_policy(HEAD + text + "\n") if one.code == "P1"]
 
 
-def test_a_rule_that_anything_satisfies_is_found_by_the_engine() -> None:
-    text = HEAD + 'default ExecProcessRequest := false\nExecProcessRequest { count("a") == 1 }\n'
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'count("a") == 1',
+        "input == input",
+        "not input.nothing",
+        "input.process.Args == input.process.Args",
+        "count(input.process.Args) > 0",
+        'input.process.Args[0] != "rm"',
+    ],
+)
+def test_a_rule_that_anything_satisfies_is_found_by_the_engine(condition: str) -> None:
+    text = HEAD + f"default ExecProcessRequest := false\nExecProcessRequest {{ {condition} }}\n"
     assert not fatal(lint_policy(text))
     assert open_requests(text) == ["ExecProcessRequest"]
     assert fatal(lint_policy(text, open_requests(text)))
