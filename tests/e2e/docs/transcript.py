@@ -28,7 +28,7 @@ MAKE_UP = "fastness up --machines 5"
 """What `make up` runs; a test keeps it in step with the Makefile."""
 FOREGROUND = ("make up", "fastness up", "fastness serve")
 INTERRUPT = "^C"
-PATIENCE = 60.0
+PATIENCE = 120.0
 _SHAPES = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
     (re.compile(r"(?<![\w.:-])(\d+[smhd])+(?![\w.])"), "AGE"),
