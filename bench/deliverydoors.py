@@ -51,10 +51,11 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.controllers.plane import product_loops
     from fastness.services.api.server import EmbeddedServer, ServerOptions
     from fastness.services.attesting import Around, AttestingOptions, attesting
-    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.configserver.server import config_server
     from fastness.services.enrol.app import Pace
     from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
+    from fastness.services.http.door import ListenOptions
     from fastness.trust.enrolment import DoorUrls
     from fastness.trust.record import ClusterRecord
     from fastness.trust.tiles import FileTiles
@@ -106,9 +107,10 @@ async def doors(told: IO[bytes]) -> None:
     from fastness.cli.collector import settle_memory
     from fastness.cluster.informers import Informers
     from fastness.cluster.kube import Surroundings, connect, find
-    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.configserver.server import config_server
     from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
+    from fastness.services.http.door import ListenOptions
     from fastness.trust.record import ClusterRecord
 
     where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()

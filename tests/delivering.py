@@ -29,9 +29,9 @@ from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.services.attesting import Around, AttestingDoors, AttestingOptions, attesting
 from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import ListenOptions
 from fastness.services.gate.configs import Config
 from fastness.services.gate.server import GateDoor, gate
+from fastness.services.http.door import ListenOptions
 from fastness.services.refusals import Refusal
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester

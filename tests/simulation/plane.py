@@ -20,8 +20,8 @@ from fastness.crypto.aead import KeyRing
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.services.attesting import Around, broker_door, enrolment_door
 from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import ListenOptions
 from fastness.services.gate.server import gate
+from fastness.services.http.door import ListenOptions
 from fastness.services.refusals import Refusal
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.record import ClusterRecord

@@ -20,6 +20,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.informers.informer import Informer
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.cluster.waiting import news_or_time
 from fastness.drivers.errors import DriverError
 from fastness.model.kata import names
 from fastness.model.kata.names import InstallState
@@ -68,7 +69,7 @@ class KataPod:
                 while True:
                     self._changed.clear()
                     await self._look()
-                    await self._wait(self._waits.resync)
+                    await news_or_time(self._changed, self._clock, self._waits.resync)
             finally:
                 task.cancel()
 
@@ -109,16 +110,8 @@ class KataPod:
                     InstallState.FAILED, "the node did not become ready again after its container runtime was restarted"
                 )
             self._changed.clear()
-            await self._wait(left)
+            await news_or_time(self._changed, self._clock, left)
         return said
-
-    async def _wait(self, seconds: float) -> None:
-        changed, slept = asyncio.ensure_future(self._changed.wait()), asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait((changed, slept), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-            slept.cancel()
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:

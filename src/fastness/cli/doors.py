@@ -88,9 +88,10 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
 async def _configs(
     cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[str]:
-    from fastness.services.configserver.server import ListenOptions, config_server
+    from fastness.services.configserver.server import config_server
+    from fastness.services.http.door import ListenOptions
 
-    listen = ListenOptions(options.host, options.config_port, options.internal_port, options.names, rust=True)
+    listen = ListenOptions(options.host, options.config_port, options.names, options.internal_port, rust=True)
     async with config_server(cluster, informers, clock, entropy, listen) as door:
         own, inner = (_url(options.host, port) for port in (door.port, door.internal_port))
         yield f"configs on {own}, for gate and broker on {inner}"
@@ -101,8 +102,8 @@ async def _enrolment(
     cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[str]:
     from fastness.services.attesting import Around, enrolment_door
-    from fastness.services.configserver.server import ListenOptions
     from fastness.services.enrol.app import Pace
+    from fastness.services.http.door import ListenOptions
     from fastness.trust.enrolment import DoorUrls
 
     around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
@@ -134,8 +135,8 @@ async def _broker(
 async def _gate(
     cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[str]:
-    from fastness.services.configserver.server import ListenOptions
     from fastness.services.gate.server import gate
+    from fastness.services.http.door import ListenOptions
     from fastness.trust.record import ClusterRecord
 
     record = ClusterRecord(cluster, clock, entropy, GATE)
@@ -155,7 +156,7 @@ async def _gate(
 async def _webhook(
     cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
 ) -> AsyncIterator[str]:
-    from fastness.services.configserver.server import ListenOptions
+    from fastness.services.http.door import ListenOptions
     from fastness.services.webhook.configuration import NAME, Reachable
     from fastness.services.webhook.server import webhook_server
 

@@ -37,10 +37,11 @@ from fastness.observe import logs
 from fastness.services import attesting
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import ListenOptions, config_server
+from fastness.services.configserver.server import config_server
 from fastness.services.enrol.app import USUAL_RATE, Pace
 from fastness.services.gate.configs import LocalConfigs
 from fastness.services.gate.server import gate
+from fastness.services.http.door import ListenOptions
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.keyfiles import write_private
 from fastness.trust.record import ClusterRecord

@@ -9,7 +9,6 @@ is in the cluster, so any number of replicas may run.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import beside
 from fastness.domain.attestation.trustedcluster import broker_url, honoured
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
-from fastness.services.configserver.server import ListenOptions
 from fastness.services.enrol.app import Pace
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.services.gate.configs import ConfigSource
+from fastness.services.http.door import ListenOptions
 from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.collateralnews import CollateralNews
 from fastness.trust.enrolment import DoorUrls
@@ -86,13 +86,9 @@ async def broker_door(
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
     async with (
         broker(cluster, informers, around.clock, around.entropy, judges, options) as door,
-        asyncio.TaskGroup() as group,
+        beside("broker", collateral=news.run),
     ):
-        telling = group.create_task(news.run(), name="broker:collateral")
-        try:
-            yield door, verifier
-        finally:
-            telling.cancel()
+        yield door, verifier
 
 
 @asynccontextmanager

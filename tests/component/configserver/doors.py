@@ -19,7 +19,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.registry import find
 from fastness.services.configserver.admission import Authorize
-from fastness.services.configserver.server import ConfigDoor, ListenOptions, config_server
+from fastness.services.configserver.server import ConfigDoor, config_server
+from fastness.services.http.door import ListenOptions
 from fastness.services.http.showing import anonymous
 from fastness.trust.tickets import join_ticket, mint
 from tests.embedded.fixtures import Embedded

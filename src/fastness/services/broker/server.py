@@ -9,17 +9,18 @@ a client certificate is asked for and not demanded, and only introspection looks
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import beside
 from fastness.crypto.x509 import Certificate, Credential
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -42,6 +43,7 @@ from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.bounds import Bounds
+from fastness.services.http.door import InternalDoor, Listening
 from fastness.services.http.listener import Listener, server_context
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
@@ -78,41 +80,19 @@ class Judges:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerOptions:
-    """Where to listen, under which names, and how much callers may take; port 0 is any free one."""
+class BrokerOptions(Listening):
+    """Where to listen, and how much callers may take."""
 
-    host: str = "127.0.0.1"
-    port: int = 0
-    names: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)
 
-    @property
-    def hosts(self) -> list[str]:
-        """The names that the certificate speaks for; an address that means all of them is none."""
-        own = (self.host,) if self.host not in ("0.0.0.0", "::") else ()  # noqa: S104  # compared, not bound
-        return list(dict.fromkeys([*self.names, *own, "127.0.0.1", "localhost"]))
-
 
 @dataclass(frozen=True, slots=True)
-class BrokerDoor:
-    """A running broker: its port, and what its callers trust and are trusted by."""
+class BrokerDoor(InternalDoor):
+    """A running broker, and the keys that it trusts its callers by."""
 
-    port: int
     tokens: TokenIssuer
     macs: MacKeys
-    _doors: LiveAuthority
-    _internal: LiveAuthority
-
-    @property
-    def doors(self) -> DoorsAuthority:
-        """The authority that machines trust."""
-        return DoorsAuthority(self._doors.current)
-
-    @property
-    def internal(self) -> InternalAuthority:
-        """The authority of those who may introspect."""
-        return InternalAuthority(self._internal.current)
 
 
 class BrokerListener:
@@ -196,17 +176,9 @@ async def broker(
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(rotation.run(), name="broker:rotation"),
-                group.create_task(events.run(), name="broker:events"),
-                group.create_task(_renew(cluster, clock, entropy, listener, macs, tokens, admins), name="broker:keys"),
-            ]
-            try:
-                yield BrokerDoor(listener.port, tokens, macs, doors, internal)
-            finally:
-                for task in tasks:
-                    task.cancel()
+        keys = partial(_renew, cluster, clock, entropy, listener, macs, tokens, admins)
+        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
+            yield BrokerDoor(listener.port, doors, internal, tokens, macs)
     finally:
         await listener.stop()
         await events.close()

@@ -7,7 +7,6 @@ certificate and stays in our loop.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ from dataclasses import dataclass
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import beside
 from fastness.model.registry import find
 from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket, by_token
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
+from fastness.services.http.door import InternalDoor, ListenOptions, listener_of
 from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener, Showing, tls_context
+from fastness.services.http.showing import LoopListener
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
@@ -33,46 +34,15 @@ POOLS = find(MCO, "v1", "machineconfigpools").resource
 CONFIGS = find(MCO, "v1", "machineconfigs").resource
 TICKETS = find("fastness.dev", "v1alpha1", "jointickets").resource
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-__all__ = ["ConfigDoor", "ListenOptions", "config_server", "tls_context"]
 TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
 
 
 @dataclass(frozen=True, slots=True)
-class ListenOptions:
-    """Where to listen, under which names, and with what; port 0 is any free one."""
+class ConfigDoor(InternalDoor):
+    """A running config server: its second port, for gate and broker, and what it serves."""
 
-    host: str = "127.0.0.1"
-    port: int = 0
-    internal_port: int = 0
-    names: tuple[str, ...] = ()
-    rust: bool = False
-
-    @property
-    def hosts(self) -> list[str]:
-        """The names that the certificates speak for; an address that means all of them is none."""
-        own = (self.host,) if self.host not in ("0.0.0.0", "::") else ()  # noqa: S104  # compared, not bound
-        return list(dict.fromkeys([*self.names, *own, "127.0.0.1", "localhost"]))
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigDoor:
-    """A running config server: its ports, and the authorities behind them as they are now."""
-
-    port: int
     internal_port: int
     replies: Replies
-    _doors: LiveAuthority
-    _internal: LiveAuthority
-
-    @property
-    def doors(self) -> DoorsAuthority:
-        """The authority that machines trust."""
-        return DoorsAuthority(self._doors.current)
-
-    @property
-    def internal(self) -> InternalAuthority:
-        """The authority that issues to gate and broker."""
-        return InternalAuthority(self._internal.current)
 
 
 @asynccontextmanager
@@ -101,7 +71,7 @@ async def config_server(
         await revocations.synced()
         authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations, confidential)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
-    outer = _ticket_listener(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
+    outer = listener_of(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
     inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
     known = await ImagesKnow.open(informers)
     faces = [
@@ -111,20 +81,8 @@ async def config_server(
     rotation = Rotation(cluster, faces, clock)
     try:
         await rotation.begin()
-        async with asyncio.TaskGroup() as group:
-            following = group.create_task(rotation.run(), name="config-server:rotation")
-            try:
-                yield ConfigDoor(outer.port, inner.port, replies, doors, internal)
-            finally:
-                following.cancel()
+        async with beside(TICKET_FACE, rotation=rotation.run):
+            yield ConfigDoor(outer.port, doors, internal, inner.port, replies)
     finally:
         await inner.stop()
         await outer.stop()
-
-
-def _ticket_listener(app: ConfigServer, clock: Clock, options: ListenOptions) -> Showing:
-    if not options.rust:
-        return LoopListener(app, host=options.host, port=options.port)
-    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
-
-    return RustListener(app, clock, host=options.host, port=options.port)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.services.configserver.server import ListenOptions
+from fastness.cluster.waiting import beside
 from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
+from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener, Showing
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
@@ -27,17 +26,10 @@ FACE = "enrolment"
 
 
 @dataclass(frozen=True, slots=True)
-class EnrolServer:
-    """A running door: its port, the authority that machines trust, and what it does behind the port."""
+class EnrolServer(OpenDoor):
+    """A running door, and what it does behind the port."""
 
-    port: int
     enrolments: Enrolments
-    _doors: LiveAuthority
-
-    @property
-    def doors(self) -> DoorsAuthority:
-        """The authority that machines trust."""
-        return DoorsAuthority(self._doors.current)
 
 
 @asynccontextmanager
@@ -66,32 +58,15 @@ async def enrol_server(
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events)
-    listener = _listener(app, clock, options)
+    listener = listener_of(app, clock, options)
     known = await ImagesKnow.open(informers)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-        async with asyncio.TaskGroup() as group:
-            beside = [
-                group.create_task(rotation.run(), name="enrolment:rotation"),
-                group.create_task(enrolments.uses.run(), name="enrolment:uses"),
-                group.create_task(events.run(), name="enrolment:events"),
-            ]
-            try:
-                yield EnrolServer(listener.port, enrolments, doors)
-            finally:
-                for task in beside:
-                    task.cancel()
+        async with beside(FACE, rotation=rotation.run, uses=enrolments.uses.run, events=events.run):
+            yield EnrolServer(listener.port, doors, enrolments)
     finally:
         await listener.stop()
         await enrolments.uses.flush()
         await events.close()
-
-
-def _listener(app: EnrolDoor, clock: Clock, options: ListenOptions) -> Showing:
-    if not options.rust:
-        return LoopListener(app, host=options.host, port=options.port)
-    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
-
-    return RustListener(app, clock, host=options.host, port=options.port)

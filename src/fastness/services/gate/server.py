@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,19 +10,19 @@ from typing import Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import beside
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
-from fastness.services.configserver.server import ListenOptions
 from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.app import Behind, Gate
 from fastness.services.gate.configs import ConfigSource
+from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener, Showing
 from fastness.services.limits import Limits, Turnstile
 from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
 from fastness.trust.configkey import ConfigSigner
@@ -39,17 +38,10 @@ FACE: Final = "gate"
 
 
 @dataclass(frozen=True, slots=True)
-class GateDoor:
-    """A running gate: its port, the authority that machines trust, and the key that signs configurations."""
+class GateDoor(OpenDoor):
+    """A running gate, and the key that signs configurations."""
 
-    port: int
     signer: ConfigSigner
-    _doors: LiveAuthority
-
-    @property
-    def doors(self) -> DoorsAuthority:
-        """The authority that machines trust."""
-        return DoorsAuthority(self._doors.current)
 
 
 @asynccontextmanager
@@ -80,30 +72,14 @@ async def gate(
     )  # fmt: skip
     events = DoorEvents(cluster, FACE, clock, confidential)
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
-    listener = _listener(app, clock, options)
+    listener = listener_of(app, clock, options)
     known = await ImagesKnow.open(informers)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-        async with asyncio.TaskGroup() as group:
-            beside = [
-                group.create_task(rotation.run(), name="gate:rotation"),
-                group.create_task(events.run(), name="gate:events"),
-            ]
-            try:
-                yield GateDoor(listener.port, signer, doors)
-            finally:
-                for task in beside:
-                    task.cancel()
+        async with beside(FACE, rotation=rotation.run, events=events.run):
+            yield GateDoor(listener.port, doors, signer)
     finally:
         await listener.stop()
         await events.close()
-
-
-def _listener(app: Gate, clock: Clock, options: ListenOptions) -> Showing:
-    if not options.rust:
-        return LoopListener(app, host=options.host, port=options.port)
-    from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
-
-    return RustListener(app, clock, host=options.host, port=options.port)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import news_or_time
 from fastness.crypto.digests import Digest
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Credential
@@ -96,18 +97,7 @@ class Rotation:
                 self._news.clear()
                 await self._renew()
                 await self._refresh()
-                await self._wait()
-
-    async def _wait(self) -> None:
-        """Until there is news, or the time has come to look."""
-        waits = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            # Not by awaiting each: whoever is cancelled at this very moment must hear of it, or it would go on for ever.
-            await asyncio.wait(waits)
+                await news_or_time(self._news, self._clock, LOOK_SECONDS)
 
     async def _renew(self) -> None:
         for face in self._faces:

@@ -6,17 +6,19 @@ async with web_server(cluster, informers, door, clock, entropy, options) as page
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.cluster.waiting import beside
 from fastness.domain.access import User
 from fastness.services.http import Request
+from fastness.services.http.door import Listening, OpenDoor
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.services.web.admission import Doorkeeper
@@ -40,7 +42,7 @@ def _unwritten(_request: Request, _user: User, _machine: str, _code: int) -> Non
 
 
 @dataclass(frozen=True, slots=True)
-class PageOptions:
+class PageOptions(Listening):
     """Where to listen, where the record lies, and who the one-time link logs in.
 
     `administrator` is the certificate (DER) that a link stands for, where there are links; `names` are those under which people
@@ -49,23 +51,18 @@ class PageOptions:
     """
 
     administrator: Callable[[], bytes] | None = None
-    host: str = "127.0.0.1"
-    port: int = 0
     tiles: TileStore | None = None
     deed: Deed = _unwritten
     simulator: Simulator | None = None
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(OpenDoor):
     """A running page."""
 
-    port: int
     sessions: Sessions
     news: News
     _host: str
-    _doors: LiveAuthority
     _administrator: Callable[[], bytes] | None
 
     @property
@@ -77,7 +74,7 @@ class Page:
     @property
     def bundle(self) -> str:
         """The authorities that its certificate can be checked with, PEM."""
-        return DoorsAuthority(self._doors.current).bundle
+        return self.doors.bundle
 
     def link(self) -> str:
         """An address that logs an administrator in: once, within five minutes; where there is none, the form."""
@@ -101,21 +98,12 @@ async def web_server(
         simulator=options.simulator,
     ))  # fmt: skip
     listener = LoopListener(app, host=options.host, port=options.port)
-    hosts = list(dict.fromkeys([options.host, "127.0.0.1", "localhost", *options.names]))
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
+    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
         with news.follow(stock):
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(rotation.run(), name="page:rotation"),
-                    group.create_task(news.pulse(cluster), name="page:pulse"),
-                ]
-                try:
-                    yield Page(listener.port, sessions, news, options.host, doors, options.administrator)
-                finally:
-                    for task in tasks:
-                        task.cancel()
+            async with beside(FACE, rotation=rotation.run, pulse=partial(news.pulse, cluster)):
+                yield Page(listener.port, doors, sessions, news, options.host, options.administrator)
     finally:
         await listener.stop()

@@ -16,6 +16,7 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.waiting import news_or_time
 from fastness.model.objects import object_name
 from fastness.observe import logs
 from fastness.services.webhook.configuration import NAME, RESOURCE, Reachable, configuration
@@ -69,7 +70,7 @@ class Registration:
                 except ApiError as error:
                     _log.warning("webhook.unregistered", error=error, hint=error.hint)
                     pause = RETRY_SECONDS
-                await self._wait(pause)
+                await news_or_time(self._news, self._clock, pause)
 
     async def _pace(self) -> None:
         """Let no quarrel about the configuration become a storm of writes."""
@@ -78,13 +79,3 @@ class Registration:
         if len(self._written) == WRITES_A_MINUTE and now - self._written[0] < 60:
             _log.warning("webhook.contested", name=NAME, writes=WRITES_A_MINUTE)
             await self._clock.sleep(60 - (now - self._written[0]))
-
-    async def _wait(self, seconds: float) -> None:
-        waits = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(seconds))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            # Not by awaiting each: whoever is cancelled at this very moment must hear of it, or it would go on for ever.
-            await asyncio.wait(waits)
