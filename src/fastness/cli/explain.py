@@ -11,7 +11,7 @@ from fastness.cli.errors import CliError
 from fastness.cli.machine import all_machines, connected, one_machine
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
-from fastness.domain.attestation.explain import Explanation, Unproved, explain
+from fastness.domain.attestation.explain import Explanation, Unproved, explain, unproved_of
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.model.fastness_dev.verdict import VERDICT, Check
 from fastness.model.kind import JsonObject
@@ -66,12 +66,7 @@ async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) 
         found = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
     except (CliError, ApiError, TrustError):
         return []
-    since = str(status.get("lastAttested", ""))
-    return [
-        Unproved(str(one["time"]), str((one.get("detail") or {}).get("code", "")))
-        for one in found
-        if not one.get("verdict") and str(one["time"]) > since
-    ]
+    return unproved_of(machine, found)
 
 
 def told_plainly(found: Explanation, *, everything: bool) -> str:

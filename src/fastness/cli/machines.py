@@ -38,6 +38,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.sim import swtpm
 from fastness.sim.announce import Desk
+from fastness.sim.asking import Noted
 from fastness.sim.clock import LeapingClock
 from fastness.sim.faults import Ground
 from fastness.sim.hall import hall
@@ -80,6 +81,7 @@ class Simulated:
         self.clock = LeapingClock(clock)
         self.clock.resume(self.simulation.ahead)
         self._count = count
+        self._noted: Noted
         kept = self.simulation.kept
         if self.simulation.roster.next and count not in (0, kept):
             tell(f"{state} has {kept} machines and goes on with them; `fastness sim add` and `remove` change that")
@@ -95,8 +97,11 @@ class Simulated:
             await confidential(cluster)
 
     @asynccontextmanager
-    async def running(self, api: EmbeddedApi, believed: Believed, entropy: Entropy) -> AsyncIterator[None]:
-        """The machines, for the time of the block; raises ApiError, DriverError, OSError."""
+    async def running(
+        self, api: EmbeddedApi, believed: Believed, entropy: Entropy, noted: Noted
+    ) -> AsyncIterator[None]:
+        """The machines, for the time of the block; `noted` hears what is asked of them; raises ApiError, DriverError, OSError."""
+        self._noted = noted
         simulation, clock, cluster = self.simulation, self.clock, LocalCluster(api)
         directory = simulation.state / "machines"
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -121,7 +126,7 @@ class Simulated:
     async def _opened(self, fleet: Fleet, desk: Desk | None, forger: SimVendor | None) -> AsyncIterator[None]:
         async with hall(fleet) as opened, asyncio.TaskGroup() as group:
             ground = Ground(opened, self.clock, desk, forger)
-            async with self.simulation.opened(ground, self._count), hatch(self.simulation):
+            async with self.simulation.opened(ground, self._count), hatch(self.simulation, self._noted):
                 announcing = group.create_task(desk.run(), name="simulator:announce") if desk is not None else None
                 try:
                     yield

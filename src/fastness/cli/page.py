@@ -10,17 +10,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastness.cli.deeds import page_deeds
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.embedded.paths import Target
 from fastness.cluster.informers import Informers
-from fastness.domain.access import User
-from fastness.domain.attestation.membership import NAMESPACE
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.observe import context
-from fastness.services.api.audit import Entry
 from fastness.services.api.server import EmbeddedServer
-from fastness.services.http import Request
 from fastness.services.web.admission import GuardDoor
 from fastness.services.web.server import Page, PageOptions, web_server
 from fastness.services.web.simulator import Simulator
@@ -41,17 +35,12 @@ def embedded_page(
     server: EmbeddedServer, informers: Informers, place: Place, clock: Clock, entropy: Entropy
 ) -> AbstractAsyncContextManager[Page]:
     """The page, for the time of a block; raises TrustError, ApiError, OSError."""
-
-    def deed(request: Request, user: User, machine: str, code: int) -> None:
-        target = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, machine)
-        server.audit.write(Entry.of(request, user, "", context.current(), "patch", target, code))
-
     options = PageOptions(
         administrator=lambda: server.pki.admin.certificate.der,
         host=place.host,
         port=place.port,
         tiles=FileTiles(place.state / "record"),
-        deed=deed,
+        deed=page_deeds(server),
         simulator=place.simulator,
     )
     door = GuardDoor(server.guard, lambda user: LocalCluster(server.api, user))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastness.cli.deeds import hatch_deeds
 from fastness.cli.documents import Documents
 from fastness.cli.documents import opened as documents_opened
 from fastness.cli.page import Place, embedded_page
@@ -252,7 +253,8 @@ def _machines(
     from fastness.cli.machines import Believed
 
     doors = (opened.now.enrolment, opened.now.config_server)
-    return simulated.running(server.api, Believed(opened.ca, opened.keys, lambda: opened.now.broker, doors), entropy)
+    believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker, doors)
+    return simulated.running(server.api, believed, entropy, hatch_deeds(server, entropy))
 
 
 def _real_machines(

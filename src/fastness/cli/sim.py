@@ -132,7 +132,7 @@ def vendor(what: str, state: Path, output: str) -> None:
     _say(state, output, [ask])
 
 
-@sim.command()
+@sim.command(context_settings={"ignore_unknown_options": True})  # "-5m" is a wrong leap, not an option
 @click.argument("leap", metavar="+15m")
 @_common
 def clock(leap: str, state: Path, output: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,14 @@ from fastness.cluster.errors import ApiError, Unavailable
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
+from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
 
 FILE: Final = "sim.sock"
 MAX_REQUEST: Final = 16 * 1024
 MAX_ANSWER: Final = 16 * 1024 * 1024
 ANSWER_SECONDS: Final = 120.0
+Noted = Callable[[int, JsonObject, int], None]
+"""Hears of everything that was asked and is more than looking: the user's id, the request, the code of its outcome."""
 
 
 def asked(state: Path, request: JsonObject) -> JsonObject:
@@ -44,7 +47,8 @@ def asked(state: Path, request: JsonObject) -> JsonObject:
 
 def refusal(told: JsonObject) -> ApiError:
     """The error that the simulator answered with."""
-    kinds = {kind.reason: kind for kind in ApiError.__subclasses__()}
+    known: tuple[type[ApiError], ...] = (*ApiError.__subclasses__(), NoSuch, NotPossible, DoneAlready)
+    kinds = {kind.reason: kind for kind in known}
     return kinds.get(str(told.get("reason")), Unavailable)(str(told.get("message", "")))
 
 

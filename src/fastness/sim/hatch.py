@@ -7,6 +7,7 @@
     anything that cannot be done                     → {"error": {"code", "reason", "message", "hint"}}
 
 * Only the user who started the control plane may ask: the socket is theirs (0600), and the kernel says who is at the other end.
+* Everything that is more than looking is reported with its outcome, for the audit log.
 * Requests are bounded in size, in time and in number; what is not in the table of verbs is refused by name.
 * `asking.py` is the other end.
 """
@@ -29,7 +30,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
 from fastness.observe.logs import logger
 from fastness.services.web.simulator import ActiveFault
-from fastness.sim.asking import FILE, MAX_REQUEST, short_path
+from fastness.sim.asking import FILE, MAX_REQUEST, Noted, short_path
 from fastness.sim.simulation import Simulation
 
 SECONDS: Final = 10.0
@@ -43,11 +44,16 @@ _TEXTS: Final = {
 _log = logger("simulator")
 
 
-class Hatch:
-    """Answers what is asked of a simulation."""
+def _unnoted(_user: int, _request: JsonObject, _code: int) -> None:
+    """Where nobody keeps lines about it."""
 
-    def __init__(self, simulation: Simulation) -> None:
+
+class Hatch:
+    """Answers what is asked of a simulation; `noted` hears of everything that is more than looking."""
+
+    def __init__(self, simulation: Simulation, noted: Noted = _unnoted) -> None:
         self._simulation = simulation
+        self._noted = noted
         self._busy = 0
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,24 +73,36 @@ class Hatch:
         try:
             # Read first, whoever it is: a connection that is closed with something unread loses the answer.
             line = await _line(reader)
-            if not ours(writer.get_extra_info("socket")):
+            connection = writer.get_extra_info("socket")
+            if not ours(connection):
                 raise Unavailable("the simulator answers only the user who started it")
             if self._busy > TOGETHER:
                 raise TooManyRequests(f"the simulator answers {TOGETHER} at once: ask again in a moment")
-            return await self.answer(line)
+            return await self.answer(line, asking(connection))
         except ApiError as error:
             return {"error": {"code": error.code, "reason": error.reason, "message": error.message, "hint": error.hint}}
 
-    async def answer(self, line: bytes) -> JsonObject:
-        """The answer to one line; raises ApiError."""
+    async def answer(self, line: bytes, user: int = -1) -> JsonObject:
+        """The answer to one line of a user; raises ApiError."""
         request = _request(line)
+        if request["verb"] == "list":
+            return overview(self._simulation)
+        code = 500
+        try:
+            said = await self._done(request)
+            code = 200
+        except ApiError as error:
+            code = error.code
+            raise
+        finally:
+            self._noted(user, request, code)
+        return {"said": said}
+
+    async def _done(self, request: JsonObject) -> str:
         verb, words = request["verb"], {name: request.get(name, "") for name in _TEXTS[request["verb"]]}
-        simulation = self._simulation
-        if verb == "list":
-            return overview(simulation)
         if verb == "add":
-            return {"said": await simulation.add(request.get("count", 1), **words)}
-        return {"said": await getattr(simulation, verb)(**words)}
+            return await self._simulation.add(request.get("count", 1), **words)
+        return str(await getattr(self._simulation, verb)(**words))
 
 
 def overview(simulation: Simulation) -> JsonObject:
@@ -139,18 +157,22 @@ def _request(line: bytes) -> JsonObject:
     return value
 
 
+def asking(connection: socket.socket) -> int:
+    """The user at the other end, as the kernel says."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(raw)[1])
+
+
 def ours(connection: socket.socket) -> bool:
     """Whether the other end belongs to the user of this process, or to root."""
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(raw)
-    return user in (os.geteuid(), 0)
+    return asking(connection) in (os.geteuid(), 0)
 
 
 @asynccontextmanager
-async def hatch(simulation: Simulation) -> AsyncIterator[None]:
+async def hatch(simulation: Simulation, noted: Noted = _unnoted) -> AsyncIterator[None]:
     """Listen for the time of the block; raises OSError."""
     listening = _bound(simulation.state)
-    server = await asyncio.start_unix_server(Hatch(simulation).connected, sock=listening, limit=MAX_REQUEST)
+    server = await asyncio.start_unix_server(Hatch(simulation, noted).connected, sock=listening, limit=MAX_REQUEST)
     try:
         yield
     finally:

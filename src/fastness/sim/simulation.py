@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.errors import AgentError
-from fastness.cluster.errors import BadRequest, Conflict, InternalError, NotFound, Unavailable
+from fastness.cluster.errors import Conflict, InternalError, Unavailable
 from fastness.domain.attestation.membership import NAME_HEX
 from fastness.drivers.errors import DriverError
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
 from fastness.sim.daemons import daemons
 from fastness.sim.discovery import discovering
+from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
 from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
 from fastness.sim.machines import VirtualMachine
@@ -122,10 +123,10 @@ class Simulation:
             known = [one for one in self.roster.faults if (one.kind, one.machine) == (kind, name)]
             if known and not fault.repeatable:
                 where = f" with {name}" if name else ""
-                raise Conflict(f"{kind} was done{where} already: undo {known[0].id} first")
+                raise DoneAlready(f"{kind} was done{where} already: undo {known[0].id} first")
             objection = fault.objection(found)
             if objection:
-                raise BadRequest(f"{kind} cannot be done to {name}: {objection}")
+                raise NotPossible(f"{kind} cannot be done to {name}: {objection}")
             with told():
                 outcome = await fault.do(ground, found, argument)
             done = Done(self._fault_id(kind, name), kind, name, ground.clock.now(), outcome.memory)
@@ -138,7 +139,7 @@ class Simulation:
             ground = self._open
             done = next((one for one in self.roster.faults if one.id == fault), None)
             if done is None:
-                raise NotFound(f"there is no fault {fault}: {self._listed() or 'nothing was done'}")
+                raise NoSuch(f"there is no fault {fault}; {self._listed()}")
             with told():
                 said = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
             self._keep(replace(self.roster, faults=tuple(one for one in self.roster.faults if one is not done)))
@@ -149,13 +150,13 @@ class Simulation:
     async def add(self, count: int, tee: str = "") -> str:
         """Start further machines; raises ApiError."""
         if not 1 <= count <= AT_ONCE:
-            raise BadRequest(f"between 1 and {AT_ONCE} machines can be added at once, not {count}")
+            raise NotPossible(f"between 1 and {AT_ONCE} machines can be added at once, not {count}")
         if tee and tee not in TEES:
-            raise BadRequest(f"there is no simulated TEE {tee!r}: choose one of {', '.join(TEES)}")
+            raise NotPossible(f"there is no simulated TEE {tee!r}: choose one of {', '.join(TEES)}")
         async with self._turn:
             hall = self._open.hall
             if self.kept + count > MOST:
-                raise BadRequest(f"at most {MOST} machines run in one process; there are {self.kept}")
+                raise NotPossible(f"at most {MOST} machines run in one process; there are {self.kept}")
             specs = self._grow(count, tee)
             for spec in specs:
                 hall.place(hall.build(spec))
@@ -191,7 +192,7 @@ class Simulation:
     def _fault(self, kind: str) -> Fault:
         fault = FAULTS.get(kind)
         if fault is None or not self._offered(fault):
-            raise BadRequest(
+            raise NotPossible(
                 f"there is no fault {kind!r} here: choose one of {', '.join(one.id for one in self.kinds())}"
             )
         return fault
@@ -199,10 +200,10 @@ class Simulation:
     def _target(self, fault: Fault, machine: str) -> VirtualMachine | None:
         if fault.kind.scope == "cluster":
             if machine:
-                raise BadRequest(f"{fault.kind.id} is done to the whole cluster, not to {machine}")
+                raise NotPossible(f"{fault.kind.id} is done to the whole cluster, not to {machine}")
             return None
         if not machine:
-            raise BadRequest(f"{fault.kind.id} is done to a machine: name one")
+            raise NotPossible(f"{fault.kind.id} is done to a machine: name one")
         return self._machine(machine)
 
     def _machine(self, name: str) -> VirtualMachine:
@@ -210,7 +211,7 @@ class Simulation:
         hall = self._open.hall
         found = hall.get(name) or next((one for one in hall if name in _names(one)), None)
         if found is None:
-            raise NotFound(f"there is no virtual machine {name}: see `fastness sim list`")
+            raise NoSuch(f"there is no virtual machine {name!r}")
         return found
 
     def _fault_id(self, kind: str, machine: str) -> str:
@@ -218,7 +219,11 @@ class Simulation:
         return next(one for one in (base, *(f"{base}.{n}" for n in range(2, len(used) + 3))) if one not in used)
 
     def _listed(self) -> str:
-        return ", ".join(one.id for one in self.roster.faults)
+        return (
+            f"there are: {', '.join(one.id for one in self.roster.faults)}"
+            if self.roster.faults
+            else "nothing was done"
+        )
 
     def _grow(self, count: int, tee: str) -> list[Spec]:
         """Further machines on the roster; a number is never given twice."""

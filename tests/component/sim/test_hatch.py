@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.errors import ApiError, BadRequest, Unavailable
+from fastness.cluster.errors import ApiError, Unavailable
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.sim import hatch as hatches
 from fastness.sim.asking import FILE, MAX_REQUEST, asked, refusal, short_path
+from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
 from fastness.sim.hatch import TOGETHER, hatch, ours
 from fastness.sim.simulation import Simulation
 
@@ -121,7 +122,30 @@ async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"), [({"reason": "BadRequest"}, BadRequest), ({"reason": "?"}, Unavailable), ({}, Unavailable)]
+    ("told", "kind"),
+    [
+        ({"reason": "BadRequest"}, NotPossible),
+        ({"reason": "NotFound"}, NoSuch),
+        ({"reason": "Conflict"}, DoneAlready),
+        ({"reason": "?"}, Unavailable),
+        ({}, Unavailable),
+    ],
 )
 def test_a_refusal_is_the_same_error_at_the_other_end(told: JsonObject, kind: type[ApiError]) -> None:
-    assert type(refusal({**told, "message": "why"})) is kind
+    found = refusal({**told, "message": "why"})
+    assert type(found) is kind
+    assert "kubectl" not in found.hint
+
+
+async def test_whatever_is_more_than_looking_is_noted_with_who_asked_and_what_came_of_it(tmp_path: Path) -> None:
+    heard: list[tuple[int, str, int]] = []
+
+    def noted(user: int, request: JsonObject, code: int) -> None:
+        heard.append((user, str(request["verb"]), code))
+
+    async with hatch(Simulation(tmp_path, "cluster"), noted):
+        await ask(tmp_path, {"verb": "list"})
+        with pytest.raises(ApiError):
+            await ask(tmp_path, {"verb": "reboot", "machine": "nobody"})
+        await raw(tmp_path, b"not JSON\n")
+    assert heard == [(os.geteuid(), "reboot", 503)]

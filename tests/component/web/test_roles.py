@@ -22,7 +22,10 @@ async def test_kubernetes_own_view_role_sees_the_fleet_and_no_contents_of_files(
     assert "Approve" not in html
     assert "You may not list" not in (await viewer.get("/trust")).text
     async with web.embedded.client() as client:
-        for kind, allowed in (("verdicts.fastness.dev", True), ("machineconfigs.machineconfiguration.openshift.io", False)):
+        for kind, allowed in (
+            ("verdicts.fastness.dev", True),
+            ("machineconfigs.machineconfiguration.openshift.io", False),
+        ):
             plural, _, group = kind.partition(".")
             body = {
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",

@@ -86,3 +86,20 @@ async def test_a_cluster_with_real_machines_has_no_simulator(real_web: WebWorld)
     assert 'href="/simulator"' not in (await admin.get("/")).text
     assert (await admin.get("/simulator")).status_code == 404
     assert await act(admin, action="add", count="1") == 404
+
+
+async def test_everything_that_is_asked_leaves_a_line_also_when_it_is_refused(rows: WebWorld) -> None:
+    admin = await rows.administrator()
+    await act(admin, action="do", kind="loader", machine="worker-1")
+    await act(admin, action="undo", fault="nothing")
+    await act(admin, action="add", count="3")
+    await act(admin, action="x" * 1000)
+    viewer = await rows.viewer()
+    await act(viewer, action="remove", machine="worker-2")
+    assert rows.deeds == [
+        ("fastness-admin", "do worker-1.loader (simulator)", 200),
+        ("fastness-admin", "undo nothing (simulator)", 404),
+        ("fastness-admin", "add 3 (simulator)", 200),
+        ("fastness-admin", f"{'x' * 253}  (simulator)", 400),
+        ("system:serviceaccount:default:viewer", "remove worker-2 (simulator)", 403),
+    ]

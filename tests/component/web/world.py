@@ -26,6 +26,7 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.http import Request
 from fastness.services.web.admission import Doorkeeper, GuardDoor
+from fastness.services.web.app import Act
 from fastness.services.web.server import Page, PageOptions, web_server
 from fastness.trust.tiles import FileTiles
 from tests.component.web.simulated import MemorySimulator
@@ -192,8 +193,9 @@ async def web_world(
     await settle_cluster(cluster, {"mode": "Enforce", "simulated": True})
     deeds: list[tuple[str, str, int]] = []
 
-    def deed(_request: Request, user: User, machine: str, code: int) -> None:
-        deeds.append((user.name, machine, code))
+    def deed(_request: Request, user: User, act: Act, code: int) -> None:
+        told = f"{act.verb} {act.name} (simulator)" if act.simulator else act.name
+        deeds.append((user.name, told, code))
 
     simulator, tiles = MemorySimulator(), FileTiles(embedded.directory / "record")
     options = PageOptions(

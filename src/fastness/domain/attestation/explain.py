@@ -9,7 +9,7 @@ commands that change it. Nothing is looked up that the objects do not say, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,6 +79,16 @@ class Explanation:
         }  # fmt: skip
 
 
+def unproved_of(machine: Object, entries: Iterable[Object]) -> list[Unproved]:
+    """Among refusals on the record, those that left no verdict since the machine last stood well."""
+    since = str((machine.get("status") or {}).get("lastAttested", ""))
+    return [
+        Unproved(str(one["time"]), str((one.get("detail") or {}).get("code", "")))
+        for one in entries
+        if one.get("what") == "refusal" and not one.get("verdict") and str(one["time"]) > since
+    ]
+
+
 def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved] = ()) -> Explanation:
     """Explain a Machine by its last Verdict, and by what was refused in its name since; of each code the last is told."""
     seen = view(machine, Machine)
@@ -95,14 +105,17 @@ def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved
     )
     answer, actions = _answer(seen, membership, judged)
     last = tuple({one.code: one for one in unproved}.values())
+    attested = (
+        membership is Membership.APPROVED
+        and not _overdue(seen)
+        and (judged.spec.result == "Affirmed" if judged is not None else holds(seen.status.conditions, "Attested"))
+    )
     return Explanation(
         machine=seen.metadata.name,
         node=seen.status.node_name,
         pool=seen.status.pool,
-        answer=answer,
-        attested=membership is Membership.APPROVED
-        and not _overdue(seen)
-        and (judged.spec.result == "Affirmed" if judged is not None else holds(seen.status.conditions, "Attested")),
+        answer=_still(answer, seen, last) if attested and last else answer,
+        attested=attested,
         simulated=seen.status.simulated,
         why=why,
         others=tuple(check for check in checks if check not in why),
@@ -138,6 +151,13 @@ def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -
     if verdict.spec.result == "Affirmed":
         return f"is attested ({verdict.spec.evidence.type})", ()
     return f"is refused: {verdict.spec.reason}", ()
+
+
+def _still(answer: str, machine: Machine, refused: Sequence[Unproved]) -> str:
+    """Attested, and yet not well: what it was attested by does not last, and what came after was refused."""
+    until = f", until {machine.status.attested_until}" if machine.status.attested_until else ""
+    codes = ", ".join(one.code for one in refused)
+    return f"{answer.replace('is', 'is still', 1)} by its last proof{until}; newer evidence in its name is refused: {codes}"
 
 
 def _overdue(machine: Machine) -> bool:

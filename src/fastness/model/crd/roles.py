@@ -5,10 +5,10 @@
     fastness-reader    that, and what a whole page needs: nodes, runtime classes, and configurations with the contents of files
     fastness-decider   that, and to change Machines: approve, refuse, take out
 
-* Contents of files may be secrets (pull secrets, keys), and `view` must never show one: kinds that carry free content are left out
-  of it, as Kubernetes leaves out Secrets. JoinTickets hold only a hash.
-* Nothing of ours is added to `edit` or `admin`: those are given to people who run applications, and whoever writes a MachineConfig
-  or approves a machine owns every node.
+* Contents of files may be secrets (pull secrets, keys), and `view` must never show one: kinds that carry free content are left
+  out of it, as Kubernetes leaves out Secrets. JoinTickets hold only a hash.
+* Nothing of ours is added to `edit` or `admin`: those are given to people who run applications, and whoever writes a
+  MachineConfig or approves a machine owns every node.
 
 The embedded API has these roles from its first second (`cluster/embedded/seed`); `fastness crds --roles` prints them for others.
 """

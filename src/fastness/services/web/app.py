@@ -40,7 +40,7 @@ from fastness.services.web.pages.simulator import PATH as SIMULATOR
 from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Session, Sessions
 from fastness.services.web.sight import Sight, Stock
-from fastness.services.web.simulator import Simulator
+from fastness.services.web.simulator import Simulator, aimed_at
 from fastness.services.web.views import VIEWS
 from fastness.services.web.views.shown import Shown
 
@@ -48,6 +48,7 @@ HTML: Final = b"text/html; charset=utf-8"
 MAX_FORM: Final = 32 * 1024
 MAX_FIELDS: Final = 16
 MAX_IN_FLIGHT: Final = 100
+MAX_NAME: Final = 253
 SAFE: Final[Headers] = (
     (
         b"content-security-policy",
@@ -63,13 +64,22 @@ SAFE: Final[Headers] = (
 NEVER_KEPT: Final[Headers] = ((b"cache-control", b"no-store"),)
 ABOUT_MACHINES: Final = frozenset({"machine", "decision"})
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-Deed = Callable[[Request, User, str, int], None]
+Deed = Callable[[Request, User, "Act", int], None]
 _log = logs.logger("page")
 
 
 @dataclass(frozen=True, slots=True)
+class Act:
+    """What somebody did on the page: to a Machine, or through the simulator to a virtual one."""
+
+    verb: str
+    name: str
+    simulator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Behind:
-    """What the application stands on; `deed` writes a line about every decision, also a refused one."""
+    """What the application stands on; `deed` writes a line about everything that somebody does, also when it is refused."""
 
     door: Doorkeeper
     stock: Stock
@@ -235,23 +245,23 @@ class PageApp:
             code = error.code
             return self._problem(error, visit.frame)
         finally:
-            self._behind.deed(visit.request, visit.sight.user, visit.name, code)
+            self._behind.deed(visit.request, visit.sight.user, Act("patch", visit.name), code)
         back = "/" if form.get("then") == "fleet" else machine_path(visit.name)
         return Answer(303, b"", HTML, ((b"location", back.encode()), *NEVER_KEPT))
 
     async def _simulate(self, visit: _Visit, form: Mapping[str, str]) -> Answer:
+        code = 500
         try:
             said = await operate(self._behind.simulator, visit.sight, form)
+            code = 200
         except ApiError as error:
+            code = error.code
             return self._problem(error, visit.frame)
+        finally:
+            act = Act(form.get("action", "")[:MAX_NAME], aimed_at(form)[:MAX_NAME], simulator=True)
+            self._behind.deed(visit.request, visit.sight.user, act, code)
         self._sayings.keep(visit.session.id, said)
         self._behind.news.tell("simulator")
-        _log.info(
-            "simulator.asked",
-            user=visit.sight.user.name,
-            action=form.get("action", ""),
-            machine=form.get("machine", ""),
-        )
         return Answer(303, b"", HTML, ((b"location", SIMULATOR.encode()), *NEVER_KEPT))
 
     def _events(self, visit: _Visit) -> Answer | Stream:

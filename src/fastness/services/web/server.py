@@ -22,7 +22,7 @@ from fastness.services.http.door import Listening, OpenDoor
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.services.web.admission import Doorkeeper
-from fastness.services.web.app import Behind, Deed, PageApp
+from fastness.services.web.app import Act, Behind, Deed, PageApp
 from fastness.services.web.news import News
 from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Sessions
@@ -37,7 +37,7 @@ PORT: Final = 8443
 FACE: Final = "page"
 
 
-def _unwritten(_request: Request, _user: User, _machine: str, _code: int) -> None:
+def _unwritten(_request: Request, _user: User, _act: Act, _code: int) -> None:
     """Where nobody keeps lines about writes."""
 
 

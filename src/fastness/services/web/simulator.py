@@ -13,10 +13,10 @@ know the simulator. Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Scope = Literal["machine", "cluster"]
 
@@ -87,3 +87,10 @@ class Simulator(Protocol):
     async def reboot(self, machine: str) -> str:
         """Boot a machine again: it has to prove itself anew; raises ApiError."""
         ...
+
+
+def aimed_at(words: Mapping[str, Any]) -> str:
+    """What a request to the simulator is about, as a name: a fault that is done or undone, a machine, or how many."""
+    machine, kind = str(words.get("machine") or ""), str(words.get("kind") or "")
+    named = ".".join(part for part in (machine, kind) if part)
+    return str(words.get("fault") or "") or named or str(words.get("count") or "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from fastness.cluster.errors import BadRequest
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
 from fastness.model.kind import JsonObject
 from fastness.services.web.simulator import FaultKind
 from fastness.sim.clock import FARTHEST
+from fastness.sim.errors import NotPossible
 from fastness.sim.faults.fault import Ground, Outcome
 from fastness.sim.machines import VirtualMachine
 
@@ -37,7 +37,7 @@ class ClockLeap:
         try:
             ground.clock.leap(by)
         except ValueError as error:
-            raise BadRequest(f"{error}; it is {ground.clock.ahead} ahead already") from error
+            raise NotPossible(f"{error}; it is {ground.clock.ahead} ahead already") from error
         _prove(ground)
         return Outcome(f"the clock of the cluster leapt {by} ahead", {"seconds": by.total_seconds()})
 
@@ -56,9 +56,9 @@ def leap_of(text: str) -> timedelta:
     try:
         found = duration(text.removeprefix("+"), "leap")
     except (BadPolicy, OverflowError) as error:
-        raise BadRequest(f"{text!r} is no leap: write it as +15m or 1h30m") from error
+        raise NotPossible(f"{text!r} is no leap: write it as +15m or 1h30m") from error
     if not timedelta() < found <= FARTHEST:
-        raise BadRequest(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")
+        raise NotPossible(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")
     return found
 
 

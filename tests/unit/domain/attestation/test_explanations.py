@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.attestation.explain import Explanation, Unproved, explain
+from fastness.domain.attestation.explain import Explanation, Unproved, explain, unproved_of
 
 THUMBPRINT = f"sha256:{'a' * 64}"
 
@@ -69,3 +69,24 @@ def test_what_was_refused_without_proof_is_told_once_by_code_and_changes_no_verd
     assert found.unproved == (lately[-1],)
     assert any("another challenge" in action for action in found.actions)
     assert found.to_json()["unproved"] == [{"time": "2026-01-01T00:02:00Z", "code": "nonce-differs"}]
+
+
+def test_a_machine_whose_newer_evidence_is_refused_says_until_when_it_is_attested_still() -> None:
+    body = machine()
+    body["status"]["attestedUntil"] = "2026-01-01T00:30:00Z"
+    found = explain(body, verdict(), [Unproved("2026-01-01T00:02:00Z", "nonce-differs")])
+    assert found.answer.startswith("is still attested")
+    assert found.answer.endswith(
+        "by its last proof, until 2026-01-01T00:30:00Z; newer evidence in its name is refused: nonce-differs"
+    )
+    assert "still" not in explain(body, verdict()).answer
+    body["status"].pop("attestedUntil")
+    assert "until" not in explain(body, verdict(), [Unproved("2026-01-01T00:02:00Z", "nonce-differs")]).answer
+
+
+def test_only_refusals_without_a_verdict_since_the_last_proof_count_as_unproved() -> None:
+    body = machine()
+    body["status"]["lastAttested"] = "2026-01-01T00:01:00Z"
+    entry = {"what": "refusal", "time": "2026-01-01T00:02:00Z", "detail": {"code": "nonce-differs"}}
+    others = [{**entry, "what": "release"}, {**entry, "verdict": "one"}, {**entry, "time": "2026-01-01T00:00:30Z"}]
+    assert unproved_of(body, [*others, entry]) == [Unproved("2026-01-01T00:02:00Z", "nonce-differs")]

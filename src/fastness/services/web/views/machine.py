@@ -8,7 +8,7 @@ from typing import Final
 from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Scope
 from fastness.domain.attestation.decisions import open_decisions
-from fastness.domain.attestation.explain import explain
+from fastness.domain.attestation.explain import explain, unproved_of
 from fastness.domain.machineconfig.blame import Blame, Origin
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.render import sources_of
@@ -43,7 +43,7 @@ async def machine_view(shown: Shown) -> bytes:
     known = facts(node) if node else None
     moments = moments_of(machine, sight.verdicts_of(machine["metadata"]["uid"]), mine)
     return machine_page(shown.frame, Story(
-        machine, row_of(machine, node), explain(machine, verdict), known,
+        machine, row_of(machine, node), explain(machine, verdict, unproved_of(machine, reversed(mine))), known,
         [*moments, *await _events(shown, known)],
         [one for one in mine if one.get("what") == "release"][:NEWEST],
         origins, drifted(known, origins),
