@@ -1,6 +1,6 @@
 """Enrolment over the cluster: ticket, proof, count, record, Machine; in this order.
 
-    found = enrolments.admit(ticket)                     # before anything else is read or computed
+    found = await enrolments.admit(ticket)               # before anything else is read or computed
     answer = await enrolments.begin(found, request)
     enrolled = await enrolments.complete(completion)
 
@@ -45,7 +45,8 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.authorities import HERE
 from fastness.trust.machines import Barred, IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.trust.ports import Entry, Record
-from fastness.trust.tickets import TicketCheck, TicketProblem, check
+from fastness.trust.ticketbook import TicketBook
+from fastness.trust.tickets import TicketCheck, TicketProblem
 from fastness.trust.ticketuses import TicketSpent, TicketUses
 from fastness.trust.tpmmakers import CONFIG_MAPS, SimulatedMaker, TpmMakers, not_simulated
 
@@ -146,6 +147,7 @@ class Enrolments:
         self._urls = urls
         self._writer = MachineWriter(cluster, clock, entropy)
         self.uses = TicketUses(cluster, clock)
+        self._book = TicketBook(cluster, sources.tickets, clock)
 
     def doors(self) -> JsonObject:
         """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
@@ -156,12 +158,12 @@ class Enrolments:
         delivery = view(cluster, ConfidentialCluster).spec.delivery if cluster else Delivery()
         return {"doors": {"broker": urls.broker, "gate": urls.gate, "via": delivery.via}}
 
-    def admit(self, shown: str) -> TicketCheck:
-        """The ticket that was shown; raises EnrolmentRefused. One that is used up may still be a retry of its user."""
-        found = check(shown, None, self.sources.tickets.list(), self._clock.now())
-        if found.problem is TicketProblem.UNKNOWN and shown and not self.sources.tickets.in_touch:
-            # It may be newer than the cache: a machine must not be turned away for good by a door that cannot know.
-            raise EnrolmentRefused("cluster-unavailable", "the cluster cannot be asked about this ticket now")
+    async def admit(self, shown: str) -> TicketCheck:
+        """The ticket that was shown; one that is used up may still be a retry of its user.
+
+        Raises EnrolmentRefused, and TicketUnclear when a machine must not be turned away for good.
+        """
+        found = await self._book.asked(shown, None)
         if found.problem not in (None, TicketProblem.USED_UP):
             refused = EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
             refused.ticket = (found.name, found.uid)

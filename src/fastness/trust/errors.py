@@ -10,6 +10,7 @@
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
     ├── CollateralUnavailable  a vendor's document is not at hand now
+    ├── TicketUnclear        nobody can tell now whether a join ticket is good
     ├── TokenContended       a bootstrap token could not be made for now
     ├── RecordError          the record could not be written, so nothing may leave
     └── DamagedRecord        the state of the record cannot be understood
@@ -85,6 +86,12 @@ class CollateralUnavailable(TrustError):
     """A vendor's document is not at hand now; asking later may help."""
 
     code = "collateral-unavailable"
+
+
+class TicketUnclear(TrustError):
+    """Nobody can tell now whether a join ticket is good; whoever shows it may come again."""
+
+    code = "cluster-unavailable"
 
 
 class TokenContended(TrustError):

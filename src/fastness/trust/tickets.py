@@ -29,6 +29,8 @@ from fastness.model.objects import object_name, rfc3339
 PREFIX: Final = "fst_"
 RANDOM_BYTES: Final = 32
 MAX_TICKET: Final = 256
+HASH_LABEL: Final = "fastness.dev/ticket"
+_LABEL_HEX: Final = 40
 
 
 class TicketProblem(StrEnum):
@@ -84,11 +86,22 @@ def ticket_hash(ticket: SecretText) -> str:
     return str(sha256(ticket.reveal().encode()))
 
 
+def hash_label(ticket: SecretText) -> str:
+    """What a JoinTicket is found by without knowing its name: the beginning of the hash, as long as a label may be."""
+    return sha256(ticket.reveal().encode()).hex[:_LABEL_HEX]
+
+
+def well_formed(shown: str) -> bool:
+    """Whether this could be a ticket at all."""
+    return shown.startswith(PREFIX) and len(PREFIX) < len(shown) <= MAX_TICKET and shown.isascii()
+
+
 def join_ticket(name: str, ticket: SecretText, pool: str, expires: datetime, uses: int = 0) -> JsonObject:
     """The JoinTicket object of a ticket."""
     spec = {"pool": pool, "uses": uses, "expires": rfc3339(expires), "secretHash": ticket_hash(ticket)}
     return {
-        "apiVersion": JOIN_TICKET.api_version, "kind": JOIN_TICKET.kind, "metadata": {"name": name}, "spec": spec,
+        "apiVersion": JOIN_TICKET.api_version, "kind": JOIN_TICKET.kind, "spec": spec,
+        "metadata": {"name": name, "labels": {HASH_LABEL: hash_label(ticket)}},
     }  # fmt: skip
 
 
@@ -110,7 +123,7 @@ def keys_of(ticket: Mapping[str, Any]) -> list[str]:
 
 def check(shown: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
     """Whether what was shown is a ticket for this pool (None: any) that may be used now; every known ticket is compared."""
-    if not shown.startswith(PREFIX) or len(shown) > MAX_TICKET or not shown.isascii():
+    if not well_formed(shown):
         shown = ""
     digest = ticket_hash(SecretText(shown)).encode()
     found: Mapping[str, Any] | None = None

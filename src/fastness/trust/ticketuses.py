@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -30,6 +31,7 @@ from fastness.trust.tickets import TicketProblem, keys_of, limit_of, used_of
 ATTEMPTS: Final = 12
 PAUSE_SECONDS: Final = 0.01
 FLUSH_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 5.0
 _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
 _log = logs.logger("tickets")
 
@@ -85,6 +87,12 @@ class TicketUses:
             self._uncounted[name, uid] -= uses
             if self._uncounted[name, uid] <= 0:
                 del self._uncounted[name, uid]
+
+    async def close(self) -> None:
+        """Write the rest, for a moment: a cluster that does not answer holds up nobody who wants to end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.flush()
 
     async def run(self) -> None:
         """Write now and then, for as long as the door is open."""

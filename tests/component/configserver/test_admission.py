@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority, Credential
 from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
 from fastness.services.http import Request
@@ -155,3 +156,29 @@ async def test_a_further_check_is_asked_after_the_certificate_and_its_refusal_co
 def test_every_route_says_what_it_needs() -> None:
     assert {route.auth for route in INTERNAL_ROUTES} == {Auth.INTERNAL}
     assert [route.auth for route in TICKET_ROUTES] == [Auth.OPEN, Auth.TICKET]
+
+
+@pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
+async def test_a_ticket_counts_from_the_instant_that_it_is_made(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch, rust: bool
+) -> None:
+    """The cache hears of nothing here: a ticket that it does not know is looked up before it is refused for good."""
+    async with open_doors(embedded_server, rust=rust) as doors, doors.outer() as machine:
+        monkeypatch.setattr(Informer, "_take", lambda _self, _event: None)
+        fresh = await shown(doors, "ticket of the pool", "plain")
+        assert outcome(await machine.get("/config/plain", headers=fresh)) == SERVED
+        assert outcome(await machine.get("/config/secret", headers=fresh)) == OTHER_POOL
+        assert outcome(await machine.get("/config/plain", headers=await shown(doors, "garbage", ""))) == NO_TICKET
+
+
+async def test_a_config_server_that_cannot_know_a_ticket_asks_its_machine_to_come_again(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_doors(embedded_server) as doors, doors.outer() as machine:
+        known = await shown(doors, "ticket of the pool", "plain")
+        monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
+        unknown = await machine.get("/config/plain", headers=await shown(doors, "garbage", "plain"))
+        assert outcome(unknown) == (503, "cluster-unavailable")
+        assert int(unknown.headers["retry-after"]) > 0
+        assert outcome(await machine.get("/config/plain", headers=known)) == SERVED
+        assert outcome(await machine.get("/config/plain")) == NO_TICKET

@@ -34,7 +34,7 @@ from fastness.trust import enrolment
 from fastness.trust.machines import find_machine
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
-from fastness.trust.tickets import ticket_hash
+from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, World, change_cluster, code, doors
 
@@ -114,6 +114,18 @@ async def test_a_door_that_cannot_know_a_ticket_asks_its_machine_to_come_again(
         assert code(unknown) == (503, "cluster-unavailable")
         assert int(unknown.headers["retry-after"]) > 0
         assert code(await world.http.post("/v1/enrol", content=b"{}")) == (401, "ticket-required")
+
+
+async def test_a_ticket_counts_from_the_instant_that_it_is_made(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The door's cache hears of nothing here: a ticket that it does not know is looked up before it is refused for good."""
+    async with doors(embedded_server.cluster) as world:
+        monkeypatch.setattr(world.door.enrolments.sources.tickets, "_take", lambda _event: None)
+        made = mint(ENTROPY)
+        ticket = join_ticket("new", made, "worker", world.clock.now() + timedelta(hours=1), uses=1)
+        await world.cluster.create(JOIN_TICKET.resource, ticket)
+        assert (await world.enrol(world.machine(), made)).pool == "worker"
 
 
 async def test_a_ticket_that_expired_or_was_deleted_is_refused(embedded_server: Embedded) -> None:

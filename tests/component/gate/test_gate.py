@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fastness.cluster.informers import Informer
 from fastness.cluster.port import PatchType
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
@@ -19,12 +20,14 @@ from fastness.domain.attestation import dpop
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Served, check
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.gate.configs import Config
 from fastness.services.gate.server import GateDoor, gate
 from fastness.services.refusals import Refusal
 from fastness.sim.tee.attester import SimAttester
+from fastness.trust.tickets import join_ticket, mint
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord, code
@@ -254,3 +257,30 @@ async def test_in_audit_mode_a_ticket_is_enough_and_the_grant_says_so(embedded_s
             return (await world.http.get("/config/worker", headers=headers)).status_code == 401
 
         await until(refused)
+
+
+async def test_in_audit_mode_a_ticket_counts_from_the_instant_that_it_is_made(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate's cache hears of nothing here: a ticket that it does not know is looked up before it is refused for good."""
+    async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
+        monkeypatch.setattr(Informer, "_take", lambda _self, _event: None)
+        made = mint(ENTROPY)
+        expires = world.attesting.clock.now() + timedelta(hours=1)
+        await world.attesting.cluster.create(JOIN_TICKET.resource, join_ticket("new", made, "worker", expires))
+        headers = {"authorization": f"Bearer {made.reveal()}"}
+        assert (await world.http.get("/config/worker", headers=headers)).status_code == 200
+
+
+async def test_in_audit_mode_a_gate_that_cannot_know_a_ticket_asks_its_machine_to_come_again(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
+        known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
+        monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
+        unknown = await world.http.get("/config/worker", headers={"authorization": f"Bearer {mint(ENTROPY).reveal()}"})
+        assert code(unknown) == (503, "cluster-unavailable")
+        assert int(unknown.headers["retry-after"]) > 0
+        assert (await world.http.get("/config/worker", headers=known)).status_code == 200
+        garbage = await world.http.get("/config/worker", headers={"authorization": "Bearer garbage"})
+        assert code(garbage) == (401, "ticket-required")

@@ -149,7 +149,7 @@ class UserData:
             return shown
         ticket = mint(self._entropy)
         made = join_ticket(_ticket_name(pool, ticket), ticket, pool, now + LIFETIME)
-        made["metadata"]["labels"] = {POOL_LABEL: pool}
+        made["metadata"]["labels"][POOL_LABEL] = pool
         await self._cluster.create(TICKETS, made, _AS)
         await self._drop_tickets(
             lambda one: POOL_LABEL in labels_of(one) and datetime.fromisoformat(one["spec"]["expires"]) <= now

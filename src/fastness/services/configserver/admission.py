@@ -24,22 +24,34 @@ from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
 from fastness.services.configserver.app import Admit
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
-from fastness.trust.errors import BadToken
+from fastness.trust.errors import BadToken, TicketUnclear
 from fastness.trust.internal import InternalAuthority, Role
-from fastness.trust.tickets import TicketProblem, bearer, check
+from fastness.trust.ticketbook import TicketBook
+from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 from fastness.trust.tokens import GATE, Revocations, TokenIssuer
 
 Authorize = Callable[[Request, str, Role], Awaitable[None] | None]
 """A further check of a request of gate or broker for a pool; raises Refusal."""
 
 
-def by_ticket(tickets: Informer, confidential: Informer, clock: Clock) -> Admit:
+def by_ticket(book: TicketBook, confidential: Informer) -> Admit:
     """Admission of the ticket port."""
 
-    def admit(request: Request, pool: str) -> None:
-        found = check(bearer(request.header(b"authorization")), pool, tickets.list(), clock.now())
-        if found.problem is TicketProblem.UNKNOWN and request.header(b"authorization") and not tickets.in_touch:
-            raise Refusal(503, "cluster-unavailable", "the cluster cannot be asked about this ticket now")
+    def admit(request: Request, pool: str) -> Awaitable[None] | None:
+        shown = bearer(request.header(b"authorization"))
+        found = book.known(shown, pool)
+        if found.problem is TicketProblem.UNKNOWN:
+            return ask(shown, pool)
+        judge(found, pool)
+        return None
+
+    async def ask(shown: str, pool: str) -> None:
+        try:
+            judge(await book.asked(shown, pool), pool)
+        except TicketUnclear as unclear:
+            raise Refusal(503, unclear.code, unclear.message) from unclear
+
+    def judge(found: TicketCheck, pool: str) -> None:
         if found.problem in (TicketProblem.UNKNOWN, TicketProblem.EXPIRED, TicketProblem.USED_UP):
             raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
         if found.problem is TicketProblem.WRONG_POOL:

@@ -27,6 +27,7 @@ from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.revocations import MachineRevocations
+from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tokens import TokenIssuer
 
 MCO = "machineconfiguration.openshift.io"
@@ -71,7 +72,8 @@ async def config_server(
         await revocations.synced()
         authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations, confidential)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
-    outer = listener_of(ConfigServer(replies, by_ticket(tickets, confidential, clock)), clock, options)
+    book = TicketBook(cluster, tickets, clock)
+    outer = listener_of(ConfigServer(replies, by_ticket(book, confidential)), clock, options)
     inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
     known = await ImagesKnow.open(informers)
     faces = [

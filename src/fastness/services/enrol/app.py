@@ -28,7 +28,7 @@ from fastness.services.http.request import ClientGone, SlowBody
 from fastness.services.limits import Buckets, Limits, Rate, Turnstile, network
 from fastness.services.refusals import Refusal
 from fastness.trust.enrolment import Enrolments
-from fastness.trust.errors import RecordError, TrustError
+from fastness.trust.errors import RecordError, TicketUnclear, TrustError
 from fastness.trust.tickets import bearer
 
 # One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
@@ -90,7 +90,6 @@ STATUS: Final[Mapping[str, int]] = {
     "bad-certificate": 400,
     "endorsement-missing": 400,
     "too-many-waiting": 503,
-    "cluster-unavailable": 503,
 }
 
 
@@ -202,10 +201,12 @@ class EnrolDoor:
     async def _begin(self, request: Request) -> Answer:
         address = _address(request)
         try:
-            ticket = self._enrolments.admit(bearer(request.header(b"authorization")))
+            ticket = await self._enrolments.admit(bearer(request.header(b"authorization")))
         except EnrolmentRefused:
             self._addresses.charge(address, self._clock.monotonic(), WRONG_TICKET_COST)
             raise
+        except TicketUnclear as unclear:
+            raise Refusal(503, unclear.code, unclear.message) from unclear
         self._pace(self._tickets, ticket.uid)
         message = parse_request(await self._json(request))
         with self._turnstile.stranger(address):

@@ -68,5 +68,5 @@ async def enrol_server(
             yield EnrolServer(listener.port, doors, enrolments)
     finally:
         await listener.stop()
-        await enrolments.uses.flush()
+        await enrolments.uses.close()
         await events.close()

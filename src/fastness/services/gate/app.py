@@ -1,7 +1,7 @@
 """`/config/<pool>` for machines that proved themselves.
 
     token → proof of possession → revocation → pool is the machine's own → Grant → configuration, overlays
-      → record → signature → bytes
+      → signature → record → bytes
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -38,10 +38,11 @@ from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.configkey import ConfigSigner
-from fastness.trust.errors import RecordError
+from fastness.trust.errors import RecordError, TicketUnclear
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry, Record
-from fastness.trust.tickets import TicketProblem, bearer, check
+from fastness.trust.ticketbook import TicketBook
+from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 from fastness.trust.tokens import GATE, Revocations, TokenIssuer
 
 READING: Final = ("GET", "HEAD")
@@ -60,7 +61,7 @@ class Behind:
     configs: ConfigSource
     settings: Settings
     confidential: Informer
-    tickets: Informer
+    tickets: TicketBook
     policies: ActivePolicies
     overlays: Overlays
 
@@ -127,7 +128,7 @@ class Gate:
             return Answer(200, b"")
         if segments is None or len(segments) != 2 or segments[0] != "config":
             raise Refusal(404, "not-found", "there is /config/<pool>")
-        caller = self._caller(request, segments[1])
+        caller = await self._caller(request, segments[1])
         if caller.standing.basis is Basis.AUDIT:
             with self._turnstile.stranger(address_of(request)):
                 return await self._deliver(request, caller, segments[1])
@@ -159,30 +160,33 @@ class Gate:
             self._read = (found, delivery_of(found))
         return self._read[1]
 
-    def _caller(self, request: Request, pool: str) -> Proven:
+    async def _caller(self, request: Request, pool: str) -> Proven:
         """Who asks; raises Refusal, which is told unless it only asks for a nonce."""
         try:
-            return self._recognised(request, pool)
+            return await self._recognised(request, pool)
         except NeedsNonce:
             raise
         except Refusal as refusal:
             self._telling.stranger_refused(refusal)
             raise
 
-    def _recognised(self, request: Request, pool: str) -> Proven:
+    async def _recognised(self, request: Request, pool: str) -> Proven:
         scheme, _, shown = request.header(b"authorization").partition(" ")
         if scheme.lower() == "dpop" and shown.strip():
             return self._callers.proved(request, shown.strip())
         ticket = bearer(request.header(b"authorization"))
         if ticket and mode_of(self._behind.confidential.get("", "cluster")) is Mode.AUDIT:
-            return self._audited(request, ticket, pool)
+            return await self._audited(request, ticket, pool)
         missing = Refusal(401, "token-required", "attest first: show a token with a proof of possession")
         raise self._callers.unknown(request, missing)
 
-    def _audited(self, request: Request, ticket: str, pool: str) -> Proven:
+    async def _audited(self, request: Request, ticket: str, pool: str) -> Proven:
         """A caller with a ticket, where attestation is only watched; raises Refusal."""
         now = self._clock.now()
-        found = check(ticket, pool, self._behind.tickets.list(), now)
+        found = self._behind.tickets.known(ticket, pool)
+        if found.problem is TicketProblem.UNKNOWN:
+            self._turnstile.doubt(address_of(request))
+            found = await self._asked(ticket, pool)
         if found.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
         if not found.good:
@@ -191,6 +195,12 @@ class Gate:
         subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
         until = now + self._behind.settings.current.token_lifetime
         return Proven(Standing(subject, "", {}, until, Basis.AUDIT), "", request.header(b"fastness-nonce")[:128])
+
+    async def _asked(self, ticket: str, pool: str) -> TicketCheck:
+        try:
+            return await self._behind.tickets.asked(ticket, pool)
+        except TicketUnclear as unclear:
+            raise Refusal(503, unclear.code, unclear.message) from unclear
 
     def _granted(self, caller: Proven, pool: str) -> Grant:
         found, behind = caller.standing, self._behind
@@ -210,14 +220,15 @@ class Gate:
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
     async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config) -> Answer:
-        """The one way out: on the record first, then signed for this machine and this request."""
+        """The one way out: nothing leaves before it is on the record, signed for this machine and this request."""
+        # Signed while the caller's proof is at hand: next to the other signature, before bodies have emptied the CPU's caches.
+        served = Served(found.body, pool, grant.subject.machine, caller.nonce)
+        signature = self._behind.signer.sign(served, self._clock.now())
         detail = {"basis": str(grant.basis), **found.described()}
         await self._behind.record.append(
             Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         )
         metrics.RELEASES.inc(str(grant.basis))
         self._telling.released(grant.subject, grant.resource)
-        served = Served(found.body, pool, grant.subject.machine, caller.nonce)
-        signature = self._behind.signer.sign(served, self._clock.now())
         headers = ((b"etag", found.etag), (HEADER.lower().encode(), signature.encode()))
         return Answer(200, found.body, headers=headers)

@@ -31,6 +31,7 @@ from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
+from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tokens import TokenIssuer
 
 PORT: Final = 22623
@@ -67,7 +68,8 @@ async def gate(
     signer = await ConfigSigner.open(cluster, secrets, clock, entropy)
     behind = Behind(
         await TokenIssuer.open(cluster, secrets, clock, entropy), await MacKeys.open(cluster, secrets, clock, entropy),
-        signer, revocations, record, configs, Settings(confidential), confidential, tickets,
+        signer, revocations, record, configs, Settings(confidential), confidential,
+        TicketBook(cluster, tickets, clock),
         ActivePolicies(policies), Overlays(overlays),
     )  # fmt: skip
     events = DoorEvents(cluster, FACE, clock, confidential)
