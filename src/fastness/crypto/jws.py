@@ -18,9 +18,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
@@ -38,12 +35,11 @@ _HEADER_FIELDS: Final = frozenset({"alg", "kid", "typ"})
 class SigningKey:
     """A P-256 key that signs tokens; its id is the start of the hash of its public half."""
 
-    __slots__ = ("_jwk", "_public", "id", "private")
+    __slots__ = ("_public", "id", "private")
 
     def __init__(self, private: PrivateKey) -> None:
         self.private = private
         self.id = base64.urlsafe_b64encode(hashlib.sha256(private.public_der()).digest()).decode().rstrip("=")
-        self._jwk = ECKey.import_key(private.handle)
         self._public = ECKey.import_key(private.handle.public_key())
 
     @classmethod
@@ -59,7 +55,7 @@ class SigningKey:
     def sign(self, claims: Mapping[str, Any], kind: str = "") -> SecretText:
         """A compact token that carries these claims; `kind` is its `typ`."""
         header = {"alg": ALGORITHM, "kid": self.id, **({"typ": kind} if kind else {})}
-        return SecretText(jws.serialize_compact(header, orjson.dumps(claims), self._jwk, [ALGORITHM]))
+        return SecretText(signed_by(self.private, header, orjson.dumps(claims)))
 
     def check(self, token: str) -> bytes:
         """The payload, when this key signed it; raises BadSignature."""
@@ -110,8 +106,7 @@ class TokenKeys:
 def signed_by(key: PrivateKey, header: Mapping[str, Any], payload: bytes) -> str:
     """A compact ES256 JWS with a header of the caller's, for formats that say what the header is."""
     signing = f"{_encoded(orjson.dumps(header))}.{_encoded(payload)}"
-    r, s = decode_dss_signature(key.handle.sign(signing.encode(), ec.ECDSA(hashes.SHA256())))
-    return f"{signing}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+    return f"{signing}.{_encoded(key.sign(signing.encode()))}"
 
 
 def _encoded(data: bytes) -> str:

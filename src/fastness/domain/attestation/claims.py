@@ -79,8 +79,8 @@ def _verified(value: Any) -> Any:
 def _appraisal(appraisal: Appraisal) -> JsonObject:
     checks: dict[str, Result] = {}
     for check in appraisal.checks:
-        known = checks.get(check.name, Result.PASS)
-        checks[check.name] = max(known, check.result, key=_BADNESS.index)
+        name, result = check.name, check.result
+        checks[name] = max(checks[name], result, key=_BADNESS.index) if name in checks else result
     identity = appraisal.identity if appraisal.authentic else None
     return {
         "authentic": appraisal.authentic,

@@ -14,7 +14,7 @@ conservatively:
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,7 +57,7 @@ class Reading:
         """The values that the policy asks for, where `shown` is the part of the claims that it reads."""
         if self.names is None:
             return book.document
-        seen = dict(_scalars(shown)) if self.members else {}
+        seen = _scalars(shown) if self.members else {}
         kept: dict[str, Any] = {}
         for name in self.names:
             if name not in book.document:
@@ -100,12 +100,16 @@ def _keep(value: Mapping[str, Any], path: Path, kept: dict[str, Any]) -> None:
     _keep(part, rest, below)
 
 
-def _scalars(value: Any) -> Iterable[tuple[Hashable, Any]]:
-    if isinstance(value, dict):
-        for part in value.values():
-            yield from _scalars(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _scalars(part)
-    else:
-        yield comparable(value), value
+def _scalars(value: Any) -> dict[Hashable, Any]:
+    """Every value that is neither an object nor a list, by what makes two of them equal."""
+    found: dict[Hashable, Any] = {}
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+        else:
+            found[comparable(part)] = part
+    return found
