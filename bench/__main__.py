@@ -1,7 +1,7 @@
 """`python -m bench`: measure, print, write the result file; `--render` makes the page from the last one.
 
     python -m bench                          everything, curves up to 10,000 objects
-    python -m bench --full                   curves up to 100,000, a boot storm of 5,000
+    python -m bench --full                   curves up to 100,000, a boot storm of 5,000, memory over 100,000 handshakes
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
                                              serve render rollout agent machines evidence policy broker delivery features
                                              workloads record page
@@ -61,7 +61,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each row (default 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual number of requests (default 1)")
     parser.add_argument("--sizes", help="sizes of the curves, for instance 100,1000")
-    parser.add_argument("--full", action="store_true", help=f"curves up to {FULL:,} objects, a storm of 5,000")
+    parser.add_argument(
+        "--full", action="store_true", help=f"curves up to {FULL:,} objects, a storm of 5,000, 100,000 handshakes"
+    )
     parser.add_argument("--alone", action="store_true", help="without the peer: no ratios, no gates")
     parser.add_argument("--add", action="store_true", help="keep what the result file has of other families")
     parser.add_argument("--output", type=Path, default=LATEST, help="result file (default bench/results/latest.json)")
@@ -137,7 +139,7 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += workloads.figures(say, results.rounds)
             results.singles += kata.figures(say)
         if "broker" in wanted:
-            results.singles += broker.figures(say, results.rounds)
+            results.singles += broker.figures(say, results.rounds, full=options.full)
         if "delivery" in wanted:
             results.singles += delivery.figures(bench, say, results.rounds, full=options.full)
         if "record" in wanted:
