@@ -13,6 +13,7 @@ from fastness.domain.attestation.configproof import Served, check
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
+from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs
 from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config
@@ -111,19 +112,27 @@ async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
         await bench.get()
 
 
+def shown_age() -> float | None:
+    """What an operator sees."""
+    return metrics.REGISTRY.get_sample_value("fastness_broker_config_age_seconds")
+
+
 async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_three_when_its_source_is_down() -> None:
     bench = Bench("Scheduled")
     assert await bench.get() == b"one"
     bench.source.body = b"two"
     await bench.clock.advance(299)
-    assert await bench.get() == b"one"
+    assert (await bench.get(), shown_age()) == (b"one", 299)
     assert bench.source.asked == 1
     await bench.clock.advance(2)
-    assert await bench.get() == b"two"
+    assert (await bench.get(), shown_age()) == (b"two", 0)
     bench.source.down = True
     await bench.clock.advance(600)
-    assert await bench.get() == b"two"
-    await bench.clock.advance(301)
+    assert (await bench.get(), shown_age()) == (b"two", 600)
+    bench.source.down = False
+    assert (await bench.get(), shown_age()) == (b"two", 0), "what is fresh again does not look stale"
+    bench.source.down = True
+    await bench.clock.advance(901)
     with pytest.raises(Refusal) as stale:
         await bench.get()
     assert stale.value.status == 503

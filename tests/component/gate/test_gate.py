@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import PatchType
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
@@ -213,6 +213,34 @@ async def test_a_quarantined_machine_gets_nothing_with_a_token_that_is_still_goo
 
     await until(revoked)
     assert code(await machine.get()) == (403, "revoked")
+
+
+async def test_two_gates_share_nothing_but_the_cluster(here: World, machine: Machine) -> None:
+    """A machine may begin at one and go on at the other: nonce, token, signing key and revocation hold at both."""
+    around = here.attesting
+    async with (
+        Informers(around.cluster, clock=around.clock, entropy=ENTROPY) as informers,
+        gate(around.cluster, informers, Shelf(), MemoryRecord(), around.clock, ENTROPY) as door,
+        httpx.AsyncClient(
+            base_url=f"https://127.0.0.1:{door.port}", verify=ssl.create_default_context(cadata=here.door.doors.bundle)
+        ) as http,
+    ):
+        other = Machine(
+            World(around, door, here.shelf, here.record, http), machine.token, machine.key, machine.recipient, ""
+        )
+        other.nonce = machine.nonce
+        answer = await other.get(jti="elsewhere")
+        assert (answer.status_code, answer.content) == (200, BODY)
+        keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.door.signer.jwks()}
+        check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "elsewhere"), keys, around.clock.now())
+        name = (await around.cluster.list(MACHINE.resource)).items[0]["metadata"]["name"]
+        quarantined = {"spec": {"approval": "Quarantined"}}
+        await around.cluster.patch(MACHINE.resource, name, quarantined, PatchType.MERGE, NAMESPACE)
+
+        async def refused_at_both() -> bool:
+            return [(await one.get()).status_code for one in (machine, other)] == [403, 403]
+
+        await until(refused_at_both)
 
 
 async def test_what_the_config_server_lacks_passes_through_as_what_will_pass(here: World, machine: Machine) -> None:

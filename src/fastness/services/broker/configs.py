@@ -115,14 +115,14 @@ class PoolConfigs:
 
     async def _config(self, delivery: Delivery, pool: str, accept: str) -> Config:
         if delivery.sync == "OnDemand":
-            return await self._source.fetch(pool, accept, "")
+            return _fresh(await self._source.fetch(pool, accept, ""))
         kept = self._copies.get((pool, accept))
         age = self._clock.monotonic() - kept.at if kept else 0.0
         if kept is not None and self._good(delivery, pool, kept, age):
             metrics.CONFIG_COPY_AGE.set(age)
             return kept.config
         try:
-            return await self._copied(pool, accept)
+            return _fresh(await self._copied(pool, accept))
         except Refusal as refusal:
             still = kept is not None and age < delivery.interval.total_seconds() * STALE_AFTER
             if refusal.status != 503 or kept is None or not still or delivery.sync != "Scheduled":
@@ -149,3 +149,9 @@ class PoolConfigs:
     def _rendered(self, pool: str) -> str:
         found = self._pools.get("", pool)
         return configuration_of(found) if found else ""
+
+
+def _fresh(config: Config) -> Config:
+    """What was asked for just now: the age that is shown must not stay that of a copy from before."""
+    metrics.CONFIG_COPY_AGE.set(0)
+    return config
