@@ -6,7 +6,9 @@ import pytest
 
 from fastness.agent.prove import BrokerRefused
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.services.web.pages.parts import tone_of
 from fastness.services.web.sight import MACHINES
+from fastness.services.web.views.machine import moments_of
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import attesting_world, until
 from tests.component.web.scan import harmless
@@ -59,3 +61,11 @@ async def test_a_good_machine_has_no_difference(web: WebWorld) -> None:
         await until(attested)
         assert "The first difference" not in html
         assert "verdict Affirmed" in html
+
+
+def test_a_refusal_on_the_record_is_bad_news_and_says_why() -> None:
+    entry = {"time": "2026-01-01T00:00:00Z", "what": "refusal", "index": 3, "detail": {"code": "nonce-differs"}}
+    (moment,) = moments_of({}, [], [entry])
+    assert (moment.what, moment.detail, tone_of(moment.tone)) == ("record: refusal", "nonce-differs", "bad")
+    (moment,) = moments_of({}, [], [{**entry, "what": "release", "resource": "pool/worker/config"}])
+    assert (moment.detail, tone_of(moment.tone)) == ("pool/worker/config", "good")

@@ -124,6 +124,7 @@ async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: WebWorld
     admin = await web.administrator()
     html = (await admin.get("/trust")).text
     assert "only the roots of the vendors count" in html
+    assert "the root of the simulated vendor counts" in html
     found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     root = {"sha256": "cd" * 32, "for": "tpm", "reason": "the TPMs of our own lab"}
     patch = {

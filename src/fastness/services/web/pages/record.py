@@ -44,6 +44,11 @@ _VERIFY = (
 )
 
 
+def because(entry: JsonObject) -> str:
+    """What an entry of the record rests on: a verdict, or the code of a refusal that left none."""
+    return str(entry.get("verdict") or (entry.get("detail") or {}).get("code", ""))
+
+
 def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
     """One entry, and why it cannot have been put there later."""
     spec, entry = checkpoint["spec"], proved.entry
@@ -61,7 +66,7 @@ def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
         section("What it says", facts([
             ("What", str(entry.get("what", ""))), ("When", when(str(entry.get("time", "")), frame.now)),
             ("Who", short(str(entry.get("who", "")))), ("Resource", str(entry.get("resource", ""))),
-            ("Because of", str(entry.get("verdict", ""))),
+            ("Because of", because(entry)),
         ]), folded("All of it", tag("pre", json.encode(entry).decode("utf-8", "replace"), tabindex=0))),
         section("Proof", facts([
             ("Leaf", tag("code", _text(proved.leaf))), ("Root", tag("code", _text(proved.root))),
@@ -82,7 +87,7 @@ def _entry(one: JsonObject, now: datetime) -> tuple[Child, ...]:
     return (
         tag("a", f"{index}", href=f"/record/{index}", aria_label=f"Entry {index} with its proof"),
         when(str(one.get("time", "")), now), str(one.get("what", "")), short(str(one.get("who", ""))),
-        str(one.get("resource", "")) or "–", str(one.get("verdict") or (one.get("detail") or {}).get("code", "")) or "–",
+        str(one.get("resource", "")) or "–", because(one) or "–",
     )  # fmt: skip
 
 

@@ -50,8 +50,8 @@ def trust_page(frame: Frame, story: TrustStory) -> bytes:
     parts = tag("nav", [tag("a", name, href=f"#{part}") for part, name in _PARTS], aria_label="Parts", class_="parts")
     return page(
         frame, Place("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
-        parts, hidden, _images(story), _values(story), _policies(story), _roots(story), distrust_section(story.doubts),
-        record_section(story.checkpoint, story.entries, frame.now),
+        parts, hidden, _images(story), _values(story), _policies(story), _roots(story, simulated=frame.simulated),
+        distrust_section(story.doubts), record_section(story.checkpoint, story.entries, frame.now),
         [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _value_set(found: JsonObject) -> Markup:
     return folded(summary, origin, shown, more)
 
 
-def _roots(story: TrustStory) -> Markup:
+def _roots(story: TrustStory, *, simulated: bool) -> Markup:
     """The roots that somebody added; those of the vendors are pinned in the program and not shown."""
     added = [
         one
@@ -118,7 +118,10 @@ def _roots(story: TrustStory) -> Markup:
         "Roots beside the vendors'", ("SHA-256", "Vouches for", "Trusted because"),
         ((short(str(one.get("sha256", ""))), str(one.get("for", "")), str(one.get("reason", ""))) for one in added),
     )  # fmt: skip
-    return section("Roots beside the vendors'", shown if added else none, id_="roots")
+    hint = tag(
+        "p", "This cluster is simulated: the root of the simulated vendor counts like one of them.", class_="hint"
+    )
+    return section("Roots beside the vendors'", hint if simulated else None, shown if added else none, id_="roots")
 
 
 def _policies(story: TrustStory) -> Markup:

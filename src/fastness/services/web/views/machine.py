@@ -18,13 +18,14 @@ from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import Machine
 from fastness.services.web.fleet import row_of
 from fastness.services.web.pages.machine import Drifted, Moment, Story, machine_page
+from fastness.services.web.pages.record import because
 from fastness.services.web.sight import CONFIGS, MACHINES, NODES, POOLS, VERDICTS, Sight
 from fastness.services.web.views.shown import NEWEST, Shown, newest_checkpoint
 
 LOOK_BACK: Final = 2000
 EVENTS: Final = find("", "v1", "events").resource
 _DRIFT: Final = "unexpected on-disk state validating against "
-_TONES: Final = {"revocation": "Refused", "verdict": ""}
+_TONES: Final = {"refusal": "Refused", "revocation": "Refused", "verdict": ""}
 
 
 async def machine_view(shown: Shown) -> bytes:
@@ -69,7 +70,8 @@ def moments_of(machine: JsonObject, verdicts: list[JsonObject], entries: list[Js
     ]  # fmt: skip
     found += [
         Moment(
-            str(one.get("time", "")), f"record: {one.get('what', '')}", str(one.get("resource", "")),
+            str(one.get("time", "")), f"record: {one.get('what', '')}",
+            str(one.get("resource") or (because(one) if one.get("what") == "refusal" else "")),
             _TONES.get(str(one.get("what")), "Active"), int(one["index"]),
         )
         for one in entries
