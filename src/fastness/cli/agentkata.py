@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fastness.cli.agenterrors import agent_told
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.model.kata.config import DEFAULT_LOG_LEVEL, LOG_LEVELS
@@ -55,7 +56,7 @@ def kata(way: str, node: str, root: Path, package: str, level: str, kubeconfig: 
         RootedFiles(root), units, packages, lambda _reason: _reboot([*inside, "systemctl", "reboot"]), level
     )
     step = steps.install if way == "install" else steps.uninstall
-    with suppress(KeyboardInterrupt):
+    with agent_told(), suppress(KeyboardInterrupt):
         asyncio.run(_follow(node, step, kubeconfig, context))
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cli.agent import BROKER, agent
+from fastness.cli.agent import agent
+from fastness.cli.agentproof import BROKER
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 

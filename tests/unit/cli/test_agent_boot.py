@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fastness.agent.boot import BootedConfig
 from fastness.agent.enrol import Doors, Enrolled
-from fastness.cli import agent
+from fastness.cli import agentproof
 from fastness.cli.main import cli
 from fastness.drivers import configfs_tsm
 from fastness.drivers.configfs_tsm import TsmAttester
@@ -18,8 +18,8 @@ from fastness.drivers.errors import ReportFailure
 from fastness.drivers.tpm import TpmAttester
 
 
-def hardware(tee: str, place: Path) -> agent.Hardware:
-    return agent.Hardware(tee, "swtpm:path=nowhere", place, place / "log")
+def hardware(tee: str, place: Path) -> agentproof.Hardware:
+    return agentproof.Hardware(tee, "swtpm:path=nowhere", place, place / "log")
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, tee: str) -> None:
@@ -39,7 +39,7 @@ async def test_reports_of_the_processor_come_before_the_tpm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str
 ) -> None:
     offered(monkeypatch, tee)
-    chosen = await agent._attester(hardware("auto", tmp_path))
+    chosen = await agentproof._attester(hardware("auto", tmp_path))
     assert isinstance(chosen, TsmAttester)
     assert chosen.tee == tee
 
@@ -48,9 +48,9 @@ async def test_without_reports_the_tpm_vouches(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(configfs_tsm.TsmReports, "offered", False)
-    assert isinstance(await agent._attester(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agentproof._attester(hardware("auto", tmp_path)), TpmAttester)
     offered(monkeypatch, "")
-    assert isinstance(await agent._attester(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agentproof._attester(hardware("auto", tmp_path)), TpmAttester)
     assert "taking the TPM" in capsys.readouterr().err
 
 
@@ -59,7 +59,7 @@ async def test_what_was_asked_for_is_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str, kind: type
 ) -> None:
     offered(monkeypatch, "snp")
-    assert isinstance(await agent._attester(hardware(tee, tmp_path)), kind)
+    assert isinstance(await agentproof._attester(hardware(tee, tmp_path)), kind)
 
 
 def test_an_image_that_believes_nobody_does_not_boot(tmp_path: Path) -> None:
@@ -86,18 +86,18 @@ def booted(broker: str) -> BootedConfig:
 
 
 def test_the_broker_of_the_boot_is_kept_beside_the_key_and_found_again(tmp_path: Path) -> None:
-    agent._remember_broker(tmp_path / "identity", booted("https://broker.example:8080"))
+    agentproof._remember_broker(tmp_path / "identity", booted("https://broker.example:8080"))
     kept = tmp_path / "identity/broker"
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert agent._known_broker("", tmp_path / "identity") == "https://broker.example:8080"
-    assert agent._known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
+    assert agentproof._known_broker("", tmp_path / "identity") == "https://broker.example:8080"
+    assert agentproof._known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
 
 
 def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    agent._remember_broker(tmp_path / "file", booted("https://broker.example:8080"))
+    agentproof._remember_broker(tmp_path / "file", booted("https://broker.example:8080"))
     assert "agent attest will need --broker" in capsys.readouterr().err
 
 

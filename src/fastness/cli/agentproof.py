@@ -1,0 +1,249 @@
+"""`fastness agent boot|attest|join`: a machine that proves what it booted, with the hardware that vouches for it.
+
+`boot` runs before Ignition, in the initial file system, and hands Ignition the configuration. `attest` runs after it, as long as
+the machine does: it proves the same again at the interval that the cluster asks for. `join` runs before the kubelet starts and
+gets the token that it joins with. All three name their hardware by the same options; `_attester` chooses what speaks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fastness.cli.agenterrors import agent_told
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+
+if TYPE_CHECKING:
+    from fastness.agent.attester import Attester
+    from fastness.agent.boot import BootedConfig
+    from fastness.agent.imagetrust import ImageTrust
+
+BROKER = "broker"
+MAX_URL = 512
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What vouches for this machine, how it is reached, and where the machine's key is kept."""
+
+    tee: str
+    tcti: str
+    state: Path
+    event_log: Path
+
+
+_TEE = click.option(
+    "--tee", type=click.Choice(["auto", "tpm", "snp", "tdx"]), default="auto", show_default=True,
+    help="What vouches for this machine; auto takes the processor's reports where the kernel offers them, else the TPM.",
+)  # fmt: skip
+_TPM = click.option(
+    "--tpm", "tcti", default="device:/dev/tpmrm0", show_default=True,
+    help="The TPM, as tpm2-tools name it: device:PATH, or swtpm:path=SOCKET.",
+)  # fmt: skip
+_STATE = click.option(
+    "--state", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
+    help="Where the key is kept that this machine enrols with.",
+)  # fmt: skip
+_EVENT_LOG = click.option(
+    "--event-log", type=click.Path(path_type=Path), default=Path("/sys/kernel/security/tpm0/binary_bios_measurements"),
+    show_default=True, help="The TPM's event log of this boot, as the kernel keeps it.",
+)  # fmt: skip
+
+
+def _hardware(function: F) -> F:
+    """The options that name what vouches for this machine."""
+    for option in (_EVENT_LOG, _STATE, _TPM, _TEE):
+        function = option(function)
+    return function
+
+
+@click.command("boot")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA and the keys that sign configurations.",
+)  # fmt: skip
+@_hardware
+@click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
+def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port: int) -> None:
+    """Prove this machine and give Ignition its configuration, once."""
+    from fastness.agent.boot import BootRefused
+    from fastness.agent.imagetrust import ImageTrust
+
+    with agent_told():
+        trust = ImageTrust.load(trusted)
+        try:
+            machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log), port))
+        except BootRefused as refused:
+            raise CliError(
+                f"this machine gets no configuration ({refused.reason}): {refused.message}", refused.hint, Exit.NO
+            ) from refused
+        except OSError as error:
+            raise CliError(
+                f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
+            ) from error
+        _remember_broker(state, machine)
+    tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
+
+
+def _remember_broker(state: Path, booted: BootedConfig) -> None:
+    """Keep where the machine proves itself from now on beside its key; `agent attest` reads it."""
+    from fastness.agent.join import write_secret
+    from fastness.crypto.secret import SecretBytes
+
+    if booted.machine.doors is None:
+        return
+    try:
+        write_secret(state / BROKER, SecretBytes(booted.machine.doors.broker.encode()))
+    except OSError as error:
+        # The machine has its configuration; that it cannot stay attested is told, and seen by the cluster.
+        tell(f"{state / BROKER} cannot be written ({error.strerror}): agent attest will need --broker")
+
+
+def _known_broker(named: str, state: Path) -> str:
+    """The broker that was named, or the one that this machine booted with; raises CliError."""
+    from fastness.agent.imagetrust import is_origin
+
+    place = state / BROKER
+    try:
+        found = named or place.read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
+    except OSError as error:
+        raise CliError(
+            f"{place}: {error.strerror}",
+            "Give --broker URL, or --state where the agent kept its key at boot.",
+            Exit.MISSING,
+        ) from error
+    if not is_origin(found):
+        raise CliError(f"{found!r} is no address of a broker", "It is https://host:port, without a path.", Exit.USAGE)
+    return found
+
+
+@click.command("attest")
+@click.option(
+    "--broker", default="", help="URL of the key broker. Default: the one that enrolment told this machine at boot."
+)
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA.",
+)  # fmt: skip
+@_hardware
+def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path) -> None:
+    """Prove this machine again and again, so that it stays attested; until stopped."""
+    from fastness.agent.imagetrust import ImageTrust
+    from fastness.observe import logs
+
+    logs.configure(level="info")
+    with agent_told(), suppress(KeyboardInterrupt):
+        place = _known_broker(broker, state)
+        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
+
+
+@click.command("join")
+@click.option("--broker", required=True, help="URL of the key broker, as enrolment told it.")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="Whom this image believes: the doors' CA.",
+)  # fmt: skip
+@_hardware
+@click.option(
+    "--key", "key_file", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki/kubelet-client.key.tmp"),
+    show_default=True, help="Key of the kubelet, made if there is none; the kubelet looks for it there.",
+)  # fmt: skip
+@click.option(
+    "--token", "token_file", type=click.Path(path_type=Path), default=Path("/run/fastness/bootstrap-token"),
+    show_default=True, help="Where to put the bootstrap token; the node name comes beside it, as node-name.",
+)  # fmt: skip
+@click.option(
+    "--wait", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds to wait for the doors."
+)
+def join(
+    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, key_file: Path, token_file: Path,
+    wait: float,
+) -> None:  # fmt: skip
+    """Prove this machine and get the token that its kubelet joins with."""
+    from fastness.agent.boot import BootRefused
+    from fastness.agent.imagetrust import ImageTrust
+
+    with agent_told():
+        trust = ImageTrust.load(trusted)
+        try:
+            node = asyncio.run(
+                _join(broker, trust, Hardware(tee, tcti, state, event_log), (key_file, token_file), wait)
+            )
+        except BootRefused as refused:
+            raise CliError(
+                f"this machine may not join ({refused.reason}): {refused.message}", refused.hint, Exit.NO
+            ) from refused
+        except OSError as error:
+            raise CliError(f"{token_file}: {error.strerror}", "Run it as root.", Exit.MISSING) from error
+    tell(f"{token_file} holds the bootstrap token of node {node}, for the key in {key_file}")
+
+
+async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple[Path, Path], wait: float) -> str:
+    from fastness.agent.enrol import Patience
+    from fastness.agent.join import prepare_join, write_secret
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.crypto.secret import SecretBytes
+
+    key_file, token_file = files
+    patience = Patience(SystemClock(), SystemEntropy(), wait)
+    prepared = await prepare_join(broker, await _attester(hardware), trust, key_file, patience)
+    write_secret(token_file, prepared.token)
+    write_secret(token_file.with_name("node-name"), SecretBytes(prepared.node_name.encode()))
+    return prepared.node_name
+
+
+async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:
+    from fastness.agent.reattest import Staying
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+
+    attester = await _attester(hardware)
+    tell(f"this machine proves itself by its {attester.tee} to {broker}")
+    await Staying(
+        attester, lambda: broker, lambda: trust.tls, SystemClock(), SystemEntropy(), name=socket.gethostname()
+    ).run()
+
+
+async def _boot(trust: ImageTrust, hardware: Hardware, port: int) -> BootedConfig:
+    import math
+
+    from fastness.agent.boot import boot_once
+    from fastness.agent.enrol import Patience
+    from fastness.agent.forwarder import Forwarder
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.drivers.notify import tell_ready
+
+    attester = await _attester(hardware)
+    patience = Patience(SystemClock(), SystemEntropy(), math.inf)
+    async with Forwarder(port) as forwarder:
+        tell(f"waiting for Ignition on 127.0.0.1:{forwarder.port}; this machine proves itself by its {attester.tee}")
+        tell_ready(os.environ)
+        return await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
+
+
+async def _attester(hardware: Hardware) -> Attester:
+    """What speaks for the hardware of this machine; raises DriverError."""
+    from fastness.cluster.clock import SystemEntropy
+    from fastness.drivers.configfs_tsm import TsmAttester, TsmReports
+    from fastness.drivers.errors import ReportFailure
+    from fastness.drivers.tpm import TpmAttester, TpmTools
+
+    reports = TsmReports()
+    if hardware.tee in ("snp", "tdx"):
+        return TsmAttester(reports, hardware.state, SystemEntropy(), hardware.tee)
+    if hardware.tee == "auto" and reports.offered:
+        try:
+            return await TsmAttester.found(reports, hardware.state, SystemEntropy())
+        except ReportFailure as error:
+            tell(f"{error.message}; taking the TPM")
+    return TpmAttester(TpmTools(hardware.tcti, event_log=hardware.event_log), hardware.state)
