@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from fastness.services.broker.configs import PoolConfigs
 from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config
 from fastness.services.refusals import Refusal
-from tests.virtual import VirtualClock
+from tests.virtual import VirtualClock, settle
 
 QUERY = {"nonce": "n" * 24, "accept": "application/json"}
 WHO = Recipient("uid", {"tee": "tpm"})
@@ -32,12 +33,13 @@ class Source:
         self.asked = 0
         self.down = False
         self.body = b"one"
+        self.name = "rendered-worker-1"
 
     async def fetch(self, pool: str, accept: str, token: str) -> Config:
         self.asked += 1
         if self.down:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer")
-        return Config(self.body, b'"e"', "rendered-worker-1")
+        return Config(self.body, b'"e"', self.name)
 
 
 class Cache:
@@ -45,9 +47,19 @@ class Cache:
 
     def __init__(self, found: Any) -> None:
         self.found = found
+        self.handlers: list[Any] = []
 
     def get(self, namespace: str, name: str) -> Any:
         return self.found
+
+    def change(self, found: Any) -> None:
+        self.found = found
+        for handler in self.handlers:
+            handler(None, found)
+
+    def subscribe(self, handler: Any) -> Any:
+        self.handlers.append(handler)
+        return lambda: self.handlers.remove(handler)
 
     def add_index(self, name: str, indexer: Any) -> None:
         """Nothing is looked up here."""
@@ -144,7 +156,7 @@ async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_h
     await bench.clock.advance(86_400)
     assert await bench.get() == b"one"
     assert bench.source.asked == 1
-    bench.source.body = b"two"
+    bench.source.body, bench.source.name = b"two", "rendered-worker-2"
     bench.pools.found = bench.pool("rendered-worker-2")
     assert await bench.get() == b"two"
     bench.source.down = True
@@ -152,6 +164,51 @@ async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_h
     bench.pools.found = bench.pool("rendered-worker-3")
     with pytest.raises(Refusal):
         await bench.get()
+
+
+async def test_a_copy_from_a_config_server_that_is_behind_is_not_kept_under_the_new_name() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    bench.pools.found = bench.pool("rendered-worker-2")
+    assert await bench.get() == b"one", "the config server has not heard of the change"
+    bench.source.body, bench.source.name = b"two", "rendered-worker-2"
+    assert await bench.get() == b"two"
+    assert (await bench.get(), bench.source.asked) == (b"two", 3)
+
+
+async def test_copies_are_renewed_before_the_next_machine_asks() -> None:
+    for sync in ("OnChange", "Scheduled"):
+        bench = Bench(sync)
+        await bench.get()
+        keeping = asyncio.create_task(bench.configs.run())
+        await settle()
+        bench.source.body, bench.source.name = b"two", "rendered-worker-2"
+        bench.pools.change(bench.pool("rendered-worker-2"))
+        await bench.clock.advance(301 if sync == "Scheduled" else 0)
+        assert bench.source.asked == 2, sync
+        bench.source.down = True
+        assert await bench.get() == b"two", sync
+        keeping.cancel()
+        await asyncio.wait((keeping,))
+
+
+async def test_a_config_server_that_is_down_or_behind_is_asked_again_until_the_copy_is_new() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    keeping = asyncio.create_task(bench.configs.run())
+    await settle()
+    bench.source.down = True
+    bench.pools.change(bench.pool("rendered-worker-2"))
+    await bench.clock.advance(10)
+    assert 3 <= bench.source.asked <= 10
+    bench.source.down, bench.source.body, bench.source.name = False, b"two", "rendered-worker-2"
+    await bench.clock.advance(3)
+    asked = bench.source.asked
+    assert (await bench.get(), bench.source.asked) == (b"two", asked)
+    await bench.clock.advance(3600)
+    assert bench.source.asked == asked, "at rest nobody is asked"
+    keeping.cancel()
+    await asyncio.wait((keeping,))
 
 
 async def test_the_way_of_keeping_copies_changes_while_it_runs() -> None:

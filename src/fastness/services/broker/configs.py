@@ -4,24 +4,27 @@ Where the bytes come from is a setting of the ConfidentialCluster and changes wh
 
     OnDemand    asked from the config server during the request: always current, and only as available as the config server
     Scheduled   copied every interval: served from memory, at most that old; the age is a metric, and a copy that grew older
-    than three intervals is not served any more OnChange    copied when a pool's rendered config changes: served from
-    memory, current within the time that a change takes
+                than three intervals is not served any more
+    OnChange    copied when a pool's rendered config changes: served from memory, current within the time that a change takes
 
-A copy is the bytes of one pool in one Ignition version, made when it is first asked for and kept up to a bound; overlays are
-laid over it for each machine. What is handed out is the same statement that the gate signs: body, pool, machine, nonce of the
-request.
+A copy is the bytes of one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on
+`run` renews it, so that machines do not wait for the config server. Overlays are laid over it for each machine. What is handed
+out is the same statement that the gate signs: body, pool, machine, nonce of the request.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
+from fastness.cluster.waiting import news_or_time
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.configproof import Served
 from fastness.domain.attestation.resources import ResourcePath
@@ -42,6 +45,8 @@ from fastness.trust.configkey import ConfigSigner
 MOST_COPIES: Final = 64
 DEFAULT_INTERVAL: Final = timedelta(minutes=5)
 STALE_AFTER: Final = 3
+LOOK_SECONDS: Final = 600.0
+AGAIN_SECONDS: Final = 2.0
 REPOSITORY, TAG = "pool", "config"
 
 
@@ -130,6 +135,32 @@ class PoolConfigs:
             metrics.CONFIG_COPY_AGE.set(age)
             return kept.config
 
+    async def run(self) -> None:
+        """Keep the copies that machines asked for: renewed when a rendered config changes, or every interval; until cancelled."""
+        news = asyncio.Event()
+        with ExitStack() as stack:
+            for informer in (self._pools, self._confidential):
+                stack.callback(informer.subscribe(lambda _old, _new: news.set()))
+            while True:
+                news.clear()
+                await news_or_time(news, self._clock, await self._renewed())
+
+    async def _renewed(self) -> float:
+        """Renew what is due; the seconds until the next look. Who cannot be asked now is asked again soon."""
+        delivery, soon = delivery_of(self._confidential.get("", NAME)), False
+        if delivery.via != "Broker" or delivery.sync == "OnDemand":
+            return LOOK_SECONDS
+        interval, now = delivery.interval.total_seconds(), self._clock.monotonic()
+        for (pool, accept), kept in [*self._copies.items()]:
+            if self._good(delivery, pool, kept, now - kept.at):
+                continue
+            with suppress(Refusal):
+                await self._copied(pool, accept)
+            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept), kept), 0.0)
+        due = min((kept.at + interval - now for kept in self._copies.values()), default=LOOK_SECONDS)
+        ahead = due if delivery.sync == "Scheduled" else LOOK_SECONDS
+        return AGAIN_SECONDS if soon else max(AGAIN_SECONDS, min(LOOK_SECONDS, ahead))
+
     def _good(self, delivery: Delivery, pool: str, kept: Copy, age: float) -> bool:
         """Whether a copy may be handed out as it is."""
         if delivery.sync == "OnChange":
@@ -137,10 +168,14 @@ class PoolConfigs:
         return age < delivery.interval.total_seconds()
 
     async def _copied(self, pool: str, accept: str) -> Config:
-        """A fresh copy. The name is taken before the bytes: a change in between is fetched again, never missed."""
+        """A fresh copy.
+
+        Its name is the one that the config server gave with the bytes, whose cache may be behind ours: a copy of what was before
+        is not kept under the name of what is. Without one, the name from before the bytes: a change in between is not missed.
+        """
         rendered = self._rendered(pool)
         config = await self._source.fetch(pool, accept, "")
-        self._copies[pool, accept] = Copy(config, self._clock.monotonic(), rendered)
+        self._copies[pool, accept] = Copy(config, self._clock.monotonic(), config.name or rendered)
         self._copies.move_to_end((pool, accept))
         while len(self._copies) > MOST_COPIES:
             self._copies.popitem(last=False)

@@ -154,10 +154,10 @@ async def broker(
     admins = await Admins.open(cluster, secrets, clock, entropy)
     sealed = SealedResources(cluster, judges.cipher)
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
+    delivering = await _configs(judges.configs, cluster, informers, clock, entropy)
     behind = Behind(
         judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations, tokens,
-        macs, bindings, await _configs(judges.configs, cluster, informers, clock, entropy),
-        JoinTokens(BootstrapTokens(cluster, clock, entropy)),
+        macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
     turnstile, events = Turnstile(options.limits, clock), DoorEvents(cluster, FACE, clock, confidential)
     app = Broker(
@@ -177,7 +177,8 @@ async def broker(
     try:
         await rotation.begin()
         keys = partial(_renew, cluster, clock, entropy, listener, macs, tokens, admins)
-        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
+        copies = {"copies": delivering.run} if delivering is not None else {}
+        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
             yield BrokerDoor(listener.port, doors, internal, tokens, macs)
     finally:
         await listener.stop()

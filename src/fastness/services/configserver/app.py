@@ -22,6 +22,8 @@ from fastness.services.configserver.replies import NoConfig, Replies
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
 
+RENDERED = b"fastness-config"
+"""The header that names the rendered config of an answer: a cache of one who asks may be ahead of ours, or behind."""
 Admit = Callable[[Request, str], Awaitable[None] | None]
 """Lets the caller in for a pool, or raises Refusal."""
 
@@ -92,7 +94,7 @@ class ConfigServer:
             raise Refusal(404, "unknown-pool", "there is no such pool") from error
         except CannotServe as error:
             raise Refusal(400, error.code, error.message) from error
-        headers = ((b"etag", reply.etag), (b"vary", b"Accept"))
+        headers = ((b"etag", reply.etag), (b"vary", b"Accept"), (RENDERED, reply.config.encode()))
         if request.header(b"if-none-match").encode() == reply.etag:
             return Answer(304, b"", headers=headers)
         return Answer(200, reply.body, headers=headers)

@@ -16,10 +16,12 @@ import httpx
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.services.configserver.app import RENDERED
 from fastness.services.configserver.replies import NoConfig, Replies
 from fastness.services.refusals import Refusal
 
 MAX_CONFIG: Final = 64 * 1024 * 1024
+MAX_NAME: Final = 253
 SECONDS: Final = 15.0
 
 
@@ -86,7 +88,8 @@ class RemoteConfigs:
         except (httpx.HTTPError, ssl.SSLError) as error:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
-            return Config(answer.content, answer.headers.get("etag", "").encode())
+            name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
+            return Config(answer.content, answer.headers.get("etag", "").encode(), name)
         raise _refused(answer)
 
     async def close(self) -> None:
