@@ -210,6 +210,9 @@ def _quotes(snapshot: Snapshot, wish: Wish, has_key: bool) -> Iterator[Check]:
     if not running and not any(any(role in labels_of(node) for role in roles) for node in snapshot.nodes):
         hint = "Give --pccs-node NAME: a node that reaches Intel."
         yield Check("quotes", Result.REFUSE, "there is no control-plane node for PCCS", hint)
+    if wish.pccs_node and wish.pccs_node not in (known := [object_name(node).name for node in snapshot.nodes]):
+        hint = f"Give the name of a node: {_some(known)}." if known else "Add the node first."
+        yield Check("quotes", Result.REFUSE, f"PCCS is to run on {wish.pccs_node}, and there is no such node", hint)
     if not any(_capacity(node, SGX) for node in snapshot.nodes):
         hint = "Install the Intel device plugins operator and an SgxDevicePlugin: QGS waits for its resources."
         yield Check("quotes", Result.WARN, f"no node offers {SGX}", hint)

@@ -289,6 +289,11 @@ def test_intel_needs_a_key_and_a_place() -> None:
     workers = [tdx_host("w0")]
     assert "no control-plane node" in refusals(preflight(snapshot(workers), TDX, has_key=True))[0].found
     assert refusals(preflight(snapshot(workers), replace(TDX, pccs_node="w0"), has_key=True)) == []
+    (nowhere,) = refusals(preflight(snapshot(workers), replace(TDX, pccs_node="w7"), has_key=True))
+    assert (nowhere.found, nowhere.hint) == (
+        "PCCS is to run on w7, and there is no such node",
+        "Give the name of a node: w0.",
+    )
     known = snapshot(secrets=[{"metadata": {"name": "pccs-secrets", "namespace": "intel-dcap"}}])
     assert refusals(preflight(known, TDX, has_key=False)) == []
 
