@@ -11,7 +11,6 @@ another key and another certificate, as real ones do. Certificates of endorsemen
 from __future__ import annotations
 
 import base64
-import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -23,6 +22,7 @@ from fastness.formats.snp.tcb import Generation, Tcb
 from fastness.sim.tee import asn1
 from fastness.sim.tee.authority import Authority, Extension, Period, name
 from fastness.sim.tee.firmware import CPUS, CURRENT_TCB
+from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.keys import EcKey, RsaAuthority
 from fastness.sim.tee.rsa import RsaKey
@@ -188,7 +188,7 @@ class SnpChip:
         return SnpMachine(self, image or default_image(), number, version, chosen, vmpl, host_data)
 
 
-class SnpMachine:
+class SnpMachine(Guest):
     """A guest that runs under SNP."""
 
     tee: Final = "snp"
@@ -197,23 +197,12 @@ class SnpMachine:
     def __init__(
         self, chip: SnpChip, image: BootImage, guest: int, version: int, policy: int, vmpl: int, host_data: bytes
     ) -> None:
+        super().__init__(chip.seed, image, guest)
         self.chip = chip
-        self.image = image
-        self.guest = guest
         self.version = version
         self.policy = policy
         self.vmpl = vmpl
         self.host_data = host_data
-
-    @cached_property
-    def identity_key(self) -> EcKey:
-        """The guest's key."""
-        return EcKey(self.chip.seed.branch("guest", self.guest))
-
-    @property
-    def thumbprint(self) -> str:
-        """`sha256:…` of the guest's key."""
-        return f"sha256:{hashlib.sha256(self.identity_key.public_der()).hexdigest()}"
 
     def report(self, report_data: bytes, patches: Mapping[int, bytes] | None = None) -> bytes:
         """A signed report; `patches` replace bytes by offset before signing, as a forger with the chip's key would."""

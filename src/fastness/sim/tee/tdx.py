@@ -24,6 +24,7 @@ from fastness.formats.tdx.pck import EXTENSION
 from fastness.sim.tee import asn1, tdxdocuments
 from fastness.sim.tee.authority import Authority, Extension, Period, key_usage, name
 from fastness.sim.tee.firmware import FMSPC, QE_SIGNER, TDX_LEVELS, XFAM, TdxFirmware
+from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.keys import EcKey
 from fastness.sim.tee.seed import Seed
@@ -192,27 +193,16 @@ class TdxChip:
         return TdxMachine(self, chosen, number, version, domain)
 
 
-class TdxMachine:
+class TdxMachine(Guest):
     """A trust domain."""
 
     tee: Final = "tdx"
 
     def __init__(self, chip: TdxChip, image: BootImage, guest: int, version: int, domain: TrustDomain) -> None:
+        super().__init__(chip.seed, image, guest)
         self.chip = chip
-        self.image = image
-        self.guest = guest
         self.version = version
         self.domain = domain
-
-    @cached_property
-    def identity_key(self) -> EcKey:
-        """The guest's key."""
-        return EcKey(self.chip.seed.branch("guest", self.guest))
-
-    @property
-    def thumbprint(self) -> str:
-        """`sha256:…` of the guest's key."""
-        return f"sha256:{hashlib.sha256(self.identity_key.public_der()).hexdigest()}"
 
     @property
     def event_log(self) -> bytes:
