@@ -45,7 +45,7 @@ TDX_TIMES: Final = "verdict on a TDX quote over dcap-qvl alone: CPU"
 TPM_COST, SNP_COST, TDX_COST = (f"verdict on {what}: CPU" for what in ("a TPM quote", "an SNP report", "a TDX quote"))
 EVENTS: Final = "events of the log that was measured"
 NONCE: Final = bytes(32)
-STRETCHES: Final = 40
+STRETCHES: Final = 160  # a round lasts long enough to have a quiet moment, also on a machine with neighbours
 ROOT: Final = Path(__file__).resolve().parent.parent
 Work = Callable[[], object]
 
