@@ -21,6 +21,12 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return sum(time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK) for pid in pids)
 
 
+def queued_seconds(pid: int) -> float:
+    """How long the main thread of a process was ready to run and had no processor: the share of others in its wall time."""
+    _, queued, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return int(queued) / 1e9
+
+
 def resident_bytes(pids: Iterable[int]) -> int:
     """Resident memory of these processes."""
     return sum(_status_kib(pid, "VmRSS") * KIB for pid in pids)

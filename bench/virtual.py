@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.accounting import cpu_seconds, resident_bytes
+from bench.accounting import cpu_seconds, queued_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
 from bench.targets import TargetError
 from fastness.sim.asking import asked
@@ -29,10 +29,12 @@ _MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """One run: seconds by the clock and of CPU until all machines ran, bytes resident then, CPU per second when idle."""
+    """One run until all machines ran: seconds by the clock, of CPU, and spent ready without a processor; then bytes resident
+    and CPU per second when idle."""
 
     seconds: float
     cpu: float
+    queued: float
     resident: int
     idle: float
 
@@ -56,6 +58,7 @@ def _singles(
     return [
         Single(f"{what}: until all are attested and run", Spread.of([one.seconds for one in runs]), "s", seconds),
         Single(f"{what}: CPU until then", Spread.of([one.cpu for one in runs]), "s"),
+        Single(f"{what}: without a processor until then", Spread.of([one.queued for one in runs]), "s"),
         Single(f"{what}: memory beyond that without them", _memory(runs, alone), "MB", size and size / _MB),
         Single(f"{what}: CPU when nothing happens", Spread.of([one.idle * 1000 for one in runs]), "ms/s"),
     ]
@@ -74,11 +77,11 @@ def booted(directory: Path, count: int) -> Boot:
             if child.poll() is not None or time.monotonic() - started > PATIENCE:
                 raise TargetError(f"{count} machines did not come up: {(directory / 'log').read_text()[-400:]}")
             time.sleep(0.05)
-        seconds, cpu = time.monotonic() - started, cpu_seconds((child.pid,))
+        seconds, cpu, queued = time.monotonic() - started, cpu_seconds((child.pid,)), queued_seconds(child.pid)
         time.sleep(3.0)  # what is left to do after a join: labels, reports, the record
         resident, before = resident_bytes((child.pid,)), cpu_seconds((child.pid,))
         time.sleep(2.0)
-        return Boot(seconds, cpu, resident, (cpu_seconds((child.pid,)) - before) / 2.0)
+        return Boot(seconds, cpu, queued, resident, (cpu_seconds((child.pid,)) - before) / 2.0)
 
 
 def _all_run(state: Path, count: int) -> bool:

@@ -58,7 +58,6 @@ EVENTS: Mapping[str, str] = {
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
     "server.stopping": "shutdown has begun",
-    "simulator.asked": "somebody changed the simulation",
     "simulator.hung_up": "whoever asked the simulator did not wait for the answer",
     "simulator.unannounced": "the simulated vendor could not announce new documents; tried again in a minute",
     "store.opened": "the state directory is open",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -211,7 +213,7 @@ def test_a_machine_comes_proves_itself_boots_again_and_goes(hall: Hall) -> None:
         ({"verb": "add", "count": 0}, BadRequest, "between 1 and 1000"),
         ({"verb": "add", "tee": "sgx"}, BadRequest, "tpm, snp, tdx"),
         ({"verb": "remove", "machine": "../worker-0"}, NotFound, "worker-0"),
-        ({"verb": "reboot", "machine": ""}, NotFound, "sim list"),
+        ({"verb": "reboot", "machine": ""}, NotFound, "no virtual machine"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(
@@ -221,11 +223,17 @@ def test_what_cannot_be_done_is_refused_by_name(
         asked(hall.live.state, ask)
 
 
-def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out(hall: Hall) -> None:
+def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out_and_all_of_it_is_in_the_audit_log(
+    hall: Hall,
+) -> None:
     hall.do("network-cut", SNP)
     with pytest.raises(Conflict, match=r"undo worker-1\.network-cut first"):
         hall.do("network-cut", SNP)
     hall.undo(f"{SNP}.network-cut")
+    written = [json.loads(line) for line in (hall.live.state / "audit.log").read_text().splitlines()]
+    lines = [one for one in written if one["name"] == f"{SNP}.network-cut"][-3:]
+    assert [(one["verb"], one["code"]) for one in lines] == [("do", 200), ("do", 409), ("undo", 200)]
+    assert {(one["user"], one["resource"]) for one in lines} == {(f"system:local:{os.geteuid()}", "virtualmachines")}
 
 
 def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hall) -> None:
