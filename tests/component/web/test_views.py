@@ -6,11 +6,20 @@ import re
 import time
 
 import httpx
+import pytest
 
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.web import fleet
+from fastness.services.web.admission import GuardDoor
+from fastness.services.web.server import PageOptions, web_server
+from tests.attesting import until
 from tests.component.web.fleets import attested
 from tests.component.web.scan import harmless, shows
 from tests.component.web.world import Browser, WebWorld, condition
+from tests.enrolling import ENTROPY
 
 CHECK = {
     "name": "PCR 4", "result": "Fail", "code": "value-differs", "seen": "aaaa", "expected": "bbbb",
@@ -125,3 +134,31 @@ async def test_five_thousand_machines_in_half_a_second_and_150_kilobytes(web: We
 
 async def _assets(browser: Browser, html: str) -> list[httpx.Response]:
     return [await browser.get(path) for path in re.findall(r'(?:src|href)="(/assets/[^"]+)"', html)]
+
+
+async def test_the_first_answer_finds_its_rows_made(web: WebWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    await web.machine("machine-new")
+    made: list[str] = []
+    make = fleet.row_of
+
+    def counted(machine: JsonObject, node: JsonObject | None) -> fleet.Row:
+        made.append(machine["metadata"]["name"])
+        return make(machine, node)
+
+    monkeypatch.setattr(fleet, "row_of", counted)
+    server = web.embedded.server
+    door = GuardDoor(server.guard, lambda user: LocalCluster(server.api, user))
+    options = PageOptions(administrator=lambda: server.pki.admin.certificate.der)
+    await until(lambda: _known(web, "machine-new"))
+    async with web_server(web.cluster, web.informers, door, web.clock, ENTROPY, options) as page:
+        assert made == ["machine-new"], "before anybody asked"
+        browser = Browser(page)
+        await browser.follow_link(page.link())
+        assert "node-machine-new" in (await browser.get("/")).text
+        await browser.http.aclose()
+    assert made == ["machine-new"]
+
+
+async def _known(web: WebWorld, name: str) -> bool:
+    found = web.informers.of(MACHINE.resource).get(NAMESPACE, name)
+    return found is not None and "status" in found

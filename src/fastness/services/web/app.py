@@ -114,6 +114,10 @@ class PageApp:
         self._sayings = Sayings(behind.clock)
         self._in_flight = 0
 
+    def prepare(self) -> None:
+        """Make the row of every machine before somebody looks: of thousands that is the longest part of a first answer."""
+        self._rows.of(*self._behind.stock.fleet())
+
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":

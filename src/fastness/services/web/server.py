@@ -97,6 +97,7 @@ async def web_server(
         door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,
         simulator=options.simulator,
     ))  # fmt: skip
+    app.prepare()
     listener = LoopListener(app, host=options.host, port=options.port)
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
     rotation = Rotation(cluster, [face], clock)

@@ -79,6 +79,10 @@ class Stock:
         for informer in self.informers.values():
             await informer.synced()
 
+    def fleet(self) -> tuple[list[JsonObject], list[JsonObject]]:
+        """All machines and all nodes, whoever may see them."""
+        return self.informers[MACHINES].list(NAMESPACE), self.informers[NODES].list()
+
     @property
     def simulated(self) -> bool:
         """Whether this cluster believes simulated evidence; everybody who sees a page is told."""
