@@ -127,8 +127,7 @@ class Network:
             return Listener(network, app)
 
         with (
-            patch("fastness.services.gate.server.LoopListener", listener),
-            patch("fastness.services.enrol.server.LoopListener", listener),
+            patch("fastness.services.http.door.LoopListener", listener),
             patch("fastness.services.broker.server.BrokerListener", listener),
             patch.object(HttpsLines, "handle_async_request", ask),
         ):

@@ -80,7 +80,8 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
         )
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
-        assert process.wait(SECONDS) in (0, 1, 130)  # 1 and 130: there was nothing to end yet
+        # 130: there was nothing to end yet; the signal itself: Python was not that far yet
+        assert process.wait(SECONDS) in (0, 130, -signal.SIGINT)
         until(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
     with Live.start(tmp_path, *options) as live:
         until(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
