@@ -5,7 +5,8 @@
 
 Entries go out in AuditBatches. Whoever comes while a batch is being written waits for the next one and shares it. At rest an
 entry is written at once. Under load, which is when entries come in company, a batch is begun 50 ms after the last one, or as
-soon as a hundred wait: a write costs much and an entry little, for the door and for the API behind it.
+soon as a hundred wait: a write costs much and an entry little, for the door and for the API behind it. Where writes are slow
+because everything is, batches come less often, so that more share a write.
 
 One of those who wait writes for all, and the others sleep until their entry is settled. Whoever writes may leave at any moment;
 then one of the others goes on where it was.
@@ -38,7 +39,8 @@ from fastness.trust.ports import Entry
 MOST_WAITING: Final = 10_000
 MOST_DETAILS: Final = 16
 MOST_TEXT: Final = 256
-GATHER_SECONDS: Final = 0.05
+GATHER_SECONDS, MOST_GATHER_SECONDS = 0.05, 0.2
+PAUSE_PER_WRITE: Final = 2.0  # of the time that the last write took
 _HINT: Final = "Nothing was released. Look at the API server's health; the caller may ask again."
 
 
@@ -76,6 +78,7 @@ class ClusterRecord:
         self._queue: deque[_Waiting] = deque()
         self._busy = False
         self._began = -GATHER_SECONDS
+        self._apart = GATHER_SECONDS
         self._full: asyncio.Future[None] | None = None
         self._next = 1
         self._previous = ""
@@ -113,6 +116,8 @@ class ClusterRecord:
             if self._unsure is None:
                 await self._gather()
             await self._write_next()
+            took = asyncio.get_running_loop().time() - self._began
+            self._apart = min(max(GATHER_SECONDS, PAUSE_PER_WRITE * took), MOST_GATHER_SECONDS)
         finally:
             self._busy = False
             self._pass_on()
@@ -125,7 +130,7 @@ class ClusterRecord:
     async def _gather(self) -> None:
         """Under load, wait for more entries."""
         loop = asyncio.get_running_loop()
-        wait = self._began + GATHER_SECONDS - loop.time()
+        wait = self._began + self._apart - loop.time()
         if wait > 0 and max(len(self._group), len(self._queue)) > 1 and len(self._queue) < MOST_ENTRIES:
             self._full = loop.create_future()
             try:

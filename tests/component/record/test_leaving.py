@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.port import WriteOptions
@@ -97,3 +98,24 @@ async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_ha
     batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
     entries = {entry["who"] for batch in batches for entry in batch["spec"]["entries"]}
     assert {"second", "third"} <= entries
+
+
+async def test_where_writes_are_slow_more_entries_share_one(embedded_server: Embedded) -> None:
+    loop, took, begun = asyncio.get_running_loop(), 0.06, list[float]()
+
+    class Tired(Slow):
+        async def create(self, resource: Resource, obj: JsonObject, options: WriteOptions) -> JsonObject:
+            begun.append(loop.time())
+            await asyncio.sleep(took)
+            return await self._cluster.create(resource, obj, options)
+
+    record = ClusterRecord(Tired(embedded_server), SystemClock(), SystemEntropy(), "gate")  # type: ignore[arg-type]
+
+    async def busy(who: str) -> None:
+        for _ in range(3):
+            await record.append(Entry("release", who))
+
+    await asyncio.gather(*(busy(f"machine-{number}") for number in range(8)))
+    apart = [later - sooner for sooner, later in pairwise(begun)]
+    assert len(apart) >= 2
+    assert min(apart) > 1.9 * took
