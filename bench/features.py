@@ -14,6 +14,8 @@ from pathlib import Path
 
 import orjson
 
+from bench.figures import RULES as ALL
+from bench.figures import RULES_TWICE as TWICE
 from bench.figures import Progress, Single, Spread
 from fastness.domain.workloads.features.book import RuleBook
 from fastness.domain.workloads.features.found import Features
@@ -22,7 +24,6 @@ from fastness.domain.workloads.features.rules import Rule, Term
 
 RULES, NODES = 1000, 5000
 AIM_SECONDS = 4.0
-ALL = f"{RULES} feature rules on {NODES} nodes, none like another: CPU"
 HALF = f"the same on {NODES // 2} nodes: CPU"
 ONE = f"{RULES} feature rules on one node that changed: CPU"
 COMPILE = f"compile {RULES} feature rules: CPU"
@@ -38,6 +39,7 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     return [
         Single(ALL, found[ALL], "s", AIM_SECONDS),
         Single(HALF, found[HALF], "s"),
+        Single(TWICE, found[TWICE], "×"),
         Single(ONE, found[ONE], "µs"),
         Single(COMPILE, found[COMPILE], "s"),
     ]
@@ -101,7 +103,7 @@ def _node(number: int, dice: random.Random) -> Features:
 
 
 def measured(rounds: int) -> dict[str, list[float]]:
-    """Seconds or microseconds of CPU by name."""
+    """Seconds or microseconds of CPU by name, and how much more twice the nodes cost."""
     result: dict[str, list[float]] = {ALL: [], HALF: [], ONE: [], COMPILE: []}
     given, machines = rules(RULES), nodes(NODES)
     for _ in range(rounds):
@@ -120,7 +122,7 @@ def measured(rounds: int) -> dict[str, list[float]]:
         for machine in machines[:50]:
             book.run(machine)
         result[ONE].append(1e6 * (time.process_time() - began) / 50)
-    return result
+    return {**result, TWICE: [whole / half for whole, half in zip(result[ALL], result[HALF], strict=True)]}
 
 
 if __name__ == "__main__":

@@ -130,11 +130,13 @@ SNP_TIMES = "verdict on an SNP report, warm chain, over its signature check: CPU
 EVENT = "event log: CPU per event"
 STORM = "boot storm of 1,000 machines: CPU of machines and doors together"
 ATTESTED = "attested fetch over new TLS connections, over the bare config server: CPU"
+RULES = "1,000 feature rules on 5,000 nodes, none like another: CPU"
+RULES_TWICE = "feature rules on twice the nodes: times the CPU"
 RENDER = "render 20 configs, 300 files, 60 units: CPU"
 
 
 def gates(rows: Sequence[Row], singles: Sequence[Single] = ()) -> list[Gate]:
-    """The bounds: API and doors beside their peers, rendering in 12 ms, verdicts beside the signatures they check."""
+    """The bounds: API and doors beside their peers, rendering in 12 ms, verdicts beside the signatures they check, rules."""
     by_name = {row.name: row for row in rows}
 
     def ratio(name: str, measure: Measure) -> Spread | None:
@@ -151,6 +153,9 @@ def gates(rows: Sequence[Row], singles: Sequence[Single] = ()) -> list[Gate]:
         Gate(EVENT, 6.0, False, alone.get(EVENT), " µs"),
         Gate(STORM, 40.0, False, alone.get(STORM), " s"),
         Gate(ATTESTED, 1.5, False, alone.get(ATTESTED), "×"),
+        Gate(RULES, 4.0, False, alone.get(RULES), " s"),
+        # Twice the nodes cost twice as much, and four times if it were quadratic.
+        Gate(RULES_TWICE, 3.0, False, alone.get(RULES_TWICE), "×"),
     ]
 
 
