@@ -13,6 +13,7 @@ from fastness.cli.main import cli
 from fastness.domain.workloads.agentpolicy.requests import REQUESTS
 from fastness.domain.workloads.initdata.workload import ANNOTATION
 from fastness.trust.policytrial import asked
+from tests.unit.domain.workloads.initdata.test_samples import permissive, with_gaps
 
 AA = '[token_configs.kbs]\nurl = "https://kbs.example.com"\ncert = "PEM"\n'
 ALLOW_ALL = "package agent_policy\n" + "".join(f"default {name} := true\n" for name in REQUESTS)
@@ -77,6 +78,18 @@ def test_lint_ends_with_one_for_what_gives_the_host_too_much(files: Path) -> Non
     codes = [one["code"] for one in json.loads(done.stdout)["-"]]
     assert "P2" in codes
     assert codes.count("P1") >= 15
+
+
+@pytest.mark.parametrize(
+    ("sample", "told"),
+    [(permissive(), {"P1", "P2", "E8", "W2"}), (with_gaps(), {"E2", "E4", "E6", "E12", "W3", "P1"})],
+)
+def test_samples_that_people_copy_end_with_one(tmp_path: Path, sample: str, told: set[str]) -> None:
+    (tmp_path / "initdata.toml").write_text(sample)
+    done = _run("initdata", "lint", str(tmp_path / "initdata.toml"), "-o", "json")
+    assert done.exit_code == 1
+    (findings,) = json.loads(done.stdout).values()
+    assert told <= {one["code"] for one in findings}
 
 
 def test_a_policy_that_does_not_parse_is_an_error_and_not_a_crash(files: Path) -> None:

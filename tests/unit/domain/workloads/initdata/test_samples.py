@@ -26,7 +26,7 @@ def _entry(name: str, text: str) -> str:
     return f"\"{name}\" = '''\n{text}'''\n"
 
 
-def _permissive() -> str:
+def permissive() -> str:
     return "".join(
         [
             'version = "0.1.0"\nalgorithm = "sha256"\n[data]\n',
@@ -37,7 +37,7 @@ def _permissive() -> str:
     )
 
 
-def _with_gaps() -> str:
+def with_gaps() -> str:
     brokers = "[token_configs.coco_as]\nurl = '<trustee_url>'\n[token_configs.kbs]\nurl = '<trustee_url>'\n"
     client = '[kbc]\nname = \'cc_kbc\'\nurl = \'<trustee_url>\'\nkbs_cert = """\n<kbs_certificate>\n"""\n'
     image = "[image]\nimage_security_policy_uri = 'kbs:///default/<secret-policy-name>/<key>\n"
@@ -52,7 +52,7 @@ def _linted(text: str) -> list[Finding]:
 
 
 def test_the_permissive_document_has_the_digests_that_were_computed_elsewhere() -> None:
-    text = _permissive()
+    text = permissive()
     assert len(text) == 1641
     found = registers(parse_init_data(text))
     assert found.digest == found.hostdata == "67bc954442244389c870f023e1756baa2b7f91b435d77db47d5a9f6d90d3efa4"
@@ -62,7 +62,7 @@ def test_the_permissive_document_has_the_digests_that_were_computed_elsewhere() 
 
 
 def test_the_permissive_document_is_told_request_by_request() -> None:
-    findings = _linted(_permissive())
+    findings = _linted(permissive())
     assert fatal(findings)
     codes = [one.code for one in findings]
     assert (codes.count("E8"), codes.count("W2"), codes.count("P2"), codes.count("P5")) == (2, 2, 1, 3)
@@ -77,7 +77,7 @@ def test_the_permissive_document_is_told_request_by_request() -> None:
 
 
 def test_everything_that_is_wrong_with_the_document_with_gaps_is_told_at_once() -> None:
-    findings = _linted(_with_gaps())
+    findings = _linted(with_gaps())
     assert fatal(findings)
     told = {(one.code, str(one.severity), one.where) for one in findings}
     assert {
