@@ -17,6 +17,7 @@ import pytest
 from fastness.formats.patch.merge import apply_merge_patch
 from fastness.model import registry
 from fastness.model.crd.files import load
+from fastness.model.crd.roles import roles
 from fastness.model.kind import JsonObject
 from tests.realkube import RealKube
 from tests.unit.model.examples import EXAMPLES, IMAGE, LATER, NOW, SELECTIONS, Refusal
@@ -268,3 +269,12 @@ def test_defaults_are_filled_in(api: httpx.Client) -> None:
         },
         "join": {"approval": "Automatic", "trustOnFirstUse": False},
     }
+
+
+@pytest.mark.parametrize("role", roles(), ids=lambda role: str(role["metadata"]["name"]))
+def test_roles_for_people_are_taken_as_they_are(api: httpx.Client, role: JsonObject) -> None:
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}"
+    taken = api.patch(path, params={"fieldManager": "fastness-crds"}, headers=APPLY, json=role)
+    assert taken.is_success, taken.text
+    assert taken.json()["rules"] == role["rules"]
+    assert taken.json()["metadata"].get("labels") == role["metadata"].get("labels")
