@@ -320,6 +320,9 @@ def manual_rows() -> str:
         intro,
         summary,
         table(("Row", "Section", "Command", "Expected", "Ours", "State"), cells),
+        "## Around the commands\n\nThree things that the manual's operator does beside its commands are not here: the dashboard "
+        "ConfigMap that it copies for the console, the adaptor and the machine configs of peer pods (`enablePeerPods` brings the "
+        "class `kata-remote` and nothing else), and the metrics of sandboxes.",
     )
 
 
