@@ -19,6 +19,8 @@ from typing import NamedTuple
 TESTS = Path("tests")
 NO_TESTS = 5  # pytest's exit code for an empty selection, which is fine for one lane of several
 MACHINES = frozenset({"attestation", "delivery", "measured", "web"})
+STORIES = frozenset({"kata", "manual", "sim"})
+APART = frozenset({"component", "e2e", "simulation"})
 LATE_COMPONENTS = frozenset(
     {
         "delivery", "drivers", "embedded", "enrol", "fields", "gate", "http", "ignition", "kube", "machineconfig", "model",
@@ -51,10 +53,11 @@ class Ended(NamedTuple):
 def lanes() -> list[Lane]:
     """The lanes; whatever is added to the tree falls into one of them."""
     component, ends = _parts(TESTS / "component"), _parts(TESTS / "e2e")
-    rest = [path for path in _parts(TESTS) if path.name not in ("component", "e2e")]
+    rest = [path for path in _parts(TESTS) if path.name not in APART]
     return [
         Lane("whole machines", [str(path) for path in ends if path.name in MACHINES]),
-        Lane("whole programs", [str(path) for path in ends if path.name not in MACHINES]),
+        Lane("whole stories", [*(str(path) for path in ends if path.name in STORIES), str(TESTS / "simulation")]),
+        Lane("whole programs", [str(path) for path in ends if path.name not in MACHINES | STORIES]),
         Lane("components, first half", [str(path) for path in component if path.name not in LATE_COMPONENTS]),
         Lane("components, second half", [str(path) for path in component if path.name in LATE_COMPONENTS]),
         Lane("the rest", [str(path) for path in rest]),

@@ -29,7 +29,8 @@ from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 KEY: Final = ObjectName("", NAME)
 GATHER_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 30.0
-SHARE: Final = 50  # Counting thousands of machines takes a while: at most a fiftieth of the time, however often they change.
+# Counting thousands of machines takes a while: at most a fiftieth of the time, however often they change.
+SHARE: Final = 50
 _STATUS: Final = WriteOptions(manager="confidential-cluster", subresource="status")
 
 

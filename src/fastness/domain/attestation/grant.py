@@ -83,9 +83,7 @@ def _id(standing: Standing, resource: str) -> str:
         return _named(*key)
 
 
-def _named(
-    resource: str, machine: str, verdict: str, recipient: tuple[tuple[str, Any], ...], expires: datetime
-) -> str:
+def _named(resource: str, machine: str, verdict: str, recipient: tuple[tuple[str, Any], ...], expires: datetime) -> str:
     named = {
         "resource": resource, "machine": machine, "verdict": verdict, "recipient": dict(recipient),
         "expires": expires.isoformat(),
