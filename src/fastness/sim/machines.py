@@ -191,8 +191,9 @@ class VirtualMachine:
             await self._boot()
             return False
         except BootRefused as error:
-            # A real machine stops here and says why on its console; this one is switched on again after a while.
-            _log.warning("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
+            # A real machine stops here and says why on its console; this one is switched on again after a while. That a
+            # machine is refused is no trouble of the simulator: `attest explain` and the page tell it.
+            _log.info("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
             self.console = f"refused ({error.reason}): {error.message}"
             await self._tell(kubelet.NOT_ADMITTED)
             await self.fleet.clock.sleep(REFUSED_AGAIN.delay(self._refusals, self.fleet.entropy.fraction()))

@@ -133,7 +133,10 @@ def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -
     if membership is Membership.QUARANTINED:
         return "is quarantined: nothing is released to it", (f"fastness machine release {name}    # to trust it again",)
     if membership is Membership.REVOKED:
-        return "is revoked: another machine took its place, or somebody withdrew it", ("Let the machine enrol anew.",)
+        return "is revoked: a Distrust names it, another machine took its place, or somebody withdrew it", (
+            "fastness distrust list    # ending the one that names it brings the machine back",
+            "Otherwise let the machine enrol anew.",
+        )
     if _overdue(machine) and (verdict is None or verdict.spec.result == "Affirmed"):
         return "is no longer attested: its last proof is too old", (
             "Look whether the machine runs and reaches the broker: it proves itself again as soon as it can.",

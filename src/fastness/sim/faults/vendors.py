@@ -1,7 +1,8 @@
 """A vendor whose service does not answer: the documents about its processors cannot be had, and without them nobody can judge.
 
-Trust domains need Intel's documents for every appraisal, so they are asked to come again until the service answers. What stays
-true is not taken back: machines keep what they have until their last proof has grown old.
+Trust domains need Intel's documents for every appraisal. Whoever proves itself meanwhile is asked to come again and does not
+count as attested until the service answers; nothing that was released before is taken back. A cluster that keeps documents, as
+real ones do, would get along until they run out.
 """
 
 from __future__ import annotations
