@@ -2,7 +2,8 @@
 
 In one process that is a function call. Otherwise the gate asks the config server's internal port, with its own certificate
 and with the machine's token, which the config server verifies once more. What a machine sent is never passed on: only the
-pool, the Ignition version it understands, and the token.
+pool, the Ignition version it understands, and the token. The last answers are kept: the config server is asked about every
+request, but sends the bytes only when they changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 import httpx
 
+from fastness.cluster.https import HttpsLines
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.formats import json
 from fastness.formats.errors import JsonError
@@ -23,6 +25,7 @@ from fastness.services.refusals import Refusal
 MAX_CONFIG: Final = 64 * 1024 * 1024
 MAX_NAME: Final = 253
 SECONDS: Final = 15.0
+MOST_KEPT: Final = 64
 
 
 class Config(NamedTuple):
@@ -78,19 +81,35 @@ class RemoteConfigs:
         self._context = context
         self._shown: ssl.SSLContext | None = None
         self._http: httpx.AsyncClient | None = None
+        self._kept: dict[tuple[str, str], Config] = {}
 
     async def fetch(self, pool: str, accept: str, token: str) -> Config:
         """The configuration; raises Refusal."""
-        http = await self._client()
-        headers = {"accept": accept, "authorization": f"DPoP {token}"} if token else {"accept": accept}
+        http, kept = await self._client(), self._kept.get((pool, accept))
+        headers = {"accept": accept}
+        if token:
+            headers["authorization"] = f"DPoP {token}"
+        if kept is not None:
+            headers["if-none-match"] = kept.etag.decode()
         try:
             answer = await http.get(f"/config/{pool}", headers=headers)
         except (httpx.HTTPError, ssl.SSLError) as error:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
-            return Config(answer.content, answer.headers.get("etag", "").encode(), name)
+            return self._keep((pool, accept), Config(answer.content, answer.headers.get("etag", "").encode(), name))
+        if answer.status_code == 304 and kept is not None:
+            return self._keep((pool, accept), kept)
         raise _refused(answer)
+
+    def _keep(self, key: tuple[str, str], found: Config) -> Config:
+        """Remember an answer, and forget the one that was not asked for the longest."""
+        self._kept.pop(key, None)
+        if found.etag:
+            self._kept[key] = found
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return found
 
     async def close(self) -> None:
         """Close connections."""
@@ -103,7 +122,9 @@ class RemoteConfigs:
         context = self._context()
         if self._http is None or context is not self._shown:
             await self.close()
-            self._http = httpx.AsyncClient(base_url=self._url, verify=context, timeout=SECONDS, follow_redirects=False)
+            self._http = httpx.AsyncClient(
+                base_url=self._url, transport=HttpsLines(context), timeout=SECONDS, trust_env=False
+            )
             self._shown = context
         return self._http
 
