@@ -320,9 +320,13 @@ def manual_rows() -> str:
         intro,
         summary,
         table(("Row", "Section", "Command", "Expected", "Ours", "State"), cells),
-        "## Around the commands\n\nThree things that the manual's operator does beside its commands are not here: the dashboard "
-        "ConfigMap that it copies for the console, the adaptor and the machine configs of peer pods (`enablePeerPods` brings the "
-        "class `kata-remote` and nothing else), and the metrics of sandboxes.",
+        "## Around the commands\n\nWhat the manual's operator does beside its commands and is not here: the metrics of sandboxes "
+        "and, of peer pods, the parts whose content comes from a cloud. `enablePeerPods` brings the machine configs with their "
+        "two files (or the same files from the installer's DaemonSet), the class `kata-remote`, the DaemonSet `osc-caa-ds` as "
+        "soon as its owner made `peer-pods-cm` and `peer-pods-secret`, and the gate `confidential` in `peer-pods-cm` and in the "
+        "ConfigMap of the image. Open are the image of the adaptor, the job that builds the image of the virtual machines, the "
+        "kinds PeerPodConfig and PeerPod, and the webhook `mwebhook.peerpods.io` that exchanges CPU and memory for "
+        "`kata.peerpods.io/vm`.",
     )
 
 

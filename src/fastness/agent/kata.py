@@ -24,7 +24,7 @@ from fastness.agent.ports import Files, Units
 from fastness.agent.steps import matches
 from fastness.drivers.errors import DriverError
 from fastness.drivers.states import ABSENT, Absent, File
-from fastness.model.kata import names
+from fastness.model.kata import names, remote
 from fastness.model.kata.names import InstallState
 from fastness.model.objects import annotations_of, labels_of
 
@@ -70,13 +70,21 @@ class RuntimeSteps:
     """The steps on one host."""
 
     def __init__(
-        self, files: Files, units: Units, packages: Packages, reboot: Callable[[str], None], level: str = "info"
+        self,
+        files: Files,
+        units: Units,
+        packages: Packages,
+        reboot: Callable[[str], None],
+        level: str = "info",
+        *,
+        peer_pods: bool = False,
     ) -> None:
         self._files = files
         self._units = units
         self._packages = packages
         self._reboot = reboot
         self.level = level
+        self.peer_pods = peer_pods
 
     def install(self, node: Mapping[str, Any]) -> Said | None:
         """One look at a node that shall have the runtime; None when it waits or is done."""
@@ -121,7 +129,8 @@ class RuntimeSteps:
         if not self._packages.installed():
             self._packages.install()
         for path, state in self._wanted().items():
-            self._files.put(path, state)
+            if not isinstance(state, Absent) or not isinstance(self._files.look(path), Absent):
+                self._files.put(path, state)
         self._units.restart(RUNTIME_UNIT)
 
     def _take_back(self) -> None:
@@ -138,10 +147,21 @@ class RuntimeSteps:
     def _nothing(self) -> None:
         """There is nothing to take back: what was removed stays removed, and the rest is tried again."""
 
-    def _wanted(self) -> dict[str, File]:
+    def _wanted(self) -> dict[str, File | Absent]:
         content = "".join(_RUNTIME.format(name=name) for name in HANDLERS)
         level = f'[crio]\n[crio.runtime]\nlog_level = "{self.level}"\n'
-        return {names.RUNTIME_FILE: File(content.encode()), names.LOG_LEVEL_FILE: File(level.encode())}
+        return {
+            names.RUNTIME_FILE: File(content.encode()),
+            names.LOG_LEVEL_FILE: File(level.encode()),
+            **self._remote(),
+        }
+
+    def _remote(self) -> dict[str, File | Absent]:
+        """The files of peer pods; where nobody asks for them, those that were written here before go, and no others."""
+        ours = {path: File(content) for path, content in remote.FILES.items()}
+        if self.peer_pods:
+            return {**ours}
+        return {path: ABSENT for path, state in ours.items() if matches(self._files.look(path), state)}
 
     def _complete(self) -> bool:
         written = all(matches(self._files.look(path), state) for path, state in self._wanted().items())

@@ -20,7 +20,7 @@ from fastness.cli.agenterrors import agent_told
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.model.kata.config import DEFAULT_LOG_LEVEL, LOG_LEVELS
-from fastness.model.kata.names import COMMUNITY_EXTENSION
+from fastness.model.kata.names import COMMUNITY_EXTENSION, PEER_PODS_VARIABLE
 
 if TYPE_CHECKING:
     from fastness.agent.katapod import Step
@@ -37,9 +37,17 @@ if TYPE_CHECKING:
     "--crio-log-level", "level", envvar="LOG_LEVEL", type=click.Choice(LOG_LEVELS), default=DEFAULT_LOG_LEVEL,
     show_default=True, help="What the container runtime logs.",
 )  # fmt: skip
+@click.option(
+    "--peer-pods",
+    envvar=PEER_PODS_VARIABLE,
+    is_flag=True,
+    help="Prepare for pods that are virtual machines beside the node.",
+)
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context in the kubeconfig.")
-def kata(way: str, node: str, root: Path, package: str, level: str, kubeconfig: Path | None, context: str) -> None:
+def kata(
+    way: str, node: str, root: Path, package: str, level: str, *, peer_pods: bool, kubeconfig: Path | None, context: str
+) -> None:
     """Install the runtime for confidential containers on this node, or remove it, when its turn comes."""
     if not root.is_dir():
         raise CliError(f"{root} is no directory", "Mount the root of the node there, or give --root.", Exit.MISSING)
@@ -53,8 +61,9 @@ def kata(way: str, node: str, root: Path, package: str, level: str, kubeconfig: 
     units = Systemctl(run=lambda command: run([*inside, *command]))
     packages = LayeredPackages(package, lambda command: run([*inside, *command], seconds=SECONDS))
     steps = RuntimeSteps(
-        RootedFiles(root), units, packages, lambda _reason: _reboot([*inside, "systemctl", "reboot"]), level
-    )
+        RootedFiles(root), units, packages, lambda _reason: _reboot([*inside, "systemctl", "reboot"]), level,
+        peer_pods=peer_pods,
+    )  # fmt: skip
     step = steps.install if way == "install" else steps.uninstall
     with agent_told(), suppress(KeyboardInterrupt):
         asyncio.run(_follow(node, step, kubeconfig, context))

@@ -133,6 +133,23 @@ KATA_INSTALLED = Gauge(
     "1 when the runtime for confidential containers is on every node that it should be on, else 0",
     registry=REGISTRY,
 )
+# So are these; a pod counts as failed as it does there: while it is neither running nor finished well.
+REMOTE_CLASS = Gauge(
+    "kata_remote_runtimeclass_available",
+    "1 while the runtime class kata-remote is there, else 0",
+    registry=REGISTRY,
+)
+REMOTE_PODS = Gauge("kata_total_remote_pods", "Pods that use the runtime class kata-remote", registry=REGISTRY)
+REMOTE_PODS_FAILED = Gauge(
+    "kata_failed_remote_pods",
+    "Pods that use the runtime class kata-remote and are neither Running nor Succeeded",
+    registry=REGISTRY,
+)
+REMOTE_FAILURES = Gauge(
+    "kata_remote_workload_failure_ratio",
+    "Percent of the pods with the runtime class kata-remote that are neither Running nor Succeeded; 0 without pods",
+    registry=REGISTRY,
+)
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
 RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by gate and broker", "basis")
 REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook answered", "result")

@@ -23,6 +23,7 @@ from fastness.drivers.memory_os import MemoryPackages
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
 from fastness.model.kata import names
+from fastness.model.kata.config import DEFAULT_LOG_LEVEL
 from fastness.model.kata.names import InstallState
 from fastness.model.kind import JsonObject
 from fastness.model.objects import is_being_deleted, labels_of, object_name
@@ -99,7 +100,8 @@ class Daemons:
         host = machine.machine
         steps = RuntimeSteps(
             host.host.root, host.units, MemoryPackages(host.system, names.EXTENSION), lambda _reason: machine.switch(),
-            _level(sets.get(names.INSTALLER)),
+            _told(sets.get(names.INSTALLER), "LOG_LEVEL") or DEFAULT_LOG_LEVEL,
+            peer_pods=_told(sets.get(names.INSTALLER), names.PEER_PODS_VARIABLE) == "true",
         )  # fmt: skip
         said: Said | None = None
         if selects(sets.get(names.UNINSTALLER), node):
@@ -140,11 +142,11 @@ def selects(daemon_set: Mapping[str, Any] | None, node: Mapping[str, Any]) -> bo
         return False
 
 
-def _level(daemon_set: Mapping[str, Any] | None) -> str:
-    """The log level that the installer was told."""
+def _told(daemon_set: Mapping[str, Any] | None, variable: str) -> str:
+    """What the installer was told; empty when nothing."""
     pod = (((daemon_set or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
     told = [entry for one in pod.get("containers") or () for entry in one.get("env") or ()]
-    return next((str(entry.get("value")) for entry in told if entry.get("name") == "LOG_LEVEL"), "info")
+    return next((str(entry.get("value")) for entry in told if entry.get("name") == variable), "")
 
 
 @asynccontextmanager

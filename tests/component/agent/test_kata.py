@@ -183,3 +183,38 @@ def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(said: str) -> No
 def test_a_program_that_fails_is_told_in_its_own_words() -> None:
     with pytest.raises(ImageFailure, match="no such package"):
         LayeredPackages("kata-containers", RpmOstree(broken=True)).install()
+
+
+def test_peer_pods_bring_two_files_that_go_when_nobody_asks_any_more(node: Node) -> None:
+    node.steps.peer_pods = True
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert "kata-remote" in (node.file(names.REMOTE_RUNTIME_FILE) or "")
+    assert "hypervisor.remote" in (node.file(names.REMOTE_FILE) or "")
+    assert node.install() == InstallState.INSTALLED
+    node.steps.peer_pods = False
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert node.file(names.REMOTE_RUNTIME_FILE) is None
+    assert node.file(names.REMOTE_FILE) is None
+    assert node.file(names.RUNTIME_FILE) is not None
+
+
+def test_a_configuration_of_peer_pods_that_somebody_else_wrote_stays(node: Node) -> None:
+    theirs = node.machine.root / names.REMOTE_FILE.lstrip("/")
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs")
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    assert node.file(names.REMOTE_FILE) == "theirs"
+
+
+def test_files_of_peer_pods_go_when_the_runtime_goes(node: Node) -> None:
+    node.steps.peer_pods = True
+    node.turn(InstallState.INSTALLING)
+    node.install()
+    node.turn(InstallState.UNINSTALLING)
+    assert node.uninstall() == InstallState.WAITING_FOR_REBOOT
+    assert node.file(names.REMOTE_FILE) is None
+    assert node.file(names.REMOTE_RUNTIME_FILE) is None

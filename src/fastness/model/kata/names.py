@@ -44,6 +44,21 @@ MONITOR_SCC: Final = "sandboxed-containers-operator-scc"
 MEMORY_OVERHEAD: Final = "io.katacontainers.config.hypervisor.memory_overhead"
 LOG_LEVEL_FILE: Final = "/etc/crio/crio.conf.d/01-ctrcfg-logLevel"
 RUNTIME_FILE: Final = "/etc/crio/crio.conf.d/50-kata"
+DASHBOARD: Final = "grafana-dashboard-sandboxed-containers"
+DASHBOARD_LABEL: Final = "console.openshift.io/dashboard"
+DASHBOARD_NAMESPACE: Final = "openshift-config-managed"
+
+# What pods beside their node need.
+REMOTE_CLASS: Final = "kata-remote"
+REMOTE_CONFIG: Final = "40-worker-kata-remote-config"
+REMOTE_RUNTIME_CONFIG: Final = "50-kata-remote"
+REMOTE_FILE: Final = "/opt/kata/configuration-remote.toml"
+REMOTE_RUNTIME_FILE: Final = "/etc/crio/crio.conf.d/50-kata-remote"
+PEER_PODS_MAP: Final = "peer-pods-cm"
+PEER_PODS_SECRET: Final = "peer-pods-secret"
+PEER_PODS_IMAGE_MAP: Final = "podvm-image-cm"
+ADAPTOR: Final = "osc-caa-ds"
+PEER_PODS_VARIABLE: Final = "PEER_PODS"
 
 # What a node says of itself where a DaemonSet installs.
 STATE_LABEL: Final = f"{GROUP}/kata-ds-rpm-install"

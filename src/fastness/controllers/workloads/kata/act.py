@@ -17,7 +17,7 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, WriteOptions
 from fastness.controllers.machineconfig.rollout import NODES
-from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE
+from fastness.controllers.workloads.kata.look import KATA_CONFIGS, shown_by
 from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remove, at
 from fastness.model.kata import names
 from fastness.model.kata.config import FINALIZER
@@ -83,7 +83,7 @@ class Act:
         await self._cluster.patch(KATA_CONFIGS, object_name(config).name, patch, PatchType.MERGE, options=AS)
 
     async def _ensure(self, ensure: Ensure) -> None:
-        resource, scope = MADE[ensure.ref.kind]
+        resource, scope = shown_by(ensure.ref)
         known = self._informers.of(resource, scope).get(ensure.ref.namespace, ensure.ref.name)
         try:
             if known is None:
@@ -97,7 +97,7 @@ class Act:
             _log.info("kata.unserved", kind=ensure.ref.kind, name=ensure.ref.name, error=error)
 
     async def _remove(self, ref: Ref) -> None:
-        resource, scope = MADE[ref.kind]
+        resource, scope = shown_by(ref)
         known = self._informers.of(resource, scope).get(ref.namespace, ref.name)
         uid = str(metadata(known or {}).get("uid") or "")
         try:
@@ -106,7 +106,7 @@ class Act:
             return
 
     async def _let_go(self, one: LetGo) -> None:
-        resource = KATA_CONFIGS if one.ref.kind == "KataConfig" else MADE[one.ref.kind][0]
+        resource = KATA_CONFIGS if one.ref.kind == "KataConfig" else shown_by(one.ref)[0]
         try:
             found = await self._cluster.get(resource, one.ref.name, one.ref.namespace)
             left = [entry for entry in found["metadata"].get("finalizers") or () if entry != one.finalizer]

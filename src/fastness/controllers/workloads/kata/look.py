@@ -16,6 +16,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, Scope
 from fastness.controllers.engine.controller import Source
 from fastness.controllers.machineconfig.rollout import NODES, PODS, POOLS
+from fastness.domain.workloads.kata import dashboard, peerpods
 from fastness.domain.workloads.kata.eligibility import SIMULATED
 from fastness.domain.workloads.kata.gates import read_gates
 from fastness.domain.workloads.kata.plan import needs_pods
@@ -46,6 +47,7 @@ SECRETS: Final = find("", "v1", "secrets").resource
 CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
 NAMESPACES: Final = find("", "v1", "namespaces").resource
 HERE: Final = Scope(namespace=names.NAMESPACE)
+DASHBOARD: Final = Scope(namespace=names.DASHBOARD_NAMESPACE, fields=f"metadata.name={names.DASHBOARD}")
 THE_ONE: Final = ObjectName("", "kataconfig")
 NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
 # Where the objects that are made live: the informer that shows each kind.
@@ -53,14 +55,19 @@ MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
     "MachineConfig": (CONFIGS, Scope()), "MachineConfigPool": (POOLS, Scope()), "ContainerRuntimeConfig": (RUNTIMES, Scope()),
     "RuntimeClass": (CLASSES, Scope()), "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
     "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE), "ClusterRole": (ROLES, Scope()),
-    "ClusterRoleBinding": (BINDINGS, Scope()),
+    "ClusterRoleBinding": (BINDINGS, Scope()), "ConfigMap": (CONFIG_MAPS, HERE),
 }  # fmt: skip
 _NOTES: Final = (mco.CURRENT_CONFIG, mco.STATE, mco.REASON, names.FAILURE, SIMULATED)
-_OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
+_OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG, *peerpods.CONFIG_NAMES)
 # Kinds of which a cluster has many, and the names of the few that are ours.
 _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
     "MachineConfig": _OUR_CONFIGS, "ClusterRole": (names.INSTALLER_ACCOUNT,), "ClusterRoleBinding": (names.INSTALLER_ACCOUNT,),
 }  # fmt: skip
+
+
+def shown_by(ref: Ref) -> tuple[Resource, Scope]:
+    """The informer that shows an object."""
+    return (CONFIG_MAPS, DASHBOARD) if ref == dashboard.COPY else MADE[ref.kind]
 
 
 def the_one(_obj: object) -> Iterable[ObjectName]:
@@ -117,6 +124,7 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         Source(VERSIONS, keys=the_one, delay=delay, optional=True),
         *(Source(one, keys=_our_rights, delay=delay) for one in (ROLES, BINDINGS)),
         *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS, SECRETS)),
+        Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
     )
 
 
@@ -144,16 +152,18 @@ class Look:
         served = await self._served()
         for resource in (POOLS, CONFIGS, RUNTIMES) if served else ():
             await self._informers.of(resource).synced()
+        known = self._objects(served=served)
         world = World(
             config,
             gates=read_gates(maps.get(names.NAMESPACE, names.FEATURE_GATES)),
             nodes=self._informers.of(NODES).list(),
             pools=self._informers.of(POOLS).list() if served else (),
-            objects=self._objects(served=served),
+            objects=known,
             cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
             version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
             served=served,
             namespace=await self._exists(NAMESPACES, names.NAMESPACE),
+            console=dashboard.SOURCE in known and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
             layered=maps.get(names.NAMESPACE, names.LAYERED_IMAGE),
             pull_secret=await self._pull_secret(),
             now=self._clock.now(),
@@ -169,6 +179,8 @@ class Look:
             else:
                 known = list(self._informers.of(resource, scope).list())
             found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}
+        copy = self._informers.of(CONFIG_MAPS, DASHBOARD).get(names.DASHBOARD_NAMESPACE, names.DASHBOARD)
+        found |= {dashboard.COPY: copy} if copy is not None else {}
         return found
 
     async def _served(self) -> bool:

@@ -24,6 +24,7 @@ from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.workloads.kata.act import Act
 from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, THE_ONE, Look, NodeNews, sources
+from fastness.controllers.workloads.kata.remotepods import RemotePods
 from fastness.domain.admission.kata import DUPLICATE
 from fastness.domain.workloads.kata import status
 from fastness.domain.workloads.kata.plan import plan
@@ -53,6 +54,7 @@ class KataConfigs:
         self._clock = clock
         self._look = Look(cluster, informers, clock)
         self._act = Act(cluster, informers)
+        self._remote = RemotePods(informers)
         self._recorder = Recorder(cluster, self.name, clock)
 
     async def reconcile(self, key: ObjectName) -> Done:

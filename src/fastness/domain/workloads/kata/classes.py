@@ -31,7 +31,6 @@ from fastness.model.objects import labels_of
 Object = Mapping[str, Any]
 KATA: Final = "kata"
 KATA_CC: Final = "kata-cc"
-REMOTE: Final = "kata-remote"
 NO_TEE: Final = f"no TEE platform labels found (expected {', '.join(f'{tee.label}={TRUE}' for tee in Tee)})"
 SEVERAL_TEES: Final = "multiple TEE platforms detected; only one per cluster supported"
 _SMALL: Final = {"cpu": "250m", "memory": "350Mi"}
@@ -101,7 +100,9 @@ def wanted_classes(gates: FeatureGates, asked: Asked, nodes: Iterable[Object], *
         one for one in candidates if not _must_fit(one, asked) or any(one.fits(n, check=asked.check) for n in members)
     ]
     left_out = {one.name: _missing(one, members) for one in candidates if one not in fitting}
-    remote = [ClassSpec(REMOTE, REMOTE, {"cpu": "250m", "memory": "120Mi"})] if peer_pods else []
+    remote = (
+        [ClassSpec(names.REMOTE_CLASS, names.REMOTE_CLASS, {"cpu": "250m", "memory": "120Mi"})] if peer_pods else []
+    )
     return ClassPlan((*fitting, *remote), left_out, reason, problem)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from fastness.domain.workloads.kata import peerpods
 from fastness.domain.workloads.kata.eligibility import Asked
 from fastness.domain.workloads.kata.gates import DeploymentMode
 from fastness.domain.workloads.kata.objects import installers, monitors
@@ -41,7 +42,11 @@ class DaemonSetWay:
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
         if not world.namespace:
             return []
-        return [*installers(asked.role_label, level, world.pull_secret), *monitors(asked.role_label)]
+        remote = peerpods.on_nodes(world)
+        return [
+            *installers(asked.role_label, level, world.pull_secret, peer_pods=remote),
+            *monitors(asked.role_label),
+        ]
 
     def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
         """Role labels of the chosen, the way out for the others, and whose turn it is."""

@@ -1,5 +1,7 @@
 """Installing through machine configs: a config with the extension, a pool for the nodes that get it; the rollout does the rest.
 
+Peer pods add two configs with a file each, and the pool must have those too.
+
 The pool `kata-oc` takes what workers have and the extension; a node is in it by its role label. The rollout of pools keeps
 the budget, drains, reboots and undoes. On a converged cluster the extension goes to the master pool as it is.
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from fastness.domain.workloads.kata import peerpods
 from fastness.domain.workloads.kata.eligibility import MASTER_LABEL, WORKER_LABEL, Asked
 from fastness.domain.workloads.kata.gates import DeploymentMode
 from fastness.domain.workloads.kata.objects import extension_config, image_config, kata_pool, monitors, runtime_config
@@ -24,6 +27,7 @@ from fastness.model.machineconfiguration import names as mco
 from fastness.model.objects import annotations_of, is_being_deleted, labels_of, object_name
 
 _CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
+_ALL_CONFIGS: Final = (*_CONFIGS, *peerpods.CONFIG_NAMES)
 _CONFIG: Final = "MachineConfig"
 _COMMUNITY: Final = ("fedora coreos", "centos stream coreos", "scos")
 _RENDERED: Final = f"{mco.RENDERED_PREFIX}{names.POOL}-"
@@ -35,7 +39,7 @@ class MachineConfigWay:
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
     def objects(self, world: World, config: Object, asked: Asked) -> list[Ensure]:
-        """The config, the pool, the log level where it is not the usual one, the monitor."""
+        """The config, those of peer pods, the pool, the log level where it is not the usual one, the monitor."""
         pool = _pool_name(asked)
         source = (
             image_config(config, pool, world.layered) if world.gates.layered_image
@@ -45,16 +49,18 @@ class MachineConfigWay:
         known = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
         return [
             source,
+            *(peerpods.configs(config, pool) if peerpods.on_nodes(world) else []),
             *([] if asked.converged else [kata_pool()]),
             *([runtime_config(level, pool)] if known or level != DEFAULT_LOG_LEVEL else []),
             *(monitors(asked.role_label) if world.namespace else []),
         ]
 
     def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
-        """Role labels as the choice says; of the two configs, the one that is not wanted any more goes."""
-        other = names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG
-        gone = Ref(_CONFIG, other)
-        surplus: list[Action] = [Remove(gone)] if gone in world.objects else []
+        """Role labels as the choice says; configs that are not wanted any more go."""
+        others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
+        others += [] if peerpods.on_nodes(world) else peerpods.CONFIG_NAMES
+        gone = [Ref(_CONFIG, name) for name in others]
+        surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
         return [*surplus, *([] if asked.converged else role_marks(world, chosen))]
 
     def lists(self, world: World, asked: Asked, chosen: Sequence[str]) -> NodeLists:
@@ -73,21 +79,22 @@ class MachineConfigWay:
     def _converged(self, world: World, *, wanted: bool) -> NodeLists:
         pool = world.pool(mco.MASTER)
         rendered = str(_rendered(pool).get("name") or "")
-        carries = _carries(pool)
-        if wanted and not carries:
+        if wanted and not _carries(pool):
             return EMPTY
-        target = rendered if wanted or not carries else ""
+        target = rendered if wanted or not _sources(pool) & {*_ALL_CONFIGS} else ""
         masters = [node for node in world.nodes if MASTER_LABEL in labels_of(node)]
         return gather(by_config(node, target, enabled=wanted) for node in masters)
 
     def is_done(self, world: World, asked: Asked, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether the chosen nodes have the pool's config, and no other node has it."""
-        carried = _carries(world.pool(_pool_name(asked)))
-        return bool(carried) and not lists.unfinished and len(lists.of("installed")) == len(chosen)
+        pool = world.pool(_pool_name(asked))
+        remote = peerpods.CONFIG_NAMES if peerpods.are_asked(world.config) else ()
+        carried = _carries(pool) and _sources(pool) >= {*remote}
+        return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
     def leave(self, world: World, asked: Asked) -> list[Action]:
         """No role labels, no config, no log level."""
-        refs = [*(Ref(_CONFIG, name) for name in _CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
+        refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
         gone = [
             Remove(ref) for ref in refs if (one := world.objects.get(ref)) is not None and not is_being_deleted(one)
         ]
@@ -95,7 +102,7 @@ class MachineConfigWay:
 
     def is_gone(self, world: World) -> bool:
         """Whether no config asks for the runtime."""
-        return not any(Ref(_CONFIG, name) in world.objects for name in _CONFIGS)
+        return not any(Ref(_CONFIG, name) in world.objects for name in _ALL_CONFIGS)
 
     def remains(self, world: World) -> list[Ref]:
         """The pool, and the monitor."""
@@ -123,9 +130,14 @@ def _rendered(pool: Object) -> Any:
     return (pool.get("spec") or {}).get("configuration") or {}
 
 
+def _sources(pool: Object) -> set[str]:
+    """The configs that the rendered config of a pool is made of."""
+    return {str(one.get("name")) for one in _rendered(pool).get("source") or ()}
+
+
 def _carries(pool: Object) -> bool:
     """Whether the rendered config of a pool has the runtime in it."""
-    return any(one.get("name") in _CONFIGS for one in _rendered(pool).get("source") or ())
+    return bool(_sources(pool) & {*_CONFIGS})
 
 
 def _target(pool: Object) -> str:

@@ -23,11 +23,15 @@ Object = Mapping[str, Any]
 AGENT_IMAGE: Final = "fastness-agent"
 MONITOR_IMAGE: Final = "kata-monitor"
 MONITOR_PORT: Final = 8090
+IGNITION: Final = "3.2.0"
 _LEAVING: Final = (
     InstallState.WAITING_TO_UNINSTALL, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT,
     InstallState.FAILED_TO_UNINSTALL,
 )  # fmt: skip
-_ALL_TAINTS: Final = [{"operator": "Exists"}]
+ALL_TAINTS: Final = [{"operator": "Exists"}]
+NODE_NAME: Final[JsonObject] = {
+    "name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}},
+}  # fmt: skip
 
 
 def owner_of(config: Object) -> JsonObject:
@@ -41,7 +45,7 @@ def owner_of(config: Object) -> JsonObject:
 
 def extension_config(config: Object, pool: str, extension: str) -> Ensure:
     """The MachineConfig that adds the packages."""
-    return _machine_config(config, pool, names.EXTENSION_CONFIG, {"extensions": [extension]})
+    return machine_config(config, pool, names.EXTENSION_CONFIG, {"extensions": [extension]})
 
 
 def image_config(config: Object, pool: str, layered: Object | None) -> Ensure:
@@ -55,14 +59,15 @@ def image_config(config: Object, pool: str, layered: Object | None) -> Ensure:
         )  # fmt: skip
     arguments = str(data.get("kernelArguments") or "").split()
     more = {"osImageURL": image, **({"kernelArguments": arguments} if arguments else {})}
-    return _machine_config(config, pool, names.IMAGE_CONFIG, more)
+    return machine_config(config, pool, names.IMAGE_CONFIG, more)
 
 
-def _machine_config(config: Object, pool: str, name: str, more: JsonObject) -> Ensure:
+def machine_config(config: Object, pool: str, name: str, more: JsonObject) -> Ensure:
+    """A MachineConfig of the pool; `more` are the fields of its spec."""
     labels = {mco.ROLE_LABEL: pool, "app": object_name(config).name}
     obj: JsonObject = {
         "apiVersion": mco.API_VERSION, "kind": "MachineConfig", "metadata": {"name": name, "labels": labels},
-        "spec": {"config": {"ignition": {"version": "3.2.0"}}, **more},
+        "spec": {"config": {"ignition": {"version": IGNITION}}, **more},
     }  # fmt: skip
     return Ensure(obj, tuple(("spec", field) for field in obj["spec"]))
 
@@ -105,7 +110,7 @@ def runtime_class(config: Object, spec: ClassSpec, asked: Asked) -> Ensure:
     return Ensure(obj, (("overhead",), ("scheduling", "nodeSelector")))
 
 
-def installers(role_label: str, level: str, pull_secret: Object | None) -> list[Ensure]:
+def installers(role_label: str, level: str, pull_secret: Object | None, *, peer_pods: bool = False) -> list[Ensure]:
     """What installs where no machine configs are: an account that may, the pull secret, two DaemonSets.
 
     A node is in one of them at a time: its state label says in which.
@@ -115,13 +120,14 @@ def installers(role_label: str, level: str, pull_secret: Object | None) -> list[
         {"key": names.STATE_LABEL, "operator": "NotIn", "values": [*_LEAVING, InstallState.UNINSTALLED]},
     ]
     leaving: list[JsonObject] = [{"key": names.STATE_LABEL, "operator": "In", "values": [*_LEAVING]}]
+    env = _told(role_label, level, peer_pods=peer_pods)
     return [
-        _account(names.INSTALLER_ACCOUNT),
+        account(names.INSTALLER_ACCOUNT),
         *_rights(names.INSTALLER_ACCOUNT),
-        _constraints(names.INSTALLER_SCC, names.INSTALLER_ACCOUNT, privileged=True),
+        constraints(names.INSTALLER_SCC, names.INSTALLER_ACCOUNT, privileged=True),
         *([_secret(pull_secret)] if pull_secret is not None else ()),
-        _installer(names.INSTALLER, "install", arriving, level, role_label),
-        _installer(names.UNINSTALLER, "uninstall", leaving, level, role_label),
+        _installer(names.INSTALLER, "install", arriving, env),
+        _installer(names.UNINSTALLER, "uninstall", leaving, env),
     ]
 
 
@@ -137,25 +143,30 @@ def monitors(role_label: str) -> list[Ensure]:
         "volumeMounts": [{"name": "crio", "mountPath": "/run/crio"}, {"name": "sandboxes", "mountPath": "/run/vc/sbs"}],
     }  # fmt: skip
     pod = {
-        "serviceAccountName": names.MONITOR_ACCOUNT, "nodeSelector": {role_label: ""}, "tolerations": _ALL_TAINTS,
+        "serviceAccountName": names.MONITOR_ACCOUNT, "nodeSelector": {role_label: ""}, "tolerations": ALL_TAINTS,
         "containers": [container],
-        "volumes": [_host_path("crio", "/run/crio"), _host_path("sandboxes", "/run/vc/sbs")],
+        "volumes": [host_path("crio", "/run/crio"), host_path("sandboxes", "/run/vc/sbs")],
     }  # fmt: skip
     return [
-        _account(names.MONITOR_ACCOUNT),
-        _constraints(names.MONITOR_SCC, names.MONITOR_ACCOUNT, privileged=False),
-        _daemon_set(names.MONITOR, pod),
+        account(names.MONITOR_ACCOUNT),
+        constraints(names.MONITOR_SCC, names.MONITOR_ACCOUNT, privileged=False),
+        daemon_set(names.MONITOR, pod),
     ]
 
 
-def _installer(name: str, verb: str, where: Sequence[JsonObject], level: str, role_label: str) -> Ensure:
-    env = [
-        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}},
+def _told(role_label: str, level: str, *, peer_pods: bool) -> list[JsonObject]:
+    """What the pods of the installers are told."""
+    told: list[JsonObject] = [
+        NODE_NAME,
         {"name": "NODE_LABEL", "value": role_label},
         {"name": "LOG_LEVEL", "value": level},
     ]
+    return [*told, {"name": names.PEER_PODS_VARIABLE, "value": "true"}] if peer_pods else told
+
+
+def _installer(name: str, verb: str, where: Sequence[JsonObject], env: Sequence[JsonObject]) -> Ensure:
     container = {
-        "name": f"kata-{verb}", "image": AGENT_IMAGE, "command": ["fastness-agent", "kata", verb], "env": env,
+        "name": f"kata-{verb}", "image": AGENT_IMAGE, "command": ["fastness-agent", "kata", verb], "env": list(env),
         "securityContext": {"privileged": True}, "volumeMounts": [{"name": "host", "mountPath": "/host"}],
     }  # fmt: skip
     affinity = {
@@ -164,13 +175,14 @@ def _installer(name: str, verb: str, where: Sequence[JsonObject], level: str, ro
         }},
     }  # fmt: skip
     pod = {
-        "serviceAccountName": names.INSTALLER_ACCOUNT, "hostPID": True, "affinity": affinity, "tolerations": _ALL_TAINTS,
-        "containers": [container], "volumes": [_host_path("host", "/")],
+        "serviceAccountName": names.INSTALLER_ACCOUNT, "hostPID": True, "affinity": affinity, "tolerations": ALL_TAINTS,
+        "containers": [container], "volumes": [host_path("host", "/")],
     }  # fmt: skip
-    return _daemon_set(name, pod)
+    return daemon_set(name, pod)
 
 
-def _daemon_set(name: str, pod: JsonObject) -> Ensure:
+def daemon_set(name: str, pod: JsonObject) -> Ensure:
+    """A DaemonSet in the operator's namespace whose pods are replaced one at a time."""
     labels = {"name": name}
     obj: JsonObject = {
         "apiVersion": "apps/v1", "kind": "DaemonSet",
@@ -184,7 +196,8 @@ def _daemon_set(name: str, pod: JsonObject) -> Ensure:
     return Ensure(obj, (("spec", "template"),), exact=False)
 
 
-def _account(name: str) -> Ensure:
+def account(name: str) -> Ensure:
+    """An account in the operator's namespace."""
     meta = {"name": name, "namespace": names.NAMESPACE}
     return Ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}, ())
 
@@ -204,12 +217,14 @@ def _rights(account: str) -> list[Ensure]:
     return [Ensure(role, (("rules",),)), Ensure(binding, (("subjects",),))]
 
 
-def _constraints(name: str, account: str, *, privileged: bool) -> Ensure:
+def constraints(name: str, account: str, *, privileged: bool, host_network: bool = False) -> Ensure:
+    """What the pods of an account may do to their node."""
     any_kind = {"type": "RunAsAny"}
     obj: JsonObject = {
         "apiVersion": "security.openshift.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": name},
-        "allowPrivilegedContainer": privileged, "allowHostPID": privileged, "allowHostDirVolumePlugin": True,
-        "allowHostIPC": False, "allowHostNetwork": False, "allowHostPorts": False, "readOnlyRootFilesystem": False,
+        "allowPrivilegedContainer": privileged, "allowHostPID": privileged and not host_network,
+        "allowHostDirVolumePlugin": True, "allowHostIPC": False, "allowHostNetwork": host_network, "allowHostPorts": host_network,
+        "readOnlyRootFilesystem": False,
         "runAsUser": any_kind, "seLinuxContext": any_kind, "fsGroup": any_kind, "supplementalGroups": any_kind,
         "volumes": ["hostPath", "projected", "secret"],
         "users": [f"system:serviceaccount:{names.NAMESPACE}:{account}"],
@@ -226,5 +241,6 @@ def _secret(cluster_secret: Object) -> Ensure:
     return Ensure(obj, (("data",),))
 
 
-def _host_path(name: str, path: str) -> JsonObject:
+def host_path(name: str, path: str) -> JsonObject:
+    """A directory of the node as a volume."""
     return {"name": name, "hostPath": {"path": path, "type": ""}}

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fastness.domain.workloads.kata import daemonset, machineconfig, mode, objects, status, version
+from fastness.domain.workloads.kata import daemonset, dashboard, machineconfig, mode, objects, peerpods, status, version
 from fastness.domain.workloads.kata.classes import ClassPlan, wanted_classes
 from fastness.domain.workloads.kata.eligibility import (
     Asked,
@@ -91,7 +91,7 @@ def _install(world: World, config: Object) -> Plan:
         begun = mode.in_use(config) is not None
         if not begun:
             _may_begin(world, config, asked, choices)
-        made = way.objects(world, config, asked)
+        made = [*way.objects(world, config, asked), *peerpods.gated(world)]
     except Refused as error:
         said = Said(False, error.reason, error.told)
         return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
@@ -101,7 +101,7 @@ def _install(world: World, config: Object) -> Plan:
     lists = EMPTY if not status.was_said(config) else way.lists(world, asked, chosen)
     done = begun and status.was_said(config) and way.is_done(world, asked, chosen, lists)
     classes = _wanted(world, config)
-    actions += _class_actions(world, config, classes, asked) if done else []
+    actions += _afterwards(world, config, classes, asked) if done else []
     told = Status(
         _installing(config, lists, done=done), lists, _told_classes(world, classes, done=done),
         waiting=not done and not lists.node_count, more=_more(world, config, choices, classes),
@@ -109,9 +109,19 @@ def _install(world: World, config: Object) -> Plan:
     return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else None)
 
 
+def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked) -> list[Action]:
+    """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
+    return [
+        *_missing(world, peerpods.adaptor(world, asked)),
+        *_class_actions(world, config, classes, asked),
+        *(Remove(ref) for ref in peerpods.surplus(world)),
+        *dashboard.dashboards(world),
+    ]
+
+
 def _may_begin(world: World, config: Object, asked: Asked, choices: Sequence[NodeChoice]) -> None:
     """Whether an installation may begin; raises Refused."""
-    peer_pods = (config.get("spec") or {}).get("enablePeerPods") is True
+    peer_pods = peerpods.are_asked(config)
     if world.gates.confidential and not peer_pods:
         version.require(world.version)
     require_labels(asked, world.nodes, peer_pods=peer_pods)
@@ -189,7 +199,8 @@ def _uninstall(world: World, config: Object) -> Plan:
         return Plan(tuple(actions), told, RETRY_CLASS if _classes(world) else None)
     if status.said_before(config) not in ("Uninstalling", "Failed"):
         return Plan(tuple(actions), told, 0.0)  # told once, even where there was nothing to remove
-    actions += [Remove(ref) for ref in way.remains(world) if ref in world.objects]
+    remains = [*way.remains(world), *peerpods.remains()]
+    actions += [*(Remove(ref) for ref in remains if ref in world.objects), *dashboard.removed(world)]
     return Plan((*actions, LetGo(Ref("KataConfig", object_name(config).name), FINALIZER)), told)
 
 
@@ -204,8 +215,7 @@ def _wanted(world: World, config: Object) -> ClassPlan:
         _, asked = way_of(world, config)
     except Refused:
         return ClassPlan()
-    peer_pods = (config.get("spec") or {}).get("enablePeerPods") is True
-    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peer_pods)
+    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peerpods.are_asked(config))
 
 
 def _classes(world: World) -> dict[str, Object]:
@@ -255,7 +265,9 @@ def _is_held(config: Object) -> bool:
 
 def _more(world: World, config: Object, choices: Sequence[NodeChoice], classes: ClassPlan | None) -> dict[str, Said]:
     """The conditions beside `InProgress`: only those that have something to say."""
-    more: dict[str, Any] = {status.NODES_REFUSED: status.nodes_refused(choices)}
+    more: dict[str, Any] = {
+        status.NODES_REFUSED: status.nodes_refused(choices), status.PEER_PODS_READY: peerpods.problem(world),
+    }  # fmt: skip
     if classes is not None and classes.problem:
         more[status.CONFIDENTIAL_READY] = Said(False, classes.reason, classes.problem)
     refused = mode.change_refused(mode.in_use(config), world.gates.deployment_mode, world.served)

@@ -7,6 +7,7 @@ no word for is a condition of its own that exists only while there is something 
 * `ConfidentialReady` False: `confidential` is asked for and cannot be had (no TEE, several kinds of TEE).
 * `NodesRefused` True: workers that were asked for and do not get the runtime, each with the reason.
 * `GatesUnderstood` False: what in the feature-gate ConfigMap could not be read, or cannot hold now.
+* `PeerPodsReady` False: `enablePeerPods` is asked for and what the adaptor needs from its owner is not there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ IN_PROGRESS: Final = "InProgress"
 CONFIDENTIAL_READY: Final = "ConfidentialReady"
 NODES_REFUSED: Final = "NodesRefused"
 GATES_UNDERSTOOD: Final = "GatesUnderstood"
-_OPTIONAL: Final = (CONFIDENTIAL_READY, NODES_REFUSED, GATES_UNDERSTOOD)
+PEER_PODS_READY: Final = "PeerPodsReady"
+_OPTIONAL: Final = (CONFIDENTIAL_READY, NODES_REFUSED, GATES_UNDERSTOOD, PEER_PODS_READY)
 BLOCKED: Final = "BlockedByExistingKataPods"
 MOST_TOLD: Final = 10
 MAX_MESSAGE: Final = 2000

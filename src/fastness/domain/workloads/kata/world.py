@@ -70,6 +70,7 @@ class World:
     version: str = ""
     served: bool = True
     namespace: bool = True
+    console: bool = False
     layered: Object | None = None
     pull_secret: Object | None = None
     now: datetime = _NEVER

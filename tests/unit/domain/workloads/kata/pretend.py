@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastness.domain.workloads.kata.gates import FeatureGates
+from fastness.domain.workloads.kata.peerpods import CONFIG_NAMES
 from fastness.domain.workloads.kata.plan import needs_pods, plan
 from fastness.domain.workloads.kata.status import status_patch
 from fastness.domain.workloads.kata.world import (
@@ -54,6 +55,7 @@ class Pretend:
         self.broken: set[str] = set()
         self.packages: set[str] = set()
         self.said: list[str] = []
+        self.console = True
         for number in range(count):
             self.add(f"worker-{number}")
 
@@ -84,7 +86,7 @@ class Pretend:
     def world(self) -> World:
         world = World(
             copy.deepcopy(self.config), self.gates, [*copy.deepcopy(self.nodes).values()], self._pools(),
-            copy.deepcopy(self.objects), served=self.served, now=NOW,
+            copy.deepcopy(self.objects), served=self.served, console=self.console, now=NOW,
         )  # fmt: skip
         classes = [ref.name for ref in self.objects if ref.kind == "RuntimeClass"]
         return replace(world, pods=pod_use(self.pods, classes)) if needs_pods(world) else world
@@ -135,6 +137,7 @@ class Pretend:
         for path in action.owned:
             parent = at(found, path[:-1])
             parent[path[-1]] = copy.deepcopy(at(action.obj, path))
+        found["metadata"].setdefault("labels", {}).update(labels_of(action.obj))
 
     # ------------------------------------------------------------ everybody else
 
@@ -145,8 +148,11 @@ class Pretend:
         if Ref("MachineConfigPool", names.POOL) in self.objects:
             level = at(self.objects.get(Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)), ("spec",))
             carried = Ref("MachineConfig", names.EXTENSION_CONFIG) in self.objects
-            rendered = f"rendered-kata-oc-{int(carried)}-{level and level['containerRuntimeConfig']['logLevel']}"
-            found.append(pool(names.POOL, rendered, (names.EXTENSION_CONFIG,) if carried else ("00-worker",)))
+            remote = [name for name in CONFIG_NAMES if Ref("MachineConfig", name) in self.objects]
+            rendered = (
+                f"rendered-kata-oc-{int(carried)}-{len(remote)}-{level and level['containerRuntimeConfig']['logLevel']}"
+            )
+            found.append(pool(names.POOL, rendered, (names.EXTENSION_CONFIG if carried else "00-worker", *remote)))
         return found
 
     def others(self) -> None:

@@ -16,7 +16,10 @@ MODES = {
     "MachineConfig": (DeploymentMode.MACHINE_CONFIG, True), "DaemonSet": (DeploymentMode.DAEMON_SET, True),
     "DaemonSetFallback": (DeploymentMode.FALLBACK, False),
 }  # fmt: skip
-EVENTS = ("look", "others", "break", "heal", "vanish", "add", "unready", "ready", "delete", "debug", "narrow", "widen")
+EVENTS = (
+    "look", "others", "break", "heal", "vanish", "add", "unready", "ready", "delete", "debug", "narrow", "widen",
+    "remote", "local",
+)  # fmt: skip
 EXAMPLES = settings().max_examples // 5
 happenings = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 4)), max_size=40)
 
@@ -52,6 +55,8 @@ def happens(world: Pretend, event: str, number: int) -> None:
             spec["kataConfigPoolSelector"] = {"matchExpressions": [{"key": "out", "operator": "DoesNotExist"}]}
             if name in world.nodes:
                 world.nodes[name]["metadata"]["labels"]["out"] = ""
+        case "remote" | "local":
+            spec["enablePeerPods"] = event == "remote"
         case "widen":
             spec.pop("kataConfigPoolSelector", None)
 
