@@ -10,7 +10,7 @@ import pytest
 from fastness.cli.plane import ControlPlane, PlaneOptions, running
 from fastness.cluster.port import Cluster, PatchType
 from fastness.formats import json
-from fastness.model.kata import names
+from fastness.model.kata import names, remote
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of
 from fastness.model.registry import find
@@ -81,6 +81,28 @@ async def test_machines_install_and_remove_the_runtime_one_at_a_time(tmp_path: P
         assert await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE) == [False, False]
         for node in (await cluster.list(NODE)).items:
             assert not {names.ROLE_LABEL, names.STATE_LABEL} & set(labels_of(node))
+
+
+@pytest.mark.parametrize("mode", ["MachineConfig", "DaemonSet"])
+async def test_the_files_of_peer_pods_are_on_the_disk_when_the_class_is_there_and_go_with_it(
+    tmp_path: Path, mode: str
+) -> None:
+    async with running(PlaneOptions(tmp_path / "state", machines=1, profile="containers")) as plane:
+        cluster, root = plane.server.cluster, plane.state / "machines" / "worker-0" / "root"
+
+        def on_disk() -> dict[str, bytes]:
+            found = {path: root / path.lstrip("/") for path in remote.FILES}
+            return {path: file.read_bytes() for path, file in found.items() if file.exists()}
+
+        await until_equal(lambda: ready(cluster), ["worker-0"])
+        await feature_gates(cluster, deploymentMode=mode)
+        await cluster.create(KATA, kata_config(enablePeerPods=True))
+        config = await until(cluster, is_done)
+        assert names.REMOTE_CLASS in config["status"]["runtimeClasses"]
+        assert await asyncio.to_thread(on_disk) == remote.FILES
+        await cluster.patch(KATA, "example-kataconfig", {"spec": {"enablePeerPods": False}}, PatchType.MERGE)
+        await until_equal(lambda: asyncio.to_thread(on_disk), {})
+        await until(cluster, lambda one: is_done(one) and names.REMOTE_CLASS not in one["status"]["runtimeClasses"])
 
 
 async def test_a_machine_that_vanishes_does_not_hold_up_the_others_and_the_log_level_reaches_their_disk(
