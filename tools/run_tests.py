@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,7 +90,8 @@ def main(words: list[str]) -> int:
     print(f"{len(chosen)} lanes side by side: {', '.join(lane.name for lane in chosen)}", flush=True)
     ended = []
     with ThreadPoolExecutor(len(chosen)) as pool:
-        for one in pool.map(lambda lane: run(lane, words), chosen):
+        for done in as_completed([pool.submit(run, lane, words) for lane in chosen]):
+            one = done.result()
             print(f"\n=== {one.lane.name} ===\n{one.output}", flush=True)
             ended.append(one)
     print("=== all lanes ===")
