@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ pytest_plugins = ["tests.realkube.fixtures", "tests.embedded.fixtures", "tests.s
 settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if os.environ.get("FASTNESS_SOAK") else "default")
+
+# A suite that a shell runs in the background ignores Ctrl-C, and what it starts would ignore it as well.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Rings whose tests talk to real processes over real sockets and disks, on machines that others use as well.
 SECOND_CHANCE = frozenset({"component", "contract", "differential", "e2e"})

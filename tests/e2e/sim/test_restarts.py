@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,13 +76,16 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
     options = ("--machines", "1", "--tpm", "swtpm")
     command = [str(FASTNESS), "up", "--port", "0", *options]
     for delay in (0.4, 1.5, 3.0):  # in the imports, in the works of the TPM, while the machine boots
-        process = subprocess.Popen(
+        with subprocess.Popen(
             command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(delay)
-        process.send_signal(signal.SIGINT)
-        # 130: there was nothing to end yet; the signal itself: Python was not that far yet
-        assert process.wait(SECONDS) in (0, 130, -signal.SIGINT)
+        ) as process:
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            late = threading.Timer(SECONDS, process.kill)
+            late.start()
+            # 130: there was nothing to end yet; the signal itself: Python was not that far yet
+            assert process.wait() in (0, 130, -signal.SIGINT)
+            late.cancel()
         until(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
     with Live.start(tmp_path, *options) as live:
         until(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
