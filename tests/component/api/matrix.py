@@ -110,10 +110,10 @@ ROWS = [
     row("resources", "POST", f"{MCO}/machineconfigs",                        "403 403 403 403 201 403 403", CONFIG),
     row("resources", "PATCH", f"{MCO}/machineconfigs/50-mine",               "403 403 403 403 200 403 403", LABEL),
     row("resources", "DELETE", f"{MCO}/machineconfigs/50-mine",              "403 403 403 403 200 403 403"),
-    row("resources", "GET", f"{MCO}/machineconfignodes/n1",                  "200 403 403 403 200 403 403"),
+    row("resources", "GET", f"{MCO}/machineconfignodes/n1",                  "200 403 200 403 200 200 403"),
     row("resources", "PATCH", f"{MCO}/machineconfignodes/n1",                "200 403 403 403 200 403 403", LABEL),
     row("resources", "PATCH", f"{MCO}/machineconfignodes/n1/status",         "200 403 403 403 200 403 403", STATUS),
-    row("resources", "GET", f"{CONFIDENTIAL}/cluster",                       "403 403 403 403 200 403 403"),
+    row("resources", "GET", f"{CONFIDENTIAL}/cluster",                       "403 403 200 403 200 200 403"),
     row("resources", "PATCH", f"{CONFIDENTIAL}/cluster",                     "403 403 403 403 200 403 403", LABEL),
     row("resources", "DELETE", f"{CONFIDENTIAL}/cluster",                    "403 403 403 403 403 403 403"),
     # roles

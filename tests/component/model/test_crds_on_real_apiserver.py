@@ -266,6 +266,7 @@ def test_defaults_are_filled_in(api: httpx.Client) -> None:
             "tokenLifetime": "10m",
             "challengeLifetime": "60s",
             "collateralStaleness": "24h",
+            "missed": {"cordonAfter": "15m"},
         },
         "join": {"approval": "Automatic", "trustOnFirstUse": False},
     }
@@ -274,7 +275,7 @@ def test_defaults_are_filled_in(api: httpx.Client) -> None:
 @pytest.mark.parametrize("role", roles(), ids=lambda role: str(role["metadata"]["name"]))
 def test_roles_for_people_are_taken_as_they_are(api: httpx.Client, role: JsonObject) -> None:
     path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}"
-    taken = api.patch(path, params={"fieldManager": "fastness-crds"}, headers=APPLY, json=role)
+    taken = api.patch(path, params={"fieldManager": "fastness-crds", "dryRun": "All"}, headers=APPLY, json=role)
     assert taken.is_success, taken.text
     assert taken.json()["rules"] == role["rules"]
     assert taken.json()["metadata"].get("labels") == role["metadata"].get("labels")

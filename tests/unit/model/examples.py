@@ -57,7 +57,11 @@ FASTNESS: dict[str, JsonObject] = {
         {
             "mode": "Enforce",
             "simulated": True,
-            "pools": [{"name": "worker", "trustModel": "ConfidentialCluster"}, {"name": "infra", "trustModel": "None"}],
+            "pools": [
+                {"name": "worker", "trustModel": "ConfidentialCluster"},
+                {"name": "infra", "trustModel": "None"},
+                {"name": "kata-oc", "trustModel": "ContainersHost"},
+            ],
             "delivery": {"via": "Broker", "sync": "Scheduled", "interval": "5m"},
             "attestation": {
                 "evidence": ["tpm", "tdx", "snp", "az-snp-vtpm", "az-tdx-vtpm", "nvidia"],

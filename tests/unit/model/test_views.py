@@ -172,7 +172,7 @@ def test_cluster_shows_its_mode_pools_and_roots() -> None:
     spec = view(RAW[ConfidentialCluster], ConfidentialCluster).spec
     assert (spec.mode, spec.simulated, spec.join.approval) == ("Enforce", True, "Manual")
     assert [(pool.name, pool.trust_model) for pool in spec.pools] == [
-        ("worker", "ConfidentialCluster"), ("infra", "None"),
+        ("worker", "ConfidentialCluster"), ("infra", "None"), ("kata-oc", "ContainersHost"),
     ]  # fmt: skip
     assert spec.attestation.extra_roots[0].used_for == "tpm"
     assert view({"spec": {}}, ConfidentialCluster).spec.attestation.challenge_lifetime == "60s"
