@@ -102,8 +102,25 @@ async def _create(
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
         uses = await _countable(cluster, pool, uses)
+        await _tell_unknown(cluster, pool)
         await cluster.create(JOIN_TICKET.resource, join_ticket(stored, made, pool, expires, uses))
     return made.reveal(), stored, uses
+
+
+async def _tell_unknown(cluster: Cluster, pool: str) -> None:
+    """Say when there is no such pool: a ticket may come first, and may also be a slip of the pen."""
+    from fastness.cluster.errors import Forbidden, NotFound
+    from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+
+    try:
+        listed = await cluster.list(MACHINE_CONFIG_POOL.resource)
+    except (Forbidden, NotFound):
+        return  # whoever may make tickets need not be allowed to look at pools, and not every cluster knows the kind
+    known = [str(found["metadata"]["name"]) for found in listed.items]
+    if pool not in known:
+        tell(
+            f"there is no pool {pool} yet, and machines with this ticket get nothing before; there are: {', '.join(known)}"
+        )
 
 
 async def _countable(cluster: Cluster, pool: str, uses: int | None) -> int:

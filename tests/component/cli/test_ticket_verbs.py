@@ -41,3 +41,10 @@ async def test_a_limit_that_nobody_would_count_is_refused_with_the_reason(embedd
     assert "do not enrol" in refused.stderr
     assert "--uses 0" in refused.stderr
     assert (await embedded_server.cluster.list(JOIN_TICKET.resource)).items == []
+
+
+async def test_a_ticket_for_a_pool_that_does_not_exist_is_made_and_said(embedded_server: Embedded) -> None:
+    await settle_cluster(embedded_server.cluster, SPEC)
+    made = await create(embedded_server, "--pool", "wroker")
+    assert made.exit_code == 0
+    assert "there is no pool wroker yet" in made.stderr

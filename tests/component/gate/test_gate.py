@@ -18,6 +18,7 @@ from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation import dpop
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Served, check
+from fastness.domain.attestation.ear import Proved, standing
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -312,3 +313,15 @@ async def test_in_audit_mode_a_gate_that_cannot_know_a_ticket_asks_its_machine_t
         assert (await world.http.get("/config/worker", headers=known)).status_code == 200
         garbage = await world.http.get("/config/worker", headers={"authorization": "Bearer garbage"})
         assert code(garbage) == (401, "ticket-required")
+
+
+async def test_a_token_for_the_broker_alone_opens_nothing_here(here: World, machine: Machine) -> None:
+    tokens = here.attesting.doors.broker.tokens
+    found = standing(tokens.verify(machine.token, "gate"))
+    assert found is not None
+    same = Proved(found.subject, "tpm", found.verdict, machine.recipient, "nonce", vector={"executables": 3})
+    answers = []
+    for audiences in (["broker"], ["broker", "gate"]):
+        machine.token = tokens.issue(same, timedelta(minutes=5), audiences)[0].reveal()
+        answers.append((await machine.get()).status_code)
+    assert answers == [401, 200]

@@ -105,10 +105,11 @@ async def test_another_user_gets_no_answer(state: Path, monkeypatch: pytest.Monk
 def test_the_kernel_says_who_is_at_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = socket.socketpair()
     with one, other:
+        assert hatches.asking(one) == os.geteuid()
         assert ours(one)
-        me = os.geteuid()
-        monkeypatch.setattr(os, "geteuid", lambda: me + 1)
-        assert ours(one) == (me == 0)
+        for user, welcome in ((os.geteuid() + 1, False), (0, True)):
+            monkeypatch.setattr(hatches, "asking", lambda _connection, user=user: user)
+            assert ours(one) == welcome
 
 
 async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
