@@ -36,6 +36,10 @@ from fastness.model.registry import all_kinds
 from fastness.observe import logs, metrics
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path
+
+from tools import acceptance  # noqa: E402
+
 REFERENCE = Path("docs/reference")
 COMMAND = "python tools/docs.py --write"
 NOTE = f"<!-- Written by `{COMMAND}`; changes by hand are lost. -->"
@@ -291,8 +295,7 @@ def _every(kind: str) -> str:
 
 def manual_rows() -> str:
     """Every command of the manual: what it should do, what it does here, and which are still open."""
-    sys.path.insert(0, str(ROOT))  # the table is test data: a walk holds every word of it to what really happens
-    from tests.manual.table import Row, rows
+    from tests.manual.table import Row, rows  # test data: a walk holds every word of it to what really happens
 
     known = sorted(rows(), key=lambda row: row.n)
     counts = {state: sum(row.state == state for row in known) for state in ("works", "differs", "open")}
@@ -337,7 +340,27 @@ def _line(lines: Sequence[str]) -> str:
     return f"`{' '.join(shown.split())}`" if shown else "(an error)" if lines else ""
 
 
+# The source documents, row by row.
+
+
+def acceptance_rows() -> str:
+    """Every row of docs/acceptance: the tests that prove it, or why none does."""
+    known, proofs = acceptance.rows(ROOT), acceptance.proved(ROOT)
+    intro = (
+        "What the source documents ask for ([docs/acceptance](../acceptance/index.md)), and the tests that would fail if a user "
+        "could not do it."
+    )
+    counts = table(("Table", "Rows", "Proved by a test"), acceptance.summary(known, proofs))
+    cells = ((row.id, row.does, _proof(proofs.get(row.id, ())) or f"none: {row.open}") for row in known)
+    return page("Acceptance, row by row", intro, counts, table(("Row", "A user", "Proved by"), cells))
+
+
+def _proof(tests: Sequence[str]) -> str:
+    return ", ".join(f"`{test}`" for test in tests)
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
+    "acceptance.md": acceptance_rows,
     "cli.md": command_line,
     "controllers.md": controllers,
     "errors.md": errors,
@@ -388,6 +411,13 @@ def main(arguments: Sequence[str]) -> int:
     what.add_argument("--check", action="store_true", help="fail when a page is stale")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository")
     options = parser.parse_args(arguments)
+    try:
+        wrong = acceptance.problems(acceptance.rows(options.root), acceptance.proved(options.root))
+    except acceptance.BadRow as error:
+        wrong = [str(error)]
+    if wrong:
+        print("\n".join(wrong), file=sys.stderr)
+        return 1
     changed = write(options.root) if options.write else stale(options.root)
     for name in changed:
         print(f"{'wrote' if options.write else 'stale:'} {name}")
