@@ -136,7 +136,7 @@ def vendor(what: str, state: Path, output: str) -> None:
 @click.argument("leap", metavar="+15m")
 @_common
 def clock(leap: str, state: Path, output: str) -> None:
-    """Let time pass at once for the whole cluster, for instance +15m or +1h30m."""
+    """Let time pass at once for the whole cluster, for instance +15m, +1h30m or +7d."""
     _say(state, output, [{"verb": "do", "kind": "clock-jump", "argument": leap}])
 
 

@@ -76,12 +76,33 @@ def test_what_an_earlier_run_leapt_is_taken_up() -> None:
         clock.leap(FARTHEST)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("+15m", 900), ("45m", 2700), ("1h30m", 5400), ("+90s", 90)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("+15m", 900), ("45m", 2700), ("1h30m", 5400), ("+90s", 90), ("+7d", 604800), ("1d12h", 129600)],
+)
 def test_leaps_are_written_as_durations(text: str, seconds: int) -> None:
     assert leap_of(text).total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "+", "soon", "-15m", "0s", "9" * 400 + "h", "1081h", "++5m", "5m "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "+",
+        "soon",
+        "-15m",
+        "0s",
+        "9" * 400 + "h",
+        "1081h",
+        "46d",
+        "d",
+        "7dd",
+        "1h2d",
+        "9" * 5000 + "d",
+        "++5m",
+        "5m ",
+    ],
+)
 def test_what_is_no_leap_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadRequest, match=r"15m|45 days"):
         leap_of(text)

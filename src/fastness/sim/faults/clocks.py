@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Final
 
@@ -15,6 +16,7 @@ from fastness.sim.faults.fault import Ground, Outcome
 from fastness.sim.machines import VirtualMachine
 
 USUAL: Final = "45m"
+_DAYS: Final = re.compile(r"(?:([0-9]+)d)?(.*)", re.DOTALL)
 
 
 class ClockLeap:
@@ -52,11 +54,12 @@ class ClockLeap:
 
 
 def leap_of(text: str) -> timedelta:
-    """A leap as +15m, 45m or 1h30m; raises BadRequest."""
+    """A leap as +15m, 45m, 1h30m or 7d; raises BadRequest."""
+    days, rest = _DAYS.fullmatch(text.removeprefix("+")).groups()  # type: ignore[union-attr]  # whatever it is, it matches
     try:
-        found = duration(text.removeprefix("+"), "leap")
-    except (BadPolicy, OverflowError) as error:
-        raise NotPossible(f"{text!r} is no leap: write it as +15m or 1h30m") from error
+        found = timedelta(days=int(days or 0)) + (duration(rest, "leap") if rest or not days else timedelta())
+    except (BadPolicy, OverflowError, ValueError) as error:
+        raise NotPossible(f"{text!r} is no leap: write it as +15m, 1h30m or 7d") from error
     if not timedelta() < found <= FARTHEST:
         raise NotPossible(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")
     return found
