@@ -25,7 +25,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.https import HttpsClient, TooLong
+from fastness.cluster.https import HttpsClient, TooLong, unreachable
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
@@ -231,7 +231,7 @@ class HttpTransport:
         except TooLong as error:
             raise EnrolmentFailed("bad-answer", f"the door answered with more than {MAX_ANSWER} bytes") from error
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise DoorUnreachable(f"the door cannot be reached: {type(error).__name__}") from error
+            raise DoorUnreachable(f"the door {unreachable(error)}") from error
         return Reply(answer.status, answer.body, _seconds(answer.headers.get("retry-after", "")))
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import httpx
 
 from fastness.agent.prove import BrokerClient, BrokerRefused, DoorRefused, refusal
-from fastness.cluster.https import Answered, HttpsClient, TooLong
+from fastness.cluster.https import Answered, HttpsClient, TooLong, unreachable
 from fastness.domain.attestation.configproof import HEADER
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
@@ -69,7 +69,7 @@ async def _asked(http: HttpsClient, path: str, headers: dict[str, str]) -> Answe
     except TooLong as error:
         raise GateRefused(502, "answer-too-long", f"the gate's answer is too long: {error}") from error
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-        raise GateRefused(503, "unreachable", f"the gate cannot be reached: {type(error).__name__}") from error
+        raise GateRefused(503, "unreachable", f"the gate {unreachable(error)}") from error
 
 
 def _most(status: int) -> int:

@@ -24,7 +24,7 @@ import httpx
 from fastness.agent.attester import Attester
 from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Entropy
-from fastness.cluster.https import HttpsClient, TooLong
+from fastness.cluster.https import HttpsClient, TooLong, unreachable
 from fastness.crypto import jwe
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.jwk import decoded, public_jwk
@@ -180,7 +180,7 @@ class BrokerClient:
                 502, "answer-too-long", f"the broker answered with more than {MAX_ANSWER} bytes"
             ) from error
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise BrokerRefused(503, "unreachable", f"the broker cannot be reached: {type(error).__name__}") from error
+            raise BrokerRefused(503, "unreachable", f"the broker {unreachable(error)}") from error
         # The session belongs to the cluster, not to a host: every replica knows it.
         self._session = answer.headers.get("set-cookie", self._session).partition(";")[0]
         if answer.status == 200:

@@ -51,7 +51,7 @@ from fastness.trust.tiles import FileTiles
 if TYPE_CHECKING:
     from fastness.cli.machines import Simulated
 
-RENEW_SECONDS = 3600.0
+RENEW_SECONDS = 60.0
 READY_POLL = 0.02
 _log = logs.logger("plane")
 

@@ -37,6 +37,10 @@ _INFORMATION: Final = 200
 SocketOptions = Sequence[tuple[int, int, int]]
 Header = tuple[bytes, bytes]
 Origin = tuple[str, int, str]
+_CERTIFICATE: Final = {  # X509_V_ERR_…, RFC 5280 §6.1.3
+    9: "its certificate is not yet valid: its clock was ahead when it was issued, or ours is behind",
+    10: "its certificate has expired: it was not renewed, or our clock is ahead",
+}
 
 
 @dataclass(slots=True)
@@ -64,6 +68,23 @@ class Answered(NamedTuple):
     status: int
     headers: httpx.Headers
     body: bytes
+
+
+def unreachable(error: BaseException) -> str:
+    """Why a server could not be asked, in words for an operator: what is wrong with its certificate, or the kind of error."""
+    distrust = certificate_problem(error)
+    if distrust is None:
+        return f"cannot be reached: {type(error).__name__}"
+    why = _CERTIFICATE.get(distrust.verify_code, distrust.verify_message or "it does not verify")
+    return f"is not trusted, {why}"
+
+
+def certificate_problem(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """The complaint about a certificate that is behind an error, if there is one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 class TooLong(httpx.HTTPError):

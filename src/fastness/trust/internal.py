@@ -60,8 +60,13 @@ class InternalAuthority:
 
 
 def is_due(credential: Credential, now: datetime) -> bool:
-    """Whether a credential has less than a third of its life left."""
+    """Whether a credential has less than a third of its life left, or counts only from a time that has not come.
+
+    The latter is what a clock that was ahead and was set right leaves behind: nobody else believes such a certificate.
+    """
     certificate = credential.certificate
+    if now < certificate.not_before:
+        return True
     return certificate.not_after - now < (certificate.not_after - certificate.not_before) / 3
 
 

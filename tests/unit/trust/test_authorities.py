@@ -153,3 +153,9 @@ def test_a_credential_is_due_with_a_third_left() -> None:
     shown = InternalAuthority(made()).client("gate", NOW)
     assert not is_due(shown, NOW + timedelta(hours=15))
     assert is_due(shown, NOW + timedelta(hours=17))
+
+
+def test_a_credential_from_a_time_that_has_not_come_is_due() -> None:
+    shown = InternalAuthority(made()).client("gate", NOW)
+    assert is_due(shown, NOW - timedelta(minutes=45))
+    assert not is_due(shown, NOW)

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ import msgspec
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, Timeout, Unavailable, from_status
+from fastness.cluster.https import certificate_problem
 from fastness.cluster.kube import retry
 from fastness.cluster.kube.connection import Connection
 from fastness.cluster.kube.lanes import STREAM, over_tls
@@ -188,25 +188,18 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 def _may_repeat(error: httpx.TransportError, safety: Safety) -> bool:
-    if _certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
+    if certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
         return False
     return safety is Safety.READ or isinstance(error, _NEVER_SENT)
 
 
 def _give_up(error: httpx.TransportError, call: Call, server: str) -> NoReturn:
-    distrust = _certificate_problem(error)
+    distrust = certificate_problem(error)
     if distrust is not None:
         raise Unavailable(f"the server's certificate is not trusted: {distrust.verify_message}") from error
     if call.safety is Safety.READ or isinstance(error, _NEVER_SENT):
         raise Unavailable(f"the API server cannot be reached at {urlsplit(server).netloc}: {_words(error)}") from error
     raise Timeout(f"{call.method} {call.path}: no answer, the outcome is unknown: {_words(error)}") from error
-
-
-def _certificate_problem(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 def _words(error: Exception) -> str:

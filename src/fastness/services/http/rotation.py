@@ -1,8 +1,10 @@
 """What the listeners show, kept fresh without a restart.
 
 A `Face` is one listener with the authority that its certificate comes from. Its certificate is replaced when less than a third of
-its life is left, when another generation of the authority issues, and when the set of trusted generations changes. All that is
-told by the Secret of the authority, so every replica follows whoever renewed it, within moments.
+its life is left, when it is not valid yet (the clock was ahead when it was issued, and was set right), when another generation of
+the authority issues, and when the set of trusted generations changes. The authority's part of that is told by its Secret, so every
+replica follows whoever renewed it, within moments. Dates are looked at every few seconds, which costs nothing: no news tells of a
+clock that was set.
 
 The authority itself is renewed here as well, by whichever replica comes first. A Secret that somebody damaged stops nothing: the
 last good state is used on, and the log says so.
@@ -32,6 +34,7 @@ from fastness.trust.errors import TrustError
 from fastness.trust.internal import is_due
 
 LOOK_SECONDS: Final = 600.0
+DATES_SECONDS: Final = 15.0
 _log = logs.logger("rotation")
 
 
@@ -96,8 +99,15 @@ class Rotation:
             while True:
                 self._news.clear()
                 await self._renew()
-                await self._refresh()
-                await news_or_time(self._news, self._clock, LOOK_SECONDS)
+                await self._dates()
+
+    async def _dates(self) -> None:
+        """Keep the certificates fresh until there is news of an authority, or for as long as nobody needs to ask for any."""
+        end = self._clock.monotonic() + LOOK_SECONDS
+        while (left := end - self._clock.monotonic()) > 0:
+            await self._refresh()
+            if await news_or_time(self._news, self._clock, min(left, DATES_SECONDS)):
+                return
 
     async def _renew(self) -> None:
         for face in self._faces:
