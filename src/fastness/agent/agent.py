@@ -6,6 +6,9 @@
 
 - Before the first word to the cluster the journal is clean: an interrupted update was undone or is completed.
 - The disk says what is current; the node's annotation says what is desired.
+- Our cache of the node may be behind: a watch that reconnects replays what was desired before. Before anything is touched, the
+  API itself says that the config is still desired, at a moment at which the rollout already counts this node as working; and
+  once more when the drain is over.
 - `run` returns when the machine goes down; whoever runs a virtual machine starts it again. On a real machine the process ends
   with it.
 - Stopping waits for the step that is under way: half an update is never left behind on purpose.
@@ -243,8 +246,8 @@ class Agent:
             await self._preflight(current, node)
         self._drift.watch(())
         self._checked = ""
-        if annotations_of(node).get(names.STATE) not in (names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE):
-            await self._reporter.state(names.NodeState.WORKING)
+        if not _desires(await self._begin(node), wanted):
+            return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
         context = Context(
             self._host, self._applier, self._reporter, self, uninterrupted,
@@ -259,6 +262,12 @@ class Agent:
             return True
         self._changed.set()
         return False
+
+    async def _begin(self, node: JsonObject) -> JsonObject:
+        """Say that the work begins, unless something failed before; the node as the API has it from then on."""
+        failed = annotations_of(node).get(names.STATE) in (names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE)
+        answer = None if failed else await self._reporter.state(names.NodeState.WORKING)
+        return answer or await self._live()
 
     async def _preflight(self, current: Goal, node: JsonObject) -> None:
         try:
@@ -281,34 +290,45 @@ class Agent:
         await uninterrupted(self._applier.booting)
         await uninterrupted(lambda: self._host.power.reboot(f"update to {target}"))
 
-    async def drained(self, request: str) -> bool:
+    async def drained(self, request: str, config: str) -> bool:
         """Until the drain controller carried out a request; False when it took too long; raises Superseded."""
-        wanted = self._desired()
-        return await self._until(
-            lambda: self._note(names.LAST_APPLIED_DRAIN) == request, self._settings.drain_timeout, wanted
-        )
+
+        def carried_out(node: JsonObject) -> bool:
+            return annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request
+
+        # The cache may show an earlier drain for the same config, which somebody took back since: only the API counts.
+        return await self._until(carried_out, self._settings.drain_timeout, config, confirm=True)
 
     async def _uncordon(self, config: str) -> None:
         request = drain_request(config, uncordon=True)
         await self._reporter.annotate(drain=request)
         done = await self._until(
-            lambda: self._note(names.LAST_APPLIED_DRAIN) == request, self._settings.uncordon_timeout, self._desired()
+            lambda node: annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request,
+            self._settings.uncordon_timeout,
+            config,
         )
         if not done:
             await self._reporter.event(names.Event.FAILED_TO_UNCORDON, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to uncordon the node with {config}: nobody answered {request}")
 
-    async def _until(self, holds: Callable[[], bool], seconds: float, wanted: str) -> bool:
+    async def _until(
+        self, holds: Callable[[JsonObject], bool], seconds: float, config: str, *, confirm: bool = False
+    ) -> bool:
+        """Until something holds for the node while a config is desired; `confirm` asks the API when our cache says so."""
         end = self._clock.monotonic() + seconds
-        while not holds():
+        while True:
+            self._changed.clear()
+            node = self._informer.get("", self.node) or {}
+            if confirm and holds(node):
+                node = await self._live()
+            if not _desires(node, config):
+                raise Superseded(f"{annotations_of(node).get(names.DESIRED_CONFIG)} is desired now, not {config}")
+            if holds(node):
+                return True
             left = end - self._clock.monotonic()
             if left <= 0:
                 return False
-            self._changed.clear()
             await self._wait(left)
-            if self._desired() != wanted:
-                raise Superseded(f"{self._desired()} is desired now instead of {wanted}")
-        return True
 
     async def _wait(self, seconds: float) -> bool:
         """Until something changed, at most so long; whether something did."""
@@ -339,10 +359,11 @@ class Agent:
         return lambda mark: self._reporter.progress(mark, current=current, desired=wanted)
 
     def _desired(self) -> str:
-        return self._note(names.DESIRED_CONFIG)
+        return annotations_of(self._informer.get("", self.node) or {}).get(names.DESIRED_CONFIG, "")
 
-    def _note(self, key: str) -> str:
-        return annotations_of(self._informer.get("", self.node) or {}).get(key, "")
+    async def _live(self) -> JsonObject:
+        """Our node as the API has it now; raises ApiError."""
+        return await self._persistent.ask(lambda: self._cluster.get(NODES, self.node))
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         """Wake for what the control plane writes, not for what we write ourselves."""
@@ -350,6 +371,11 @@ class Agent:
         if notes != self._notes or (old is None) != (new is None):
             self._notes = notes
             self._changed.set()
+
+
+def _desires(node: JsonObject, config: str) -> bool:
+    """Whether a node should go to a config; one that nobody gave a config may be forced to the one it has."""
+    return bool(node) and annotations_of(node).get(names.DESIRED_CONFIG, "") in ("", config)
 
 
 async def uninterrupted(work: Callable[[], T]) -> T:

@@ -73,20 +73,24 @@ class Reporter:
         """The node as last observed: what it already says is not written again."""
         self._known = node
 
-    async def annotate(self, **values: str | None) -> None:
-        """Set annotations, by the names of `KEYS`; None removes one; raises ApiError."""
+    async def annotate(self, **values: str | None) -> JsonObject | None:
+        """Set annotations, by the names of `KEYS`; None removes one; raises ApiError.
+
+        The node as the API answered, or None when what was observed says it already and nothing was written.
+        """
         wanted = {KEYS[key]: value for key, value in values.items()}
         present = annotations_of(self._known)
         if all(present.get(key) == value for key, value in wanted.items()):
-            return
+            return None
         patch = {"metadata": {"annotations": wanted}}
         self._known = await self._persistent.ask(
             lambda: self._cluster.patch(NODES, self._node, patch, PatchType.MERGE, options=_WRITE)
         )
+        return self._known
 
-    async def state(self, state: names.NodeState, reason: str = "") -> None:
-        """Set state and reason; raises ApiError."""
-        await self.annotate(state=state, reason=reason[: names.MAX_REASON_CHARS])
+    async def state(self, state: names.NodeState, reason: str = "") -> JsonObject | None:
+        """Set state and reason, as `annotate`; raises ApiError."""
+        return await self.annotate(state=state, reason=reason[: names.MAX_REASON_CHARS])
 
     async def progress(self, mark: Mark, *, current: str, desired: str) -> None:
         """Mark a step on the MachineConfigNode, if the control plane made one."""

@@ -42,8 +42,8 @@ Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 class Drains(Protocol):
     """Waits for the drain controller; False when it took too long; raises Superseded."""
 
-    async def drained(self, request: str) -> bool:
-        """Until the node says that the request was carried out."""
+    async def drained(self, request: str, config: str) -> bool:
+        """Until the node says that the request for a config was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Update:
         request = drain_request(self._new.name)
         await self._mark(_executed(UNKNOWN, "waiting for pods to leave", Progress.DRAINED, UNKNOWN))
         await self._c.reporter.annotate(drain=request)
-        if not await self._c.drains.drained(request):
+        if not await self._c.drains.drained(request, self._new.name):
             await self._c.reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to drain the node for {self._new.name}: the pods did not leave in time")
         await self._mark(_executed(UNKNOWN, "the pods have left", Progress.DRAINED, TRUE))

@@ -6,6 +6,8 @@ is done the same text appears in `lastAppliedDrain`. Rules:
 * Evictions go through the API, so that disruption budgets hold; pods of DaemonSets and mirror pods stay.
 * A drain that does not come to an end is tried again, more slowly after ten minutes, and an event says what blocks it.
 * A node that somebody uncordons in the middle is cordoned again; completion is not recorded for a node that is schedulable.
+* A drain counts while its config is the node's desired one. What is written rests on the node as it was read (its
+  resourceVersion): a config that is withdrawn at the same moment makes a conflict, not a cordon outside the budget.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import NotFound
+from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
@@ -24,7 +26,7 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.nodes import drain_pending, drain_verb
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, annotations_of, object_name
+from fastness.model.objects import ObjectName, metadata, object_name
 
 _AS = WriteOptions(manager="machine-config-drain")
 
@@ -54,11 +56,12 @@ class Drains:
         if not request:
             self._since.pop(key.name, None)
             return Done()
-        if drain_verb(request) == names.UNCORDON:
-            return await self._put_back(node, request)
-        if drain_verb(request) != names.DRAIN:
-            return Done()
-        return await self._drain(node, request)
+        try:
+            if drain_verb(request) == names.UNCORDON:
+                return await self._put_back(node, request)
+            return await self._drain(node, request) if drain_verb(request) == names.DRAIN else Done()
+        except Conflict:  # somebody wrote to the node since it was read: look again
+            return Done(again_after=self._timing.evict_retry)
 
     async def _drain(self, node: JsonObject, request: str) -> Done:
         name = object_name(node).name
@@ -90,8 +93,7 @@ class Drains:
         """Have no new pods come, before the first one goes."""
         if (node.get("spec") or {}).get("unschedulable"):
             return
-        patch = {"spec": {"unschedulable": True}}
-        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        await self._patch(node, {"spec": {"unschedulable": True}})
         await self._recorder.normal(node, names.Event.CORDON, "the node takes no new pods")
 
     async def _put_back(self, node: JsonObject, request: str) -> Done:
@@ -100,7 +102,7 @@ class Drains:
         cordoned = bool((node.get("spec") or {}).get("unschedulable"))
         if cordoned:
             patch["spec"] = {"unschedulable": None}
-        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        await self._patch(node, patch)
         self._since.pop(object_name(node).name, None)
         if cordoned:
             await self._recorder.normal(node, names.Event.UNCORDON, "the node takes pods again")
@@ -108,12 +110,17 @@ class Drains:
 
     async def _finish(self, node: JsonObject, request: str) -> Done:
         """Record that a drain is carried out, unless the node changed its mind or was uncordoned in between."""
-        asked = annotations_of(node).get(names.DESIRED_DRAIN) == request
+        asked = drain_pending(node) == request
         schedulable = not (node.get("spec") or {}).get("unschedulable")
         if not asked or schedulable:
             return Done(again_after=self._timing.evict_retry)
-        patch = {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}}
-        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        await self._patch(node, {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}})
         self._since.pop(object_name(node).name, None)
         await self._recorder.normal(node, names.Event.DRAIN, "the node is empty")
         return Done()
+
+    async def _patch(self, node: JsonObject, change: JsonObject) -> None:
+        """Write to a node if it is still as it was read; raises Conflict."""
+        version = {"resourceVersion": metadata(node)["resourceVersion"]}
+        patch = {**change, "metadata": {**change.get("metadata", {}), **version}}
+        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)

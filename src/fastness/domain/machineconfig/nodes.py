@@ -244,10 +244,15 @@ def drain_verb(request: str) -> str:
 
 
 def drain_pending(node: Object) -> str:
-    """The request that waits to be carried out, empty for none."""
+    """The request that waits to be carried out, empty for none.
+
+    A drain for a config that is not desired any more is no request: its rollout was withdrawn, and other nodes have the place
+    in the budget that this one gave back. Putting a node back to work is always one.
+    """
     notes = annotations_of(node)
-    wanted = notes.get(names.DESIRED_DRAIN, "")
-    return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") else ""
+    wanted, desired = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.DESIRED_CONFIG, "")
+    withdrawn = drain_verb(wanted) == names.DRAIN and bool(desired) and wanted != drain_request(desired)
+    return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") and not withdrawn else ""
 
 
 def taint_change(node: Object, goal: Goal) -> list[JsonObject] | None:

@@ -152,6 +152,16 @@ def test_the_words_of_the_drain_handshake() -> None:
     assert drain_pending(asked) == ""
 
 
+@pytest.mark.parametrize(
+    ("desired", "request_", "pending"),
+    [("x", "drain-x", True), ("y", "drain-x", False), ("", "drain-x", True), ("y", "uncordon-x", True)],
+)
+def test_a_drain_for_a_withdrawn_config_is_no_request(desired: str, request_: str, pending: bool) -> None:
+    asked = node("n")
+    asked["metadata"]["annotations"] = {names.DESIRED_CONFIG: desired, names.DESIRED_DRAIN: request_}
+    assert drain_pending(asked) == (request_ if pending else "")
+
+
 def test_labels_that_put_a_node_into_a_pool() -> None:
     assert selector_labels(pool("infra")) == {"node-role.kubernetes.io/infra": ""}
     expressions = [{"key": "a", "operator": "In", "values": ["b"]}, {"key": "c", "operator": "Exists"}]
