@@ -253,7 +253,7 @@ async def test_a_certificate_of_a_time_that_has_not_come_is_told_and_replaced_wh
             await _ask(doors, trust)
         clock.ahead(timedelta(minutes=-45))
         async with asyncio.timeout(15):
-            while not await _healed(doors, trust):  # noqa: ASYNC110  # what is waited for is the world outside
+            while not await _healed(doors, trust):
                 await clock.advance(DATES_SECONDS)
 
 

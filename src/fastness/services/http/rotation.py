@@ -2,7 +2,7 @@
 
 A `Face` is one listener with the authority that its certificate comes from. Its certificate is replaced when less than a third of
 its life is left, when it is not valid yet (the clock was ahead when it was issued, and was set right), when another generation of
-the authority issues, and when the set of trusted generations changes. The authority's part of that is told by its Secret, so every
+the authority issues, and when the set of trusted generations changes. What concerns the authority is told by its Secret, so every
 replica follows whoever renewed it, within moments. Dates are looked at every few seconds, which costs nothing: no news tells of a
 clock that was set.
 
