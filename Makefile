@@ -5,9 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 STATE  ?= state
+PART   ?= 1/1
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench soak lock crds format clean components realkube
+.PHONY: help up test check bench soak mutate lock crds format clean components realkube
 
 help:  ## Show this list.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -31,6 +32,11 @@ bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
 
 soak: $(STAMP) components realkube  ## The long form of every search that `make test` shortens.
 	FASTNESS_SOAK=1 $(BIN)/python -m pytest -q
+
+mutate: $(STAMP) components realkube  ## Take out every refusal, one by one: does a test notice? (PART=2/8 runs one part.)
+	@[ -e .build/mutate/reach.json ] || $(BIN)/python tools/mutate.py cover
+	$(BIN)/python tools/mutate.py run --part $(PART)
+	$(BIN)/python tools/mutate.py page
 
 format: $(STAMP)  ## Format and repair what can be repaired.
 	$(BIN)/ruff check --fix .

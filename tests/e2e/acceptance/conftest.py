@@ -1,0 +1,21 @@
+"""One confidential cluster for all tests of a module, started as a user starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.acceptance.cluster import Acceptance, until
+from tests.e2e.live import Live
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acceptance]:
+    """`fastness up` with two workers that have proved themselves."""
+    with Live.start(tmp_path_factory.mktemp("acceptance"), "--machines", str(WORKERS)) as live:
+        made = Acceptance(live, WORKERS)
+        until(lambda: len(made.ready()) == WORKERS and made.updated(), "two attested nodes")
+        yield made

@@ -1,0 +1,27 @@
+"""The refusals that let somebody in when they were missing are held by tests that fail without them.
+
+The short form of `make mutate`: tests/mutation/checks.yaml names refusals and the tests that must notice when one is gone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.mutants import mutants
+from tools.mutate import harmless
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_of_these_refusals_is_missed_when_it_is_gone() -> None:
+    ended = subprocess.run(
+        [sys.executable, "tools/mutate.py", "short"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+
+
+def test_every_survivor_that_is_explained_is_a_refusal_of_the_product() -> None:
+    known = {one.id for one in mutants(ROOT)}
+    assert [name for name, why in harmless().items() if name not in known or len(why) < 20] == []
