@@ -49,6 +49,7 @@ def outcome(answer: httpx.Response) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
+@pytest.mark.row("000-60")
 async def test_the_ticket_port_serves_tickets_and_never_a_confidential_pool(
     embedded_server: Embedded, rust: bool
 ) -> None:
@@ -95,6 +96,8 @@ def strangers(doors: Doors) -> dict[str, Credential | None]:
     }
 
 
+@pytest.mark.row("000-59")
+@pytest.mark.row("000-75")
 async def test_the_internal_port_has_no_connection_for_strangers(embedded_server: Embedded) -> None:
     async with open_doors(embedded_server) as doors:
         ticket = {"authorization": f"Bearer {await doors.ticket('plain')}"}

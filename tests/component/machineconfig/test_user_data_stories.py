@@ -126,6 +126,11 @@ def machine_set(name: str, user_data: str, version: str = "") -> JsonObject:
     }  # fmt: skip
 
 
+@pytest.mark.row("002-01")
+@pytest.mark.row("002-02")
+@pytest.mark.row("002-03")
+@pytest.mark.row("002-04")
+@pytest.mark.row("002-12")
 async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story: Story) -> None:
     # 1. The pools of an installation are there, and so is the user-data of each, of spec 3 from the start.
     for pool in ("master", "worker"):
@@ -157,6 +162,8 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
     assert after["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
+@pytest.mark.row("002-19")
+@pytest.mark.row("002-25")
 async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_images_read_spec_3(story: Story) -> None:
     # 1. Everything is of spec 2: the stub, the machine sets that use it, and their boot images.
     old = await story.cluster.create(SECRET, stub())
@@ -198,6 +205,9 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
 
 
+@pytest.mark.row("002-06")
+@pytest.mark.row("002-07")
+@pytest.mark.row("002-09")
 async def test_a_managed_secret_that_an_installer_made_is_adopted_and_an_event_says_so(story: Story) -> None:
     made = stub("infra-user-data-managed", version="2.2.0")
     made["data"]["left-over"] = "eA=="
@@ -235,6 +245,7 @@ async def test_one_that_cannot_be_changed_in_place_is_replaced(story: Story) -> 
     ],
     ids=["content", "extra key", "missing key", "label"],
 )
+@pytest.mark.row("002-10")
 async def test_a_hand_edit_is_put_back_and_an_event_says_so(story: Story, edit: JsonObject) -> None:
     before = await story.managed()
     await story.edit("worker-user-data-managed", edit)
@@ -247,6 +258,7 @@ async def test_a_hand_edit_is_put_back_and_an_event_says_so(story: Story, edit: 
     assert pointer(after)["ignition"]["config"]["merge"][0]["source"].endswith("/config/worker")
 
 
+@pytest.mark.row("002-11")
 async def test_a_deleted_secret_comes_back_with_a_new_ticket(story: Story) -> None:
     before = await story.managed()
     await story.cluster.delete(SECRET, "worker-user-data-managed", HERE)

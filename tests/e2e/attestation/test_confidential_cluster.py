@@ -94,6 +94,7 @@ def test_every_release_is_on_the_record(cluster: Confidential) -> None:
     assert whats().count("enrol") == 3
 
 
+@pytest.mark.row("000-43")
 def test_a_stranger_with_the_ticket_gets_nothing_from_any_port(cluster: Confidential) -> None:
     import base64
 

@@ -100,6 +100,7 @@ def fetch(found: Any) -> httpx.Response:
     return httpx.get(merge["source"], headers={**headers, **ACCEPT}, verify=trust, trust_env=False)
 
 
+@pytest.mark.row("002-13")
 def test_a_machine_is_led_from_its_user_data_to_its_config_also_after_the_authority_changed(
     served: list[str], admin: httpx.Client
 ) -> None:

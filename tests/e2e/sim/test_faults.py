@@ -107,6 +107,9 @@ ROUNDS = {
 
 
 @pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.row("000-98")
+@pytest.mark.row("004-18")
+@pytest.mark.row("004-22")
 def test_a_fault_is_refused_for_its_reason_explained_and_undone(hall: Hall, name: str) -> None:
     for machine, kind, _ in ROUNDS[name]:
         assert "simulated" in hall.do(kind, machine)
@@ -180,6 +183,7 @@ def test_without_the_vendors_documents_a_trust_domain_waits_and_others_go_on(hal
     until(lambda: hall.attested(TDX), "the machine back")
 
 
+@pytest.mark.row("000-56")
 def test_a_machine_comes_proves_itself_boots_again_and_goes(hall: Hall) -> None:
     said = hall.ask("add", count=1, tee="snp")["said"]
     name = str(said).split()[0]
