@@ -36,7 +36,6 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.errors import RecordError
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
@@ -201,9 +200,7 @@ async def doors(
     await settle_cluster(cluster, spec or {"mode": "Enforce", "simulated": True})
     vendor, clock, record = vendor or SimVendor(ENTROPY), MovedClock(), MemoryRecord()
     async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
-        secrets = informers.of(SECRETS, HERE)
-        await secrets.synced()
-        keys = await MacKeys.open(cluster, secrets, clock, ENTROPY)
+        keys = await MacKeys.open("enrolment", cluster, informers, clock, ENTROPY)
         works = vendor.tpm
         simulated = SimulatedMaker.of(vendor.roots.tpm, works.authority.certificate, works.root.certificate)
         async with enrol_server(cluster, informers, keys, record, clock, ENTROPY, simulated=lambda: simulated) as door:

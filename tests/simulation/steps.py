@@ -209,7 +209,7 @@ class Steps:
         if storm:
             await self.reboot_all()
             await asyncio.sleep(self.random.random() / 10)
-        for kind in (MAC_KEYS, TOKEN_KEYS):
+        for kind in (*MAC_KEYS.values(), TOKEN_KEYS):
             await replace(kind, lifetime=timedelta()).renew(self.here.cluster, self.here.entropy, self.here.clock.now())
         return f"keys are rotated{' in a storm' if storm else ''}"
 

@@ -198,15 +198,13 @@ async def _remote(
 ) -> AsyncIterator[RemoteConfigs | None]:
     """The config server, as a role reaches it; None when nobody said where it is."""
     from fastness.services.gate.configs import RemoteConfigs
-    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+    from fastness.trust.authorities import LiveAuthority
     from fastness.trust.internal import INTERNAL
 
     if not options.internal_url:
         yield None
         return
-    secrets = informers.of(SECRETS, HERE)
-    await secrets.synced()
-    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
+    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
     configs = RemoteConfigs(options.internal_url, Shown(internal, clock, role).context)
     try:
         yield configs

@@ -58,28 +58,40 @@ async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[obj
     """The doors' authorities (PEM) and the public config-signing keys; raises CliError, ApiError."""
     from fastness.cli.machine import connected
     from fastness.formats import json
-    from fastness.trust.configkey import CONFIG_KEYS
+    from fastness.trust.configkey import CONFIG_JWKS
     from fastness.trust.doors import DOORS
 
     async with connected(kubeconfig, context) as cluster:
-        authorities = await _public(cluster, DOORS.name, "ca.crt")
-        keys = json.decode(await _public(cluster, CONFIG_KEYS.name, "jwks.json"))
+        authorities = await _authorities(cluster, DOORS.name)
+        keys = json.decode(await _published(cluster, CONFIG_JWKS.name))
     return authorities, list(keys["keys"])
 
 
-async def _public(cluster: Cluster, secret: str, member: str) -> bytes:
-    """The public part of one of our Secrets."""
+async def _authorities(cluster: Cluster, secret: str) -> bytes:
+    """The certificates of the doors' authorities."""
+    from fastness.trust.authorities import found_secret
+
+    content = ((await found_secret(cluster, secret)) or {}).get("data") or {}
+    if not content:
+        raise CliError(f"the cluster has no Secret {secret} yet", "Start the doors once: they make it.", Exit.MISSING)
+    try:
+        return base64.b64decode(content["ca.crt"], validate=True)
+    except (KeyError, binascii.Error) as error:
+        raise CliError(f"the Secret {secret} has no ca.crt that can be read", "Restore it.", Exit.MISSING) from error
+
+
+async def _published(cluster: Cluster, name: str) -> bytes:
+    """Public keys that the config server published."""
     from fastness.cluster.errors import NotFound
-    from fastness.trust.authorities import SECRETS
+    from fastness.trust.keyrings import JWKS
+    from fastness.trust.tiles import CONFIG_MAPS
 
     try:
-        found = await cluster.get(SECRETS, secret, NAMESPACE)
-        return base64.b64decode((found.get("data") or {})[member], validate=True)
-    except NotFound as error:
+        found = await cluster.get(CONFIG_MAPS, name, NAMESPACE)
+        return str((found.get("data") or {})[JWKS]).encode()
+    except (NotFound, KeyError) as error:
         raise CliError(
-            f"the cluster has no Secret {secret} yet",
-            "Start the doors once: the gate makes what it needs.",
+            f"the cluster has no keys in ConfigMap {name} yet",
+            "Start the config server once: it makes and publishes them.",
             Exit.MISSING,
         ) from error
-    except (KeyError, binascii.Error) as error:
-        raise CliError(f"the Secret {secret} has no {member} that can be read", "Restore it.", Exit.MISSING) from error

@@ -287,10 +287,10 @@ async def _doors(
     """Where machines knock, with the authority as it is at that moment; nowhere without a URL."""
     from fastness.controllers.machineconfig.plane import nowhere
     from fastness.domain.machineconfig.pointer import Doors
-    from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+    from fastness.trust.authorities import LiveAuthority
     from fastness.trust.doors import DOORS
 
     if not options.config_url:
         return nowhere
-    live = await LiveAuthority.open(DOORS, cluster, informers.of(SECRETS, HERE), clock, entropy)
+    live = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     return lambda: Doors(options.enrol_url, options.config_url, live.current.bundle)

@@ -18,12 +18,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import BadKey, BadSignature
+from fastness.crypto.jwk import public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
 
@@ -32,30 +35,23 @@ MAX_TOKEN_CHARS: Final = 16_384
 _HEADER_FIELDS: Final = frozenset({"alg", "kid", "typ"})
 
 
-class SigningKey:
-    """A P-256 key that signs tokens; its id is the start of the hash of its public half."""
+class VerifyingKey:
+    """The public half of a P-256 key that signs tokens; its id is the hash of its SubjectPublicKeyInfo."""
 
-    __slots__ = ("_public", "id", "private")
+    __slots__ = ("_public", "id")
 
-    def __init__(self, private: PrivateKey) -> None:
-        self.private = private
-        self.id = base64.urlsafe_b64encode(hashlib.sha256(private.public_der()).digest()).decode().rstrip("=")
-        self._public = ECKey.import_key(private.handle.public_key())
-
-    @classmethod
-    def generate(cls, entropy: RandomBytes) -> SigningKey:
-        """A fresh key."""
-        return cls(PrivateKey.generate(entropy))
+    def __init__(self, handle: ec.EllipticCurvePublicKey) -> None:
+        der = handle.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        self.id = base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+        self._public = ECKey.import_key(handle)
 
     @classmethod
-    def from_pem(cls, pem: SecretBytes) -> SigningKey:
-        """A key that was saved; raises BadKey."""
-        return cls(PrivateKey.from_pem(pem))
-
-    def sign(self, claims: Mapping[str, Any], kind: str = "") -> SecretText:
-        """A compact token that carries these claims; `kind` is its `typ`."""
-        header = {"alg": ALGORITHM, "kid": self.id, **({"typ": kind} if kind else {})}
-        return SecretText(signed_by(self.private, header, orjson.dumps(claims)))
+    def from_jwk(cls, jwk: Mapping[str, Any]) -> VerifyingKey:
+        """A key out of a JWKS document; raises BadKey. Its id is computed, never believed."""
+        handle = public_key(jwk).handle
+        if not isinstance(handle, ec.EllipticCurvePublicKey) or jwk.get("crv") != "P-256":
+            raise BadKey("tokens are signed with keys on P-256 only")
+        return cls(handle)
 
     def check(self, token: str) -> bytes:
         """The payload, when this key signed it; raises BadSignature."""
@@ -76,14 +72,46 @@ class SigningKey:
         }
 
 
-class TokenKeys:
-    """The keys whose tokens are accepted; the first signs."""
+class SigningKey(VerifyingKey):
+    """A P-256 key that signs tokens."""
 
-    def __init__(self, keys: Sequence[SigningKey]) -> None:
+    __slots__ = ("private",)
+
+    def __init__(self, private: PrivateKey) -> None:
+        super().__init__(private.handle.public_key())
+        self.private = private
+
+    @classmethod
+    def generate(cls, entropy: RandomBytes) -> SigningKey:
+        """A fresh key."""
+        return cls(PrivateKey.generate(entropy))
+
+    @classmethod
+    def from_pem(cls, pem: SecretBytes) -> SigningKey:
+        """A key that was saved; raises BadKey."""
+        return cls(PrivateKey.from_pem(pem))
+
+    def sign(self, claims: Mapping[str, Any], kind: str = "") -> SecretText:
+        """A compact token that carries these claims; `kind` is its `typ`."""
+        header = {"alg": ALGORITHM, "kid": self.id, **({"typ": kind} if kind else {})}
+        return SecretText(signed_by(self.private, header, orjson.dumps(claims)))
+
+
+class VerifyingKeys:
+    """The keys whose tokens are accepted."""
+
+    def __init__(self, keys: Sequence[VerifyingKey]) -> None:
         if not keys:
             raise BadKey("at least one token key is needed")
         self._keys = {key.id: key for key in keys}
-        self.signer = keys[0]
+
+    @classmethod
+    def from_jwks(cls, document: Any) -> VerifyingKeys:
+        """The keys of a JWKS document; raises BadKey."""
+        keys = document.get("keys") if isinstance(document, dict) else None
+        if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+            raise BadKey("the document is no JWKS")
+        return cls([VerifyingKey.from_jwk(key) for key in keys])
 
     def verify(self, token: str, kind: str = "") -> dict[str, Any]:
         """The claims of a token that one of the keys signed, of that `typ` if one is named; raises BadSignature."""
@@ -101,6 +129,14 @@ class TokenKeys:
     def jwks(self) -> dict[str, Any]:
         """The public halves as a JWKS document."""
         return {"keys": [key.public_jwk() for key in self._keys.values()]}
+
+
+class TokenKeys(VerifyingKeys):
+    """Keys that sign as well; the first one does."""
+
+    def __init__(self, keys: Sequence[SigningKey]) -> None:
+        super().__init__(keys)
+        self.signer = keys[0]
 
 
 def signed_by(key: PrivateKey, header: Mapping[str, Any], payload: bytes) -> str:

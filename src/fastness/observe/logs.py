@@ -43,6 +43,8 @@ EVENTS: Mapping[str, str] = {
     "informer.interrupted": "a watch failed; it goes on after a pause",
     "informer.relisted": "a watch ended in a way that needs a new list",
     "kata.unserved": "an object of the runtime was not made, because the cluster does not serve its kind",
+    "keys.not-renewed": "keys could not be renewed or published; tried again soon",
+    "keys.unreadable": "published keys cannot be read; the last good ones are used on",
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
     "library.failed": "a library that we run on reported an error of its own",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer, Informers
@@ -24,7 +25,7 @@ from fastness.services.enrol.app import Pace
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.door import ListenOptions
-from fastness.trust.authorities import HERE, SECRETS
+from fastness.services.renewal import keep_renewed
 from fastness.trust.collateralnews import CollateralNews
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
@@ -96,19 +97,18 @@ async def enrolment_door(
     cluster: Cluster, informers: Informers, around: Around, options: ListenOptions, pace: Pace | None = None
 ) -> AsyncIterator[EnrolServer]:
     """The door of enrolment; raises ApiError, OSError, TrustError."""
-    secrets = informers.of(SECRETS, HERE)
-    await secrets.synced()
-    macs = await MacKeys.open(cluster, secrets, around.clock, around.entropy)
+    macs = await MacKeys.open("enrolment", cluster, informers, around.clock, around.entropy)
     vendor = SimulatedVendor(informers)
     await vendor.synced()
     trusted = informers.of(TRUSTED_EXECUTION_CLUSTER.resource)
     await trusted.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "enrolment")
+    keys = partial(keep_renewed, "enrolment", around.clock, partial(macs.renew, cluster, around.entropy))
     async with enrol_server(
         cluster, informers, macs, record, around.clock, around.entropy, options,
         simulated=lambda: vendor.maker, urls=lambda: _told(around.urls(), trusted),
         pace=pace or Pace(),
-    ) as door:  # fmt: skip
+    ) as door, beside("enrolment", keys=keys):  # fmt: skip
         yield door
 
 

@@ -21,8 +21,8 @@ from fastness.model.kind import JsonObject
 from fastness.services.http import Answer, Request
 from fastness.services.limits import Turnstile
 from fastness.services.refusals import Refusal
-from fastness.trust.errors import BadToken
-from fastness.trust.tokens import MOST_SIGNED, Revocations, TokenIssuer, claimed_subject
+from fastness.trust.errors import BadToken, NoTokenKeys
+from fastness.trust.tokens import MOST_SIGNED, Revocations, TokenVerifier, claimed_subject
 
 NONCE: Final = b"dpop-nonce"
 CHALLENGE: Final = b'DPoP error="use_dpop_nonce", algs="ES256"'
@@ -63,7 +63,7 @@ class Callers:
     """Recognises callers by token and proof, for one audience."""
 
     audience: str
-    tokens: TokenIssuer
+    tokens: TokenVerifier
     macs: dpop.Macs
     revocations: Revocations
     turnstile: Turnstile
@@ -102,6 +102,8 @@ class Callers:
             self.turnstile.doubt(address, payer)
         try:
             claims = self.tokens.verify(token, self.audience)
+        except NoTokenKeys as error:
+            raise Refusal(503, error.code, error.message) from error
         except BadToken as error:
             if payer is not None:
                 self.turnstile.wrong(address, payer)

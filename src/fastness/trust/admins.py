@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import BadSignature
 from fastness.crypto.jws import SigningKey, TokenKeys
@@ -113,9 +113,9 @@ class Admins:
         self._clock = clock
 
     @classmethod
-    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> Admins:
+    async def open(cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy) -> Admins:
         """The administrators of this cluster's broker; raises DamagedKeys, ApiError."""
-        return cls(await LiveKeys.open(ADMIN_KEYS, cluster, secrets, clock, entropy, _built), clock)
+        return cls(await LiveKeys.open(ADMIN_KEYS, cluster, informers, clock, entropy, _built), clock)
 
     def recognise(self, token: str) -> Admin:
         """Whose credential this is; raises BadToken."""

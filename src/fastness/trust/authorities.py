@@ -20,14 +20,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
-from fastness.cluster.informers import Informer
+from fastness.cluster.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
@@ -39,6 +39,9 @@ from fastness.trust.errors import DamagedAuthority
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 NAMESPACE: Final = "fastness-system"
 HERE: Final = Scope(NAMESPACE)
+ACCOUNTS_HINT: Final = (
+    "Install accounts and Secrets of the roles: fastness crds --accounts | kubectl apply --server-side -f -"
+)
 ROTATE: Final = "fastness.dev/rotate"
 PROMOTED: Final = "fastness.dev/promoted-at"
 CA_LIFETIME: Final = timedelta(days=3650)
@@ -48,6 +51,39 @@ NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _AS: Final = WriteOptions(manager="doors")
 
 MayPromote = Callable[[Certificate], bool]
+
+
+def named(name: str) -> Scope:
+    """Where one object of ours is: an account that may watch this name and no other can follow it."""
+    return Scope(NAMESPACE, fields=f"metadata.name={name}")
+
+
+async def found_secret(cluster: Cluster, name: str) -> JsonObject | None:
+    """A Secret of ours, None when there is none; raises ApiError."""
+    try:
+        return await cluster.get(SECRETS, name, NAMESPACE)
+    except NotFound:
+        return None
+
+
+async def first_content(cluster: Cluster, name: str, empty: JsonObject | None, data: Mapping[str, str]) -> bool:
+    """Give a Secret its first content, or make it; no when another one was faster; raises Forbidden, ApiError.
+
+    Roles with accounts of their own cannot create Secrets, because no rule can say which: they find theirs empty and fill it.
+    """
+    try:
+        if empty is None:
+            meta = {"name": name, "namespace": NAMESPACE}
+            body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": dict(data)}
+            await cluster.create(SECRETS, body, _AS)
+        else:
+            patch = {"metadata": {"resourceVersion": metadata(empty)["resourceVersion"]}, "data": dict(data)}
+            await cluster.patch(SECRETS, name, patch, PatchType.MERGE, NAMESPACE, _AS)
+    except (AlreadyExists, Conflict, NotFound):
+        return False
+    except Forbidden as error:
+        raise Forbidden(f"the Secret {NAMESPACE}/{name} cannot be made: {error.message}. {ACCOUNTS_HINT}") from error
+    return True
 
 
 def nobody_objects(_successor: Certificate) -> bool:
@@ -88,16 +124,14 @@ class AuthoritySecret:
     async def open(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Lineage:
         """The authority out of the cluster, made if there is none; raises DamagedAuthority, ApiError."""
         for _ in range(TRIES):
-            try:
-                return self.read(await cluster.get(SECRETS, self.name, NAMESPACE), entropy)
-            except NotFound:
-                made = Lineage(self._made(entropy, now))
-            try:
-                await cluster.create(SECRETS, self._secret(made), _AS)
-            except AlreadyExists:
-                await asyncio.sleep(PAUSE_SECONDS)
-                continue
-            return made
+            secret = await found_secret(cluster, self.name)
+            if secret is not None and secret.get("data"):
+                return self.read(secret, entropy)
+            made = Lineage(self._made(entropy, now))
+            data = {name: value for name, value in _data(made).items() if value is not None}
+            if await first_content(cluster, self.name, secret, data):
+                return made
+            await asyncio.sleep(PAUSE_SECONDS)
         raise Conflict(f"the Secret {NAMESPACE}/{self.name} comes and goes")
 
     async def renew(
@@ -163,11 +197,6 @@ class AuthoritySecret:
         # The month in the name tells two generations apart in `openssl x509`.
         return CertificateAuthority.create(f"{self.common_name} {now:%Y-%m}", now, entropy, self.lifetime)
 
-    def _secret(self, lineage: Lineage) -> JsonObject:
-        data = {name: value for name, value in _data(lineage).items() if value is not None}
-        meta = {"name": self.name, "namespace": NAMESPACE}
-        return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
-
     def _patch(self, read: JsonObject, lineage: Lineage) -> JsonObject:
         notes = {ROTATE: None, PROMOTED: rfc3339(lineage.promoted) if lineage.predecessors else None}
         version = metadata(read).get("resourceVersion")
@@ -189,10 +218,11 @@ class LiveAuthority:
 
     @classmethod
     async def open(
-        cls, kind: AuthoritySecret, cluster: Cluster, informer: Informer, clock: Clock, entropy: Entropy
+        cls, kind: AuthoritySecret, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy
     ) -> LiveAuthority:
-        """Make the authority if there is none and follow it; `informer` is one of Secrets in our namespace."""
+        """Make the authority if there is none and follow it."""
         lineage = await kind.open(cluster, entropy, clock.now())
+        informer = informers.of(SECRETS, named(kind.name))
         await informer.synced()
         return cls(kind, lineage, informer, clock, entropy)
 

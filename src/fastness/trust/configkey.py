@@ -1,19 +1,22 @@
-"""The key that signs served configurations. Its public half is in the image, so it changes with images and not by itself."""
+"""The key that signs served configurations: the config server's alone, which puts them together and signs them.
+
+Its public half is in the image, so it changes with images and not by itself. Gate and broker pass on what was signed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.configproof import Served, signed
-from fastness.formats import json
 from fastness.model.kind import JsonObject
-from fastness.trust.keyrings import KeySecret, LiveKeys, Ring
+from fastness.trust.keyrings import KeySecret, LiveKeys, Publication, Ring, RingKey
 
 LIFETIME: Final = timedelta(days=3650)
 SIGNATURE_LIFETIME: Final = timedelta(minutes=5)
@@ -27,12 +30,12 @@ def _signers(ring: Ring) -> tuple[Ed25519Signer, ...]:
     return tuple(Ed25519Signer(key.material) for key in ring)
 
 
-CONFIG_KEYS: Final = KeySecret(
-    "config-signing-keys",
-    LIFETIME,
-    _made,
-    lambda ring: {"jwks.json": json.encode({"keys": [one.verifier.jwk() for one in _signers(tuple(ring))]})},
-)
+def _jwks(ring: Sequence[RingKey]) -> JsonObject:
+    return {"keys": [signer.verifier.jwk() for signer in _signers(tuple(ring))]}
+
+
+CONFIG_JWKS: Final = Publication("config-public-keys", _jwks)
+CONFIG_KEYS: Final = KeySecret("config-signing-keys", LIFETIME, _made, CONFIG_JWKS)
 
 
 class ConfigSigner:
@@ -42,9 +45,9 @@ class ConfigSigner:
         self._keys = keys
 
     @classmethod
-    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> ConfigSigner:
+    async def open(cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy) -> ConfigSigner:
         """The signer of this cluster, its key made if there is none; raises DamagedKeys, ApiError."""
-        return cls(await LiveKeys.open(CONFIG_KEYS, cluster, secrets, clock, entropy, _signers))
+        return cls(await LiveKeys.open(CONFIG_KEYS, cluster, informers, clock, entropy, _signers))
 
     def sign(self, served: Served, now: datetime) -> str:
         """The signature of an answer."""

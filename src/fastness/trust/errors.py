@@ -7,6 +7,7 @@
     ├── DamagedAuthority     a Secret that should hold an authority and does not
     ├── DamagedKeys          a Secret that should hold keys and does not
     ├── BadToken             a token that does not count here
+    ├── NoTokenKeys          nobody published keys of tokens yet, so none can be verified
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
     ├── CollateralUnavailable  a vendor's document is not at hand now
@@ -68,6 +69,12 @@ class BadToken(TrustError):
     """A token that is forged, expired, or for somebody else."""
 
     code = "bad-token"
+
+
+class NoTokenKeys(TrustError):
+    """Nobody published keys of tokens yet: whether a token is good cannot be known now."""
+
+    code = "no-token-keys"
 
 
 class KmsFailed(TrustError):

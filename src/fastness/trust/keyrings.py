@@ -7,8 +7,10 @@
   the one before signs.
 * Every change is written with the version that was read: of two who change a Secret at once, one wins and both read the result.
 
-`KeySecret` says which Secret and what keys; `LiveKeys` follows it for one process and gives whatever is built from the keys.
-`mackeys`, `tokens` and `admins` are such rings.
+* Who only verifies never reads that Secret: the public halves are published in a ConfigMap that only the Secret's owner writes.
+
+`KeySecret` says which Secret and what keys; `LiveKeys` follows it for one process and gives whatever is built from the keys;
+`PublishedKeys` follows the ConfigMap. `mackeys`, `tokens`, `configkey`, `doorkeys` and `admins` are such rings.
 """
 
 from __future__ import annotations
@@ -16,29 +18,35 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.errors import BadKey
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.model.kind import JsonObject
 from fastness.model.objects import metadata, rfc3339
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.observe import logs
+from fastness.trust.authorities import NAMESPACE, SECRETS, first_content, found_secret, named
 from fastness.trust.errors import DamagedKeys
+from fastness.trust.tiles import CONFIG_MAPS
 
 VERSION: Final = 1
 LIVE: Final = 2
 TRIES: Final = 50
 PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
 PUBLISHED_FOR: Final = timedelta(minutes=2)
+JWKS: Final = "jwks.json"
 _AS: Final = WriteOptions(manager="doors")
+_log = logs.logger("keys")
 
 Built = TypeVar("Built")
 
@@ -54,44 +62,62 @@ class RingKey:
 Ring = tuple[RingKey, ...]
 
 
-def _nothing(_ring: Sequence[RingKey]) -> Mapping[str, bytes]:
-    return {}
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A ConfigMap with the public halves of a ring, as a JWKS document."""
+
+    name: str
+    jwks: Callable[[Sequence[RingKey]], JsonObject]
+
+    def data(self, ring: Sequence[RingKey]) -> dict[str, str]:
+        """The content of the ConfigMap."""
+        return {JWKS: json.encode(self.jwks(ring)).decode()}
+
+    async def publish(self, cluster: Cluster, ring: Sequence[RingKey]) -> None:
+        """Make sure that the public halves are there; raises ApiError."""
+        data = self.data(ring)
+        try:
+            found = await cluster.get(CONFIG_MAPS, self.name, NAMESPACE)
+        except NotFound:
+            meta = {"name": self.name, "namespace": NAMESPACE}
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+            with suppress(AlreadyExists):  # by another replica, which publishes the same
+                await cluster.create(CONFIG_MAPS, body, _AS)
+            return
+        if found.get("data") != data:
+            await cluster.patch(CONFIG_MAPS, self.name, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 
 @dataclass(frozen=True, slots=True)
 class KeySecret:
-    """Which Secret holds a ring, how its keys are made and how long each signs; `public` is what else the Secret tells."""
+    """Which Secret holds a ring, how its keys are made, how long each signs, and where the public halves are told."""
 
     name: str
     lifetime: timedelta
     make: Callable[[Entropy], SecretBytes]
-    public: Callable[[Sequence[RingKey]], Mapping[str, bytes]] = _nothing
+    publication: Publication | None = None
 
     async def open(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Ring:
-        """The ring out of the cluster, made if there is none; raises DamagedKeys, ApiError."""
+        """The ring out of the cluster, made if there is none, and published; raises DamagedKeys, ApiError."""
         for _ in range(TRIES):
-            try:
-                return self.read(await cluster.get(SECRETS, self.name, NAMESPACE))
-            except NotFound:
-                made: Ring = (RingKey(now.replace(microsecond=0), self.make(entropy)),)
-            try:
-                await cluster.create(SECRETS, self._secret(made), _AS)
-            except AlreadyExists:
-                await asyncio.sleep(PAUSE_SECONDS)
-                continue
-            return made
+            secret = await found_secret(cluster, self.name)
+            if secret is not None and secret.get("data"):
+                return await self._published(cluster, self.read(secret))
+            made: Ring = (RingKey(now.replace(microsecond=0), self.make(entropy)),)
+            if await first_content(cluster, self.name, secret, self._data(made)):
+                return await self._published(cluster, made)
+            await asyncio.sleep(PAUSE_SECONDS)
         raise _contended(self.name)
 
     async def renew(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Ring:
         """Begin a new key if one is due; raises DamagedKeys, ApiError."""
         for _ in range(TRIES):
-            try:
-                secret = await cluster.get(SECRETS, self.name, NAMESPACE)
-            except NotFound:
+            secret = await found_secret(cluster, self.name)
+            if secret is None or not secret.get("data"):
                 return await self.open(cluster, entropy, now)
             ring = self.read(secret)
             if now - ring[0].created < self.lifetime:
-                return ring
+                return await self._published(cluster, ring)
             after = (RingKey(now.replace(microsecond=0), self.make(entropy)), *ring)[:LIVE]
             patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": self._data(after)}
             try:
@@ -99,7 +125,7 @@ class KeySecret:
             except Conflict:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
-            return after
+            return await self._published(cluster, after)
         raise _contended(self.name)
 
     def read(self, secret: JsonObject) -> Ring:
@@ -125,16 +151,16 @@ class KeySecret:
             ) from None
         return ring
 
-    def _secret(self, ring: Ring) -> JsonObject:
-        meta = {"name": self.name, "namespace": NAMESPACE}
-        return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": self._data(ring)}
+    async def _published(self, cluster: Cluster, ring: Ring) -> Ring:
+        if self.publication is not None:
+            await self.publication.publish(cluster, ring)
+        return ring
 
     def _data(self, ring: Ring) -> dict[str, str]:
         keys = [
             {"created": rfc3339(key.created), "key": base64.b64encode(key.material.reveal()).decode()} for key in ring
         ]
-        parts = {"keys": json.encode({"version": VERSION, "keys": keys}), **self.public(ring)}
-        return {name: base64.b64encode(value).decode() for name, value in parts.items()}
+        return {"keys": base64.b64encode(json.encode({"version": VERSION, "keys": keys})).decode()}
 
 
 def _contended(name: str) -> Conflict:
@@ -168,13 +194,14 @@ class LiveKeys(Generic[Built]):
         cls,
         kind: KeySecret,
         cluster: Cluster,
-        informer: Informer,
+        informers: Informers,
         clock: Clock,
         entropy: Entropy,
         build: Callable[[Ring], Built],
     ) -> LiveKeys[Built]:
-        """Make the ring if there is none and follow it; `informer` is one of Secrets in our namespace."""
+        """Make the ring if there is none and follow it."""
         ring = await kind.open(cluster, entropy, clock.now())
+        informer = informers.of(SECRETS, named(kind.name))
         await informer.synced()
         return cls(kind, ring, informer, clock, build)
 
@@ -199,3 +226,38 @@ class LiveKeys(Generic[Built]):
     async def renew(self, cluster: Cluster, entropy: Entropy) -> None:
         """Begin a new key if one is due; raises DamagedKeys, ApiError."""
         await self.kind.renew(cluster, entropy, self._clock.now())
+
+
+class PublishedKeys(Generic[Built]):
+    """What is built from published public halves, as this process sees them now; None while nobody published any.
+
+    A document that cannot be read changes nothing: whoever owns the keys writes it again.
+    """
+
+    def __init__(self, publication: Publication, informer: Informer, build: Callable[[Any], Built]) -> None:
+        self._name = publication.name
+        self._informer = informer
+        self._build = build
+        self._seen: JsonObject | None = None
+        self._built: Built | None = None
+
+    @classmethod
+    async def open(
+        cls, publication: Publication, informers: Informers, build: Callable[[Any], Built]
+    ) -> PublishedKeys[Built]:
+        """Follow the ConfigMap; `build` makes something of the JWKS document, or raises BadKey."""
+        informer = informers.of(CONFIG_MAPS, named(publication.name))
+        await informer.synced()
+        return cls(publication, informer, build)
+
+    @property
+    def current(self) -> Built | None:
+        """What is published now."""
+        found = self._informer.get(NAMESPACE, self._name)
+        if found is not None and found is not self._seen:
+            self._seen = found
+            try:
+                self._built = self._build(json.decode(str((found.get("data") or {}).get(JWKS, "")).encode()))
+            except (BadKey, FormatError) as error:
+                _log.error("keys.unreadable", configmap=self._name, error=error)
+        return self._built

@@ -1,16 +1,18 @@
-"""The MAC keys of the doors: challenge cookies, sessions and the nonces of proofs.
+"""The MAC keys of the doors: challenge cookies, sessions, the state between two messages, and the nonces of proofs.
 
-A Secret holds them, so that any replica reads what another one wrote. A key signs for a day and verifies for one more, which is
-longer than anything that it signs lives.
+Each role has a Secret of its own, so that any replica reads what another one wrote, and a door that was taken over writes nothing
+that another kind of door would believe. A key signs for a day and verifies for one more, which is longer than anything that it
+signs lives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal, get_args
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.mac import KEY_BYTES, MacKey, MacRing
 from fastness.crypto.secret import SecretBytes
@@ -27,7 +29,10 @@ def _ring(ring: Ring) -> MacRing:
     return MacRing([MacKey(key.material) for key in ring])
 
 
-MAC_KEYS: Final = KeySecret("door-mac-keys", LIFETIME, _made)
+MacRole = Literal["gate", "broker", "enrolment"]
+MAC_KEYS: Final[Mapping[MacRole, KeySecret]] = {
+    role: KeySecret(f"{role}-mac-keys", LIFETIME, _made) for role in get_args(MacRole)
+}
 
 
 class MacKeys:
@@ -37,16 +42,18 @@ class MacKeys:
         self._keys = keys
 
     @classmethod
-    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> MacKeys:
-        """The keys of this cluster, made if there are none; raises DamagedKeys, ApiError."""
-        return cls(await LiveKeys.open(MAC_KEYS, cluster, secrets, clock, entropy, _ring))
+    async def open(
+        cls, role: MacRole, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy
+    ) -> MacKeys:
+        """The keys of a role, made if there are none; raises DamagedKeys, ApiError."""
+        return cls(await LiveKeys.open(MAC_KEYS[role], cluster, informers, clock, entropy, _ring))
 
     def write(self, purpose: str, payload: bytes) -> str:
         """A text of ours."""
         return self._keys.current.write(purpose, payload)
 
     def read(self, purpose: str, text: str) -> bytes | None:
-        """Its payload, or None when no door of this cluster wrote it for that purpose lately."""
+        """Its payload, or None when no door of this role wrote it for that purpose lately."""
         return self._keys.current.read(purpose, text)
 
     async def renew(self, cluster: Cluster, entropy: Entropy) -> None:

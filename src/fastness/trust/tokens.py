@@ -1,9 +1,10 @@
 """Tokens that say what a machine proved: EAR, ES256, under keys of this cluster.
 
-    token, claims = issuer.issue(proved, lifetime)
-    claims = issuer.verify(token, audience)
+    token, claims = issuer.issue(proved, lifetime)        # TokenIssuer: the broker, which judges evidence
+    claims = verifier.verify(token, audience)             # TokenVerifier: gate, config server, whoever else believes tokens
 
-The keys live in a Secret with their JWKS beside them; each signs for 30 days, two are live, and replicas share them.
+The private keys live in a Secret of the issuer alone, the JWKS in a ConfigMap that it publishes; each signs for 30 days, two are
+live, and replicas share them. A gate that was taken over can show tokens that machines gave it, and make none.
 
 * Verification is as strict as `crypto.jws` (one algorithm, keys by `kid` out of our own ring) and then asks for the type, issuer,
   audience, expiry and age. A token without one of them does not count.
@@ -18,18 +19,18 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informer
+from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import BadKey, BadSignature
 from fastness.crypto.jwk import decoded
-from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys
+from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys, VerifyingKeys
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.ear import Proved, ear_claims
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
-from fastness.trust.errors import BadToken
-from fastness.trust.keyrings import KeySecret, LiveKeys, Ring, RingKey
+from fastness.trust.errors import BadToken, NoTokenKeys
+from fastness.trust.keyrings import KeySecret, LiveKeys, Publication, PublishedKeys, RingKey
 
 ISSUER: Final = "https://fastness.dev/attestation"
 BROKER: Final = "broker"
@@ -61,51 +62,36 @@ def _keys(ring: Sequence[RingKey]) -> TokenKeys:
     return TokenKeys([SigningKey.from_pem(key.material) for key in ring])
 
 
-def _jwks(ring: Sequence[RingKey]) -> Mapping[str, bytes]:
-    return {"jwks.json": json.encode(_keys(ring).jwks())}
+def _jwks(ring: Sequence[RingKey]) -> JsonObject:
+    return _keys(ring).jwks()
 
 
-TOKEN_KEYS: Final = KeySecret("token-keys", LIFETIME, _made, _jwks)
+TOKEN_JWKS: Final = Publication("token-public-keys", _jwks)
+TOKEN_KEYS: Final = KeySecret("token-keys", LIFETIME, _made, TOKEN_JWKS)
 
 
-class TokenIssuer:
-    """Issues and verifies tokens with the keys of now."""
+class TokenVerifier:
+    """Verifies tokens with the public keys of now; it has no key that could sign one."""
 
-    def __init__(self, keys: LiveKeys[TokenKeys], clock: Clock, entropy: Entropy, issuer: str = ISSUER) -> None:
-        self._keys = keys
+    def __init__(self, keys: PublishedKeys[VerifyingKeys] | LiveKeys[TokenKeys], clock: Clock) -> None:
+        self._public = keys
         self._clock = clock
-        self._entropy = entropy
-        self._issuer = issuer
         # Signatures that were found good under the keys of now; everything else about a token is asked every time.
-        self._trusted: TokenKeys | None = None
+        self._trusted: VerifyingKeys | None = None
         self._signed: OrderedDict[str, JsonObject] = OrderedDict()
 
     @classmethod
-    async def open(cls, cluster: Cluster, secrets: Informer, clock: Clock, entropy: Entropy) -> TokenIssuer:
-        """The issuer of this cluster, its keys made if there are none; raises DamagedKeys, ApiError."""
-        return cls(await LiveKeys.open(TOKEN_KEYS, cluster, secrets, clock, entropy, _built), clock, entropy)
-
-    def issue(
-        self, proved: Proved, lifetime: timedelta, audiences: Sequence[str] = AUDIENCES
-    ) -> tuple[SecretText, JsonObject]:
-        """A token and its claims; raises BadToken when the claims do not fit into one."""
-        now = self._clock.now()
-        claims = ear_claims(
-            proved, issuer=self._issuer, audiences=audiences, jti=self._entropy.uid(), issued=now,
-            expires=now + min(lifetime, MAX_AGE),
-        )  # fmt: skip
-        token = self._keys.current.signer.sign(claims, TYPE)
-        if len(token.reveal()) > MAX_TOKEN_CHARS:
-            raise BadToken("the claims are too long for a token", "Send less init-data.")
-        return token, claims
+    async def following(cls, informers: Informers, clock: Clock) -> TokenVerifier:
+        """A verifier that follows what the issuer of this cluster published; it may have published nothing yet."""
+        return cls(await PublishedKeys.open(TOKEN_JWKS, informers, VerifyingKeys.from_jwks), clock)
 
     def known(self, token: str) -> bool:
         """Whether the signature of this very token was found good here before."""
         return token in self._signed
 
     def verify(self, token: str, audience: str) -> JsonObject:
-        """The claims of a token that counts now, for this audience; raises BadToken."""
-        keys = self._keys.current
+        """The claims of a token that counts now, for this audience; raises BadToken, NoTokenKeys."""
+        keys = self._now()
         if keys is not self._trusted:
             self._trusted, self._signed = keys, OrderedDict()
         claims = self._signed.get(token)
@@ -117,20 +103,54 @@ class TokenIssuer:
             self._signed[token] = claims
             if len(self._signed) > MOST_SIGNED:
                 self._signed.popitem(last=False)
-        check_claims(claims, self._issuer, audience, self._clock.now())
+        check_claims(claims, ISSUER, audience, self._clock.now())
         return claims
 
     def jwks(self) -> JsonObject:
-        """The public halves of the keys that count."""
-        return self._keys.current.jwks()
+        """The public halves of the keys that count; raises NoTokenKeys."""
+        return self._now().jwks()
+
+    def _now(self) -> VerifyingKeys:
+        keys = self._public.current
+        if keys is None:
+            raise NoTokenKeys("no keys of tokens are published yet", "Start the broker: it makes and publishes them.")
+        return keys
+
+
+class TokenIssuer(TokenVerifier):
+    """Issues tokens, and verifies them, with the private keys of now. The broker has one and nobody else."""
+
+    def __init__(self, keys: LiveKeys[TokenKeys], clock: Clock, entropy: Entropy) -> None:
+        super().__init__(keys, clock)
+        self._keys = keys
+        self._entropy = entropy
+
+    @classmethod
+    async def open(cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy) -> TokenIssuer:
+        """The issuer of this cluster, its keys made and published if there are none; raises DamagedKeys, ApiError."""
+        return cls(await LiveKeys.open(TOKEN_KEYS, cluster, informers, clock, entropy, _keys), clock, entropy)
+
+    def issue(
+        self, proved: Proved, lifetime: timedelta, audiences: Sequence[str] = AUDIENCES
+    ) -> tuple[SecretText, JsonObject]:
+        """A token and its claims; raises BadToken when the claims do not fit into one."""
+        now = self._clock.now()
+        claims = ear_claims(
+            proved, issuer=ISSUER, audiences=audiences, jti=self._entropy.uid(), issued=now,
+            expires=now + min(lifetime, MAX_AGE),
+        )  # fmt: skip
+        return self.sign(claims), claims
+
+    def sign(self, claims: JsonObject) -> SecretText:
+        """A token of claims that were issued here, for a caller who came with a session; raises BadToken."""
+        token = self._keys.current.signer.sign(claims, TYPE)
+        if len(token.reveal()) > MAX_TOKEN_CHARS:
+            raise BadToken("the claims are too long for a token", "Send less init-data.")
+        return token
 
     async def renew(self, cluster: Cluster) -> None:
-        """Begin a new key if one is due; raises DamagedKeys, ApiError."""
+        """Begin a new key if one is due, and see that all are published; raises DamagedKeys, ApiError."""
         await self._keys.renew(cluster, self._entropy)
-
-
-def _built(ring: Ring) -> TokenKeys:
-    return _keys(ring)
 
 
 def claimed_subject(token: str) -> str:

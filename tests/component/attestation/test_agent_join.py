@@ -25,7 +25,7 @@ from fastness.drivers.tpm import TpmAttester, TpmTools
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust import bootstrap
-from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.bootstrap import join_token
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
@@ -45,7 +45,7 @@ async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
 
 async def image_trust(world: AttestingWorld, path: Path) -> Path:
     """The file that an image of this cluster carries."""
-    signer = await ConfigSigner.open(world.cluster, world.informers.of(SECRETS, HERE), world.clock, ENTROPY)
+    signer = await ConfigSigner.open(world.cluster, world.informers, world.clock, ENTROPY)
     path.write_text(json.dumps({"ca": world.doors.broker.doors.bundle, "configKeys": signer.jwks()}))  # noqa: ASYNC240
     return path
 

@@ -60,7 +60,7 @@ async def test_two_replicas_share_keys_handshakes_and_resources(here: World) -> 
     guest.http.cookies.set(COOKIE, second.http.cookies[COOKIE], "127.0.0.1", "/kbs/v0")
     assert await guest.read(own) == b"from a real cluster"
     assert here.door.tokens.jwks() == other.tokens.jwks()
-    for kind in (MAC_KEYS, TOKEN_KEYS):
+    for kind in (MAC_KEYS["broker"], TOKEN_KEYS):
         assert len(kind.read(await here.cluster.get(SECRETS, kind.name, NAMESPACE))) == 1
 
 

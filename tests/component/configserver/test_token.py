@@ -22,7 +22,6 @@ from fastness.domain.attestation.subject import Subject
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.services.configserver.server import config_server
-from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.tokens import BROKER, GATE, TokenIssuer
 from tests.component.configserver.doors import Doors, furnish
 from tests.delivering import until
@@ -62,7 +61,7 @@ async def opened(embedded: Embedded) -> AsyncIterator[World]:
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
         config_server(cluster, informers, clock, ENTROPY) as door,
     ):
-        tokens = await TokenIssuer.open(cluster, informers.of(SECRETS, HERE), clock, ENTROPY)
+        tokens = await TokenIssuer.open(cluster, informers, clock, ENTROPY)
         yield World(Doors(door, cluster), informers, tokens)
 
 

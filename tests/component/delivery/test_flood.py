@@ -47,9 +47,9 @@ async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
 def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often the signature of a token, and that of a proof, was computed."""
     count: Counter[str] = Counter()
-    check, signed = jws.SigningKey.check, jwk.PublicJwk.signed
+    check, signed = jws.VerifyingKey.check, jwk.PublicJwk.signed
 
-    def token(self: jws.SigningKey, text: str) -> bytes:
+    def token(self: jws.VerifyingKey, text: str) -> bytes:
         count["token"] += 1
         return check(self, text)
 
@@ -57,7 +57,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         count["proof"] += 1
         return signed(self, signature, message)
 
-    monkeypatch.setattr(jws.SigningKey, "check", token)
+    monkeypatch.setattr(jws.VerifyingKey, "check", token)
     monkeypatch.setattr(jwk.PublicJwk, "signed", proof)
     return count
 

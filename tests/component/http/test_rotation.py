@@ -12,7 +12,7 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.crypto.x509 import Certificate, Credential
 from fastness.services.http.rotation import LOOK_SECONDS, Face, Rotation
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from tests.embedded.fixtures import Embedded
 from tests.virtual import VirtualClock, settle
@@ -41,7 +41,7 @@ class Balking:
 async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_server: Embedded) -> None:
     clock, entropy, listener = VirtualClock(datetime.now(UTC)), SystemEntropy(), Balking()
     async with Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers:
-        live = await LiveAuthority.open(INTERNAL, embedded_server.cluster, informers.of(SECRETS, HERE), clock, entropy)
+        live = await LiveAuthority.open(INTERNAL, embedded_server.cluster, informers, clock, entropy)
         face = Face("some", listener, live, lambda found, now: InternalAuthority(found).serving(["localhost"], now))
         rotation = Rotation(embedded_server.cluster, [face], clock)
         listener.refuses = True

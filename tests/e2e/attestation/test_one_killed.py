@@ -25,7 +25,7 @@ from tests.realkube import RealKube
 from tests.swtpm import Maker, Swtpm
 
 ACCEPT = "application/vnd.coreos.ignition+json;version=3.4.0"
-CONFIG_KEYS = "/api/v1/namespaces/fastness-system/secrets/config-signing-keys"
+CONFIG_KEYS = "/api/v1/namespaces/fastness-system/configmaps/config-public-keys"
 PORTS = {"configserver": "--internal-port", "enrol": "--enrol-port", "broker": "--broker-port", "gate": "--gate-port"}
 
 
@@ -88,7 +88,7 @@ class Site:
                 return eventually(lambda: (got := admin.get(path)).is_success and got.json()["data"], path)
 
             ca, keys = data(DOORS_CA)["ca.crt"], data(CONFIG_KEYS)["jwks.json"]
-        jwks = orjson.loads(base64.b64decode(keys))["keys"]
+        jwks = orjson.loads(keys)["keys"]
         return ImageTrust.parse(orjson.dumps({"ca": base64.b64decode(ca).decode(), "configKeys": jwks}))
 
     async def boot(self, tpm: Swtpm, directory: Path) -> BootedConfig:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastness.crypto.errors import CertificateExpired, UntrustedCertificate, WrongPurpose
 from fastness.crypto.x509 import Certificate, verify_server
-from fastness.trust.authorities import PROMOTED, AuthoritySecret, Lineage
+from fastness.trust.authorities import NAMESPACE, PROMOTED, AuthoritySecret, Lineage, _data
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import DamagedAuthority
 from fastness.trust.internal import GROUP, INTERNAL, LEAF_LIFETIME, InternalAuthority, Role, is_due
@@ -29,7 +29,8 @@ def made() -> Lineage:
 
 
 def stored(lineage: Lineage) -> dict[str, Any]:
-    return KIND._secret(lineage)
+    data = {name: value for name, value in _data(lineage).items() if value is not None}
+    return {"metadata": {"name": KIND.name, "namespace": NAMESPACE}, "data": data}
 
 
 def prints(*certificates: Certificate) -> list[str]:

@@ -34,7 +34,7 @@ from fastness.model.objects import ObjectName, condition, is_being_deleted, meta
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.authorities import HERE, SECRETS
+from fastness.trust.authorities import SECRETS, named
 from fastness.trust.doors import NAME as DOORS_CA
 
 CLUSTERS: Final = TRUSTED_EXECUTION_CLUSTER.resource
@@ -68,13 +68,13 @@ class TrustedClusters:
         self.sources: Sequence[Source] = (
             Source(CLUSTERS, keys=self._every),
             Source(CONFIDENTIAL, keys=self._every),
-            Source(SECRETS, keys=self._if_doors, scope=HERE),
+            Source(SECRETS, keys=self._every_of_doors, scope=named(DOORS_CA)),
         )
         self._cluster = cluster
         self._clock = clock
         self._clusters = informers.of(CLUSTERS)
         self._confidential = informers.of(CONFIDENTIAL)
-        self._secrets = informers.of(SECRETS, HERE)
+        self._secrets = informers.of(SECRETS, named(DOORS_CA))
         self._recorder = Recorder(cluster, self.name, clock)
 
     def _every(self, obj: Object) -> Iterable[ObjectName]:
@@ -82,8 +82,8 @@ class TrustedClusters:
         own = (object_name(obj),) if object_name(obj).namespace else ()
         return {*own, *(object_name(one) for one in self._clusters.list())}
 
-    def _if_doors(self, secret: Object) -> Iterable[ObjectName]:
-        return [object_name(one) for one in self._clusters.list()] if object_name(secret).name == DOORS_CA else ()
+    def _every_of_doors(self, _: Object) -> Iterable[ObjectName]:
+        return [object_name(one) for one in self._clusters.list()]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Tell one how it stands, and do what it asks if it counts."""
@@ -95,7 +95,7 @@ class TrustedClusters:
         if counts is not None and object_name(counts) == key and not is_being_deleted(found):
             await self._make_confidential(found)
         confidential = self._confidential.get("", NAME) is not None
-        doors = self._secrets.get(NAMESPACE, DOORS_CA) is not None
+        doors = bool((self._secrets.get(NAMESPACE, DOORS_CA) or {}).get("data"))
         await self._tell(found, conditions_of(found, counts, doors=doors, confidential=confidential))
         return Done()
 

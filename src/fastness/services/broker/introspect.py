@@ -20,7 +20,7 @@ from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
 from fastness.trust.errors import BadToken
 from fastness.trust.internal import InternalAuthority, Role
-from fastness.trust.tokens import AUDIENCES, GATE, Revocations, TokenIssuer
+from fastness.trust.tokens import AUDIENCES, GATE, Revocations, TokenVerifier
 
 MAX_BODY: Final = 32 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
@@ -39,7 +39,7 @@ def internal_caller(request: Request, authority: Callable[[], InternalAuthority]
     return role
 
 
-def introspect(request: Request, body: bytes, tokens: TokenIssuer, revocations: Revocations) -> Answer:
+def introspect(request: Request, body: bytes, tokens: TokenVerifier, revocations: Revocations) -> Answer:
     """`{"active": true, …claims}` or `{"active": false}`; raises Refusal."""
     token, audience = _asked(request, body)
     try:

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
@@ -29,7 +28,6 @@ from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.observe import logs
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
 from fastness.services.broker.configs import PoolConfigs
@@ -48,12 +46,12 @@ from fastness.services.http.listener import Listener, server_context
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import load
 from fastness.services.limits import Limits, Turnstile
+from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
-from fastness.trust.errors import TrustError
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.mackeys import MacKeys
@@ -61,9 +59,7 @@ from fastness.trust.ports import Record, Verifier
 from fastness.trust.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
 from fastness.trust.tokens import Revocations, TokenIssuer
 
-RENEW_SECONDS: Final = 300.0
 FACE: Final = "broker"
-_log = logs.logger("broker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +110,12 @@ class BrokerListener:
     async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
         """Show this certificate from the next handshake on."""
         load(self._context, credential)
-        self.believe()
+        await self.believe()
         if not self._started:
             self._started = True
             await self._listener.start()
 
-    def believe(self) -> None:
+    async def believe(self) -> None:
         """Let peers of all generations of the internal authority show themselves; `role_of` decides whether they count."""
         for certificate in self._internal.current.trusted:
             if certificate.pem not in self._believed:
@@ -141,17 +137,17 @@ async def broker(
     options: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
 ) -> AsyncIterator[BrokerDoor]:
     """A broker that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
-    secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
     bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
     policies = informers.of(APPRAISAL_POLICY.resource)
     sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
-    for informer in (secrets, confidential, bindings, configs, policies, sets, images):
+    for informer in (confidential, bindings, configs, policies, sets, images):
         await informer.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
-    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
-    macs = await MacKeys.open(cluster, secrets, clock, entropy)
-    tokens = await TokenIssuer.open(cluster, secrets, clock, entropy)
-    admins = await Admins.open(cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
+    macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
+    tokens = await TokenIssuer.open(cluster, informers, clock, entropy)
+    admins = await Admins.open(cluster, informers, clock, entropy)
     sealed = SealedResources(cluster, judges.cipher)
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
     delivering = await _configs(judges.configs, cluster, informers, clock, entropy)
@@ -176,7 +172,10 @@ async def broker(
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-        keys = partial(_renew, cluster, clock, entropy, listener, macs, tokens, admins)
+        keys = partial(
+            keep_renewed, FACE, clock, listener.believe, partial(macs.renew, cluster, entropy),
+            partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
+        )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
         async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
             yield BrokerDoor(listener.port, doors, internal, tokens, macs)
@@ -195,26 +194,5 @@ async def _configs(
     overlays = informers.of(NODE_OVERLAY.resource)
     await pools.synced()
     await overlays.synced()
-    signer = await ConfigSigner.open(cluster, informers.of(SECRETS, HERE), clock, entropy)
+    signer = await ConfigSigner.open(cluster, informers, clock, entropy)
     return PoolConfigs(source, signer, confidential, pools, Overlays(overlays), clock)
-
-
-async def _renew(
-    cluster: Cluster,
-    clock: Clock,
-    entropy: Entropy,
-    listener: BrokerListener,
-    macs: MacKeys,
-    tokens: TokenIssuer,
-    admins: Admins,
-) -> None:
-    """Begin new keys when they are due, and believe new generations of the internal authority, until cancelled."""
-    while True:
-        await clock.sleep(RENEW_SECONDS)
-        listener.believe()
-        try:
-            await macs.renew(cluster, entropy)
-            await tokens.renew(cluster)
-            await admins.renew(cluster, entropy)
-        except (ApiError, TrustError) as error:
-            _log.warning("broker.unavailable", code=getattr(error, "code", ""), error=error, hint=error.hint)

@@ -24,11 +24,11 @@ from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
 from fastness.services.configserver.app import Admit
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
-from fastness.trust.errors import BadToken, TicketUnclear
+from fastness.trust.errors import BadToken, NoTokenKeys, TicketUnclear
 from fastness.trust.internal import InternalAuthority, Role
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
-from fastness.trust.tokens import GATE, Revocations, TokenIssuer
+from fastness.trust.tokens import GATE, Revocations, TokenVerifier
 
 Authorize = Callable[[Request, str, Role], Awaitable[None] | None]
 """A further check of a request of gate or broker for a pool; raises Refusal."""
@@ -81,7 +81,7 @@ def by_certificate(authority: Callable[[], InternalAuthority], clock: Clock, aut
     return admit
 
 
-def by_token(tokens: TokenIssuer, revocations: Revocations, confidential: Informer) -> Authorize:
+def by_token(tokens: TokenVerifier, revocations: Revocations, confidential: Informer) -> Authorize:
     """What the gate forwards is verified once more: a token of ours, for this pool, of a machine that is still trusted.
 
     The broker keeps configurations for machines that come later, so it asks without a token. So does the gate for machines
@@ -97,6 +97,8 @@ def by_token(tokens: TokenIssuer, revocations: Revocations, confidential: Inform
             raise Refusal(401, "token-required", "forward the token of the machine")
         try:
             claims = tokens.verify(token.strip(), GATE)
+        except NoTokenKeys as error:
+            raise Refusal(503, error.code, error.message) from error
         except BadToken as error:
             raise Refusal(401, error.code, error.message) from error
         found = standing(claims)

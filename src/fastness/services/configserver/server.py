@@ -22,13 +22,13 @@ from fastness.services.configserver.replies import Replies
 from fastness.services.http.door import InternalDoor, ListenOptions, listener_of
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
-from fastness.trust.tokens import TokenIssuer
+from fastness.trust.tokens import TokenVerifier
 
 MCO = "machineconfiguration.openshift.io"
 POOLS = find(MCO, "v1", "machineconfigpools").resource
@@ -60,17 +60,17 @@ async def config_server(
 
     `authorize` checks what gate and broker forward, by default the machine's token.
     """
-    secrets, pools, configs = informers.of(SECRETS, HERE), informers.of(POOLS), informers.of(CONFIGS)
+    pools, configs = informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
-    for informer in (secrets, pools, configs, tickets, confidential):
+    for informer in (pools, configs, tickets, confidential):
         await informer.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
-    internal = await LiveAuthority.open(INTERNAL, cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
     replies, hosts = Replies(pools, configs), options.hosts
     if authorize is None:
         revocations = MachineRevocations(informers, clock)
         await revocations.synced()
-        authorize = by_token(await TokenIssuer.open(cluster, secrets, clock, entropy), revocations, confidential)
+        authorize = by_token(await TokenVerifier.following(informers, clock), revocations, confidential)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     book = TicketBook(cluster, tickets, clock)
     outer = listener_of(ConfigServer(replies, by_ticket(book, confidential)), clock, options)

@@ -14,7 +14,7 @@ from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
 from fastness.trust.imagesknow import ImagesKnow
@@ -51,9 +51,7 @@ async def enrol_server(
     `simulated` gives the vendor of a simulated cluster as it is now; it counts in no other. `urls` says where machines
     find the other doors, which may open later than this one.
     """
-    secrets = informers.of(SECRETS, HERE)
-    await secrets.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)

@@ -43,7 +43,7 @@ from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
-from fastness.trust.tokens import GATE, Revocations, TokenIssuer
+from fastness.trust.tokens import GATE, Revocations, TokenVerifier
 
 READING: Final = ("GET", "HEAD")
 _log = logs.logger("gate")
@@ -53,7 +53,7 @@ _log = logs.logger("gate")
 class Behind:
     """Who stands behind the gate."""
 
-    tokens: TokenIssuer
+    tokens: TokenVerifier
     macs: MacKeys
     signer: ConfigSigner
     revocations: Revocations

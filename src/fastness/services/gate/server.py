@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
@@ -24,7 +25,8 @@ from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.limits import Limits, Turnstile
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.services.renewal import keep_renewed
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
@@ -32,7 +34,7 @@ from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
-from fastness.trust.tokens import TokenIssuer
+from fastness.trust.tokens import TokenVerifier
 
 PORT: Final = 22623
 FACE: Final = "gate"
@@ -57,18 +59,19 @@ async def gate(
     limits: Limits = Limits(),  # noqa: B008  # frozen
 ) -> AsyncIterator[GateDoor]:
     """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
-    secrets, confidential = informers.of(SECRETS, HERE), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
     tickets, overlays = informers.of(JOIN_TICKET.resource), informers.of(NODE_OVERLAY.resource)
     policies = informers.of(APPRAISAL_POLICY.resource)
     revocations = MachineRevocations(informers, clock)
-    for informer in (secrets, confidential, tickets, overlays, policies):
+    for informer in (confidential, tickets, overlays, policies):
         await informer.synced()
     await revocations.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
-    signer = await ConfigSigner.open(cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    signer = await ConfigSigner.open(cluster, informers, clock, entropy)
+    macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     behind = Behind(
-        await TokenIssuer.open(cluster, secrets, clock, entropy), await MacKeys.open(cluster, secrets, clock, entropy),
-        signer, revocations, record, configs, Settings(confidential), confidential,
+        await TokenVerifier.following(informers, clock), macs, signer, revocations, record, configs,
+        Settings(confidential), confidential,
         TicketBook(cluster, tickets, clock),
         ActivePolicies(policies), Overlays(overlays),
     )  # fmt: skip
@@ -80,7 +83,8 @@ async def gate(
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-        async with beside(FACE, rotation=rotation.run, events=events.run):
+        keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
+        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
             yield GateDoor(listener.port, doors, signer)
     finally:
         await listener.stop()

@@ -28,7 +28,7 @@ from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Sessions
 from fastness.services.web.sight import Stock
 from fastness.services.web.simulator import Simulator
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.recordview import grown
 from fastness.trust.tiles import TileStore
@@ -88,10 +88,9 @@ async def web_server(
     cluster: Cluster, informers: Informers, door: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
 ) -> AsyncIterator[Page]:
     """A page that listens for the time of the block; raises DamagedAuthority, ApiError, OSError."""
-    stock, secrets = Stock(informers), informers.of(SECRETS, HERE)
-    await secrets.synced()
+    stock = Stock(informers)
     await stock.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     sessions, news = Sessions(clock, entropy), News(clock)
     app = PageApp(Behind(
         door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,

@@ -21,7 +21,7 @@ from fastness.services.webhook.app import WebhookDoor
 from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
 from fastness.services.webhook.lookups import Sources, prepared
 from fastness.services.webhook.registration import Registration
-from fastness.trust.authorities import HERE, SECRETS, LiveAuthority
+from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.policytrials import PolicyTrials
 
@@ -53,10 +53,9 @@ async def webhook_server(
 
     Without `where` the API server is told the port that is bound here, on loopback: good for tests and single machines.
     """
-    secrets, known = informers.of(SECRETS, HERE), informers.of(RESOURCE)
-    await secrets.synced()
+    known = informers.of(RESOURCE)
     await known.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, secrets, clock, entropy)
+    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
     door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy)
     listener = LoopListener(door, host=options.host, port=options.port)
