@@ -51,6 +51,14 @@ image.add_command(trust)
     "--trust", "trusted", type=_EXISTING, help="The trust.json that the image carries: whom its machines believe."
 )
 @click.option("--zero", type=click.IntRange(0, 23), multiple=True, help="A register that the image leaves untouched.")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME=MANIFEST",
+    help="What else machines may measure with it, as a whole: in a boot phase, or in the middle of an update.",
+)
+@click.option("--pool", "pools", multiple=True, help="A pool whose machines may boot it; all if none is given.")
 @click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
 @click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
 @click.option("--until", default="", help="When the approval ends, as 2027-01-31T00:00:00Z; default a year from now.")
@@ -58,8 +66,8 @@ image.add_command(trust)
 @output_option
 def approve(
     reference: str, manifest: Path | None, label: Path | None, uki: Path | None, firmware_vars: Path | None,
-    secure_boot: bool, trusted: Path | None, zero: Sequence[int], name: str, namespace: str, until: str,
-    kubeconfig: Path | None, context: str, output: str,
+    secure_boot: bool, trusted: Path | None, zero: Sequence[int], variants: Sequence[str], pools: Sequence[str],
+    name: str, namespace: str, until: str, kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Approve the image REFERENCE, named by digest, and the values that its machines measure."""
     if sum(source is not None for source in (manifest, label, uki)) != 1:
@@ -67,7 +75,8 @@ def approve(
     if uki is None and (firmware_vars is not None or secure_boot):
         raise CliError("--firmware-vars and --secure-boot go with --uki", code=Exit.USAGE)
     measured = _measured(uki, firmware_vars, secure_boot) if uki is not None else _read(manifest or label)
-    approval = _approval(reference, _with_zeros(measured, zero), name, namespace, until)
+    measured = _with_variants(_with_zeros(measured, zero), variants)
+    approval = _approval(reference, measured, name, namespace, until, pools)
     if trusted is not None:
         approval["metadata"]["annotations"] |= _authorities(trusted)
     with told():
@@ -77,7 +86,8 @@ def approve(
         show_json({"name": approval["metadata"]["name"], "namespace": namespace, "image": reference, "values": values})
         return
     tell(f"{namespace}/{approval['metadata']['name']}: approved; machines that measure the following are accepted")
-    click.echo(table([(value["name"], value["value"]) for value in values]))
+    rows = [(value["name"], value["value"], ", ".join(value.get("variants", ()))) for value in values]
+    click.echo(table(rows if any(row[2] for row in rows) else [row[:2] for row in rows]))
 
 
 def _read(path: Path | None) -> Any:
@@ -144,10 +154,29 @@ def _with_zeros(manifest: Any, registers: Sequence[int]) -> Any:
     return {**manifest, "pcrs": [*rows, *({"id": pcr, "value": ZERO, "events": []} for pcr in sorted(set(registers)))]}
 
 
-def _approval(reference: str, manifest: Any, name: str, namespace: str, until: str) -> JsonObject:
+def _with_variants(manifest: Any, given: Sequence[str]) -> Any:
+    """The manifest with states of other names; raises CliError for a word that names no file."""
+    variants: JsonObject = {}
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not (name and equals and path and Path(path).is_file()) or name in variants:
+            raise CliError(f"--variant {word}: not NAME=MANIFEST with a file and a new name", code=Exit.USAGE)
+        variants[name] = _kept(_read(Path(path)), ("pcrs", "values"))
+    return {**manifest, "variants": variants} if variants and isinstance(manifest, dict) else manifest
+
+
+def _kept(manifest: Any, members: Sequence[str]) -> JsonObject:
+    """What of a manifest an approval carries; notes for people stay where they are."""
+    return {key: manifest[key] for key in members if key in manifest} if isinstance(manifest, dict) else {}
+
+
+def _approval(
+    reference: str, manifest: Any, name: str, namespace: str, until: str, pools: Sequence[str] = ()
+) -> JsonObject:
     from fastness.domain.attestation.errors import BadValues
     from fastness.domain.attestation.imagevalues import (
         MEASUREMENTS,
+        POOLS,
         VALID_UNTIL,
         set_name,
         set_of_image,
@@ -156,8 +185,9 @@ def _approval(reference: str, manifest: Any, name: str, namespace: str, until: s
     from fastness.model.objects import rfc3339
     from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 
-    kept = {key: manifest[key] for key in ("pcrs", "values") if key in manifest} if isinstance(manifest, dict) else {}
+    kept = _kept(manifest, ("pcrs", "values", "variants"))
     notes = {MEASUREMENTS: json.encode(kept).decode(), **({VALID_UNTIL: until} if until else {})}
+    notes |= {POOLS: ",".join(pools)} if pools else {}
     try:
         meta = {"name": name or set_name(reference), "namespace": namespace, "annotations": notes}
         approval: JsonObject = {

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from fastness.cluster.informers import Informer, Informers
 from fastness.domain.attestation.policybook import PolicyBook
-from fastness.domain.attestation.values import EMPTY, ValueBook
+from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -45,8 +45,9 @@ class Books:
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._stale_values = _Stale(self._values_of, self._images)
         self._distrusted: frozenset[str] = frozenset()
+        self._own: frozenset[str] = frozenset()
         self._stale_policies = _Stale(self._policies_of)
-        self._values = EMPTY
+        self._values: dict[str | None, ValueBook] = {}
         self._policies = PolicyBook(())
 
     async def synced(self) -> None:
@@ -65,14 +66,19 @@ class Books:
         """The ConfidentialCluster, if there is one."""
         return self._clusters.get("", NAME)
 
-    def values(self, now: datetime) -> ValueBook:
-        """The reference values that count now."""
-        over = self._values.until is not None and now >= self._values.until
+    def values(self, now: datetime, pool: str) -> ValueBook:
+        """The reference values that count now for the machines of a pool."""
         distrusted = self._distrusts.images(now)
+        over = any(book.until is not None and now >= book.until for book in self._values.values())
         if self._stale_values.changed or over or distrusted != self._distrusted:
             self._stale_values.changed, self._distrusted = False, distrusted
-            self._values = ValueBook.of(self._values_of.list(), now, self._images.list(), distrusted)
-        return self._values
+            self._values = {}
+            self._own = frozenset(name for one in self._values_of.list() for name in one["spec"].get("pools") or ())
+        # Pools that no set names share one book; there are many pools and hardly any sets for single ones.
+        key = pool if pool in self._own else None
+        if key not in self._values:
+            self._values[key] = ValueBook.of(self._values_of.list(), now, self._images.list(), distrusted, key or "")
+        return self._values[key]
 
     @property
     def policies(self) -> PolicyBook:

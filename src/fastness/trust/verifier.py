@@ -138,8 +138,9 @@ class ClusterVerifier:
         anchors = self._asked.anchors(attempt.tee, self._vendor.anchors)
         judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
-        conclusion = conclude(judged.appraisal, facts, books.policies, books.values(now))
-        properties = properties_of(attempt.tee, judged.appraisal.claims, books.values(now))
+        values = books.values(now, machine.status.pool)
+        conclusion = conclude(judged.appraisal, facts, books.policies, values)
+        properties = properties_of(attempt.tee, judged.appraisal.claims, values)
         override = live_override(books.cluster, now)
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
         conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
@@ -164,8 +165,8 @@ class ClusterVerifier:
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         found = Found(
-            conclusion, self.books.policies.version(attempt.tee), self.books.values(now).versions, simulated=simulated,
-            properties=properties, counts_for=self._asked.counts_for,
+            conclusion, self.books.policies.version(attempt.tee), self.books.values(now, machine.status.pool).versions,
+            simulated=simulated, properties=properties, counts_for=self._asked.counts_for,
         )  # fmt: skip
         verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
         await self._verdicts.mark(raw, verdict, found, now)

@@ -134,3 +134,24 @@ async def test_what_is_unclear_ends_with_2_and_writes_nothing(
 async def test_withdrawing_what_nobody_approved_ends_with_1(embedded_server: Embedded) -> None:
     result = await run(embedded_server, "withdraw", IMAGE)
     assert (result.exit_code, "nothing approves" in result.stderr) == (1, True)
+
+
+async def test_states_of_an_update_and_pools_are_part_of_an_approval(
+    embedded_server: Embedded, listed: Path, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready.json"
+    ready.write_text(json.dumps({"values": [{"name": "tpm_pcr11", "value": "cd" * 32}], "notes": ["not kept"]}))
+    words = ["approve", IMAGE, "--manifest", str(listed), "--variant", f"ready={ready}", "--pool", "infra"]
+    async with world(embedded_server.cluster) as here:
+        result = await run(embedded_server, *words)
+        assert result.exit_code == 0, result.output
+        assert "ready" in result.stdout
+        await here.settle()
+        made = await embedded_server.cluster.get(SETS, SET)
+        states = {one["value"]: one.get("variants") for one in made["spec"]["values"] if one["name"] == "tpm_pcr11"}
+        assert states == {PCRS[11]: ["booted"], "cd" * 32: ["ready"]}
+        assert made["spec"]["pools"] == ["infra"]
+        assert (await run(embedded_server, *words[:-2])).exit_code == 0
+    for bad in ("ready", "=x", f"ready={tmp_path}/none"):
+        refused = await run(embedded_server, "approve", IMAGE, "--manifest", str(listed), "--variant", bad)
+        assert (refused.exit_code, "--variant" in refused.output) == (2, True)

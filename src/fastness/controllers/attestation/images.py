@@ -24,7 +24,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.domain.attestation.errors import BadValues
 from fastness.domain.attestation.imagelife import Stage, life_of, with_stage
 from fastness.domain.attestation.imagevalues import approval_label, set_name, set_of_image
-from fastness.domain.attestation.values import IMAGE
+from fastness.domain.attestation.tuples import IMAGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339, with_condition
@@ -33,6 +33,7 @@ from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 IMAGES = APPROVED_IMAGE.resource
 SETS = REFERENCE_VALUE_SET.resource
 COMMITTED = "Committed"
+_CLEARED: Mapping[str, None] = {"withdrawn": None, "pools": None}
 _AS = WriteOptions(manager="approved-images")
 _STATUS = WriteOptions(manager="approved-images", subresource="status")
 
@@ -121,9 +122,9 @@ class Images:
             try:
                 await self._cluster.create(SETS, wanted, _AS)
             except AlreadyExists:
-                await self._patch(wanted["metadata"]["name"], {**wanted["spec"], "withdrawn": None})
+                await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
         elif known["spec"] != wanted["spec"]:
-            await self._patch(wanted["metadata"]["name"], {**wanted["spec"], "withdrawn": None})
+            await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
 
     async def _withdraw(self, known: JsonObject, reason: str) -> None:
         if known["spec"].get("withdrawn") is not None or known["spec"].get("source") != IMAGE:

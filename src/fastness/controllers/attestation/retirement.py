@@ -21,7 +21,7 @@ from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.attestation.imagelife import KEEP, Life, Uses, advanced, digest_of, life_of, retires_at
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.properties import images_in
-from fastness.domain.attestation.values import IMAGE
+from fastness.domain.attestation.tuples import IMAGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names

@@ -24,6 +24,7 @@ from fastness.domain.attestation.values import (
     set_state,
     set_version,
     standing_of,
+    unclear_names,
 )
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, with_condition
@@ -37,8 +38,13 @@ _TOLD: Mapping[Standing, str] = {
     Standing.EXPIRED: "the validity of the set has ended",
     Standing.WITHDRAWN: "the set was withdrawn; it is kept to explain refusals",
     Standing.UNAPPROVED: "no ApprovedImage stands for the image",
+    Standing.DISTRUSTED: "a Distrust names the image",
     Standing.UNREADABLE: "the validity of the set cannot be read",
 }
+_UNCLEAR = (
+    "several values each for {}, and nothing says which belong together: name their variants, or write one set for each image. "
+    "No machine is compared with them"
+)
 
 
 class Values:
@@ -95,11 +101,14 @@ def published_status(values: Mapping[str, Any], now: datetime, approved: frozens
     spec, old = values["spec"], values.get("status") or {}
     standing = standing_of(spec, now, approved)
     counts = standing is Standing.COUNTS and bool(spec["values"])
-    told = _TOLD[standing] if spec["values"] else "the set has no values"
+    reason, told = (str(standing), _TOLD[standing]) if spec["values"] else ("NoValues", "the set has no values")
+    unclear = unclear_names(values)
+    if counts and unclear:
+        counts, reason, told = False, "Unclear", _UNCLEAR.format(", ".join(unclear))
     generation = values["metadata"].get("generation", 0)
     conditions = with_condition(
         old.get("conditions") or (), kind=PUBLISHED, status="True" if counts else "False",
-        reason=str(standing) if spec["values"] else "NoValues", message=told, now=now, generation=generation,
+        reason=reason, message=told, now=now, generation=generation,
     )  # fmt: skip
     return {
         "observedGeneration": generation,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informers
 from fastness.domain.attestation.anchors import accepted_evidence
-from fastness.domain.attestation.differences import COMPARED
 from fastness.domain.attestation.distrust import read_distrust
 from fastness.domain.attestation.imagelife import digest_of, values_missing
+from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.membership import POOL_LABEL
 from fastness.domain.attestation.values import ValueBook, approved_images
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
@@ -71,7 +71,7 @@ class ImageGate:
         now, sets, approvals = self._clock.now(), self._sets.list(), self._approvals.list()
         read = [one for one in map(read_distrust, self._distrusts.list()) if one is not None and one.live(now)]
         distrusted = frozenset(str(one.target) for one in read if one.kind == "image")
-        book = ValueBook.of(sets, now, approvals, distrusted)
+        book = ValueBook.of(sets, now, approvals, distrusted, pool)
         return values_missing(
             image, sets, book, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
         )

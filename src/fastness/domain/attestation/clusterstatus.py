@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fastness.domain.attestation.collateralstate import Freshness
-from fastness.domain.attestation.differences import COMPARED
+from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.tuples import uncovered
 from fastness.domain.attestation.values import ValueBook
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
@@ -101,7 +102,7 @@ def conditions_of(
     """What the cluster says about itself."""
     mode = mode_of(cluster)
     enforcing = mode is Mode.ENFORCE
-    published = [tee for tee in accepted if all(book.query(one.name) for one in COMPARED[tee])]
+    published = [tee for tee in accepted if not uncovered(tee, book.tuples(tee))]
     partly = [tee for tee in accepted if any(book.query(one.name) for one in COMPARED[tee]) and tee not in published]
     values = bool(published) and not partly
     missing = ", ".join(partly) or "every kind of evidence"

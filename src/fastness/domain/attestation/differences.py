@@ -2,10 +2,10 @@
 
     findings = differences(appraisal, book, refused=True)
 
-A policy says yes or no; this says what an operator should look at. For every register that policies of this kind of
-evidence look at: what was seen, what would have been accepted and who says so. Where a register differs, its events are
-walked in order and the first one that no accepted image knows is named, with the image it belongs to if that image was
-approved once.
+A policy says yes or no; this says what an operator should look at. The machine is compared with the image that came nearest
+(`tuples`): for every register that policies of this kind of evidence look at, what was seen, what that image has and who says so.
+Where a register differs, its events are walked in order and the first one that no accepted image knows is named, with the image
+it belongs to if that image was approved once. A last line names the image.
 
 * Comparisons never decide. While the policy is content, a difference is a warning.
 * Only events that the signed registers confirm are named.
@@ -13,14 +13,16 @@ approved once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.measured import COMPARED, Compared, seen_values
+from fastness.domain.attestation.tuples import Candidate
 from fastness.domain.attestation.values import EVENT_PREFIX, Owner, ValueBook
 
 MOST_EXPECTED: Final = 3
+IMAGE_CHECK: Final = "approved image"
 _EVENTS: Final = "uefi_event_logs"
 _PLAINLY: Final[Mapping[str, str]] = {
     "EV_EFI_BOOT_SERVICES_APPLICATION": "a program that was started: boot loader or kernel image",
@@ -39,47 +41,13 @@ _PLAINLY: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A measured value: its name in policies, where its claim is, what people call it, and the register of its events."""
-
-    name: str
-    claim: tuple[str, ...]
-    title: str
-    register: str = ""
-
-
-def _pcr(number: int, what: str) -> Compared:
-    return Compared(f"tpm_pcr{number}", ("tpm", f"pcr{number:02d}"), f"PCR {number} ({what})", f"pcr{number}")
-
-
-def _rtmr(number: int, what: str) -> Compared:
-    return Compared(
-        f"rtmr_{number}", ("tdx", "quote", "body", f"rtmr_{number}"), f"RTMR {number} ({what})", f"rtmr{number}"
-    )
-
-
-COMPARED: Final[Mapping[str, tuple[Compared, ...]]] = {
-    "tpm": (
-        _pcr(4, "boot loader and kernel"),
-        _pcr(7, "Secure Boot"),
-        _pcr(11, "unified kernel image"),
-        _pcr(12, "command line and credentials"),
-        _pcr(14, "owner's keys"),
-    ),
-    "snp": (Compared("snp_launch_measurement", ("snp", "measurement"), "launch measurement"),),
-    "tdx": (
-        Compared("mr_td", ("tdx", "quote", "body", "mr_td"), "MRTD (firmware)"),
-        _rtmr(0, "firmware configuration"),
-        _rtmr(1, "boot loader and kernel"),
-        _rtmr(2, "command line and initial disk"),
-    ),
-}
-
-
 def differences(appraisal: Appraisal, book: ValueBook, *, refused: bool) -> list[Check]:
     """The comparisons of an appraisal, as checks."""
-    return [_check(appraisal, one, book, refused=refused) for one in COMPARED.get(appraisal.tee, ())]
+    seen = seen_values(appraisal.tee, appraisal.claims)
+    nearest = next(iter(book.candidates(appraisal.tee, seen)), None)
+    registers = COMPARED.get(appraisal.tee, ())
+    checks = [_check(appraisal, one, seen[one.name], book, nearest, refused=refused) for one in registers]
+    return [*checks, _image(nearest, registers, refused=refused)] if nearest is not None else checks
 
 
 def nothing_published(tee: str, book: ValueBook) -> bool:
@@ -87,19 +55,37 @@ def nothing_published(tee: str, book: ValueBook) -> bool:
     return not any(book.query(one.name) for one in COMPARED.get(tee, ()))
 
 
-def _check(appraisal: Appraisal, compared: Compared, book: ValueBook, *, refused: bool) -> Check:
-    seen = _claim(appraisal.claims, compared.claim)
-    accepted = _accepted(book.query(compared.name))
-    if seen and seen in accepted:
+def _check(
+    appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook, nearest: Candidate | None, *, refused: bool
+) -> Check:
+    if nearest is not None and compared.name in nearest.agreeing:
         owner = book.owner(compared.name, seen)
         return Check(compared.title, Result.PASS, "ok", seen, seen, _source(owner), mandatory=False)
     result = Result.FAIL if refused else Result.WARN
+    accepted = _accepted(book, compared.name, nearest)
     expected = _listed(accepted) or "nothing is published for it"
-    code = "value-missing" if not seen else "value-differs" if accepted else "value-not-published"
+    published = bool(accepted or book.query(compared.name))
+    code = "value-missing" if not seen else "value-not-published" if not published else "value-differs"
     hint = _hint(appraisal, compared, seen, book)
+    if seen and nearest is not None and _counts(book.owner(compared.name, seen)):
+        code = "value-of-another-image"
+        hint += f" The other registers are those of {nearest.base.label}: values of two images do not mix."
     return Check(
         compared.title, result, code, seen or "not in the evidence", expected, compared.name, hint, mandatory=False
     )
+
+
+def _image(nearest: Candidate, registers: Sequence[Compared], *, refused: bool) -> Check:
+    """Which image the machine shows as a whole, or which came nearest and where it differs."""
+    differing = [one.title for one in registers if one.name not in nearest.agreeing]
+    label = nearest.base.label
+    if not differing:
+        return Check(IMAGE_CHECK, Result.PASS, "ok", label, label, nearest.base.set, mandatory=False)
+    return Check(
+        IMAGE_CHECK, Result.FAIL if refused else Result.WARN, "image-differs",
+        f"none as a whole; {label} came nearest, with {len(nearest.agreeing)} of {len(registers)} values",
+        label, nearest.base.set, f"It differs in {', '.join(differing)}.", mandatory=False,
+    )  # fmt: skip
 
 
 def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook) -> str:
@@ -121,7 +107,7 @@ def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook) 
 
 
 def _first_stranger(appraisal: Appraisal, register: str, book: ValueBook) -> Mapping[str, Any] | None:
-    expected = _accepted(book.query(f"{EVENT_PREFIX}{register}"))
+    expected = _texts(book.query(f"{EVENT_PREFIX}{register}"))
     if not register or not expected:
         return None
     return next((event for event in _events(appraisal, register) if str(event["digest"]) not in expected), None)
@@ -149,7 +135,19 @@ def _source(owner: Owner | None) -> str:
     return (owner.image or owner.set) if owner else ""
 
 
-def _accepted(found: Any) -> list[str]:
+def _counts(owner: Owner | None) -> bool:
+    return owner is not None and owner.counts
+
+
+def _accepted(book: ValueBook, name: str, nearest: Candidate | None) -> list[str]:
+    """What would be accepted beside the rest of the nearest image; where it does not say, what others have."""
+    if nearest is None:
+        return []
+    own = nearest.entries(name)
+    return [str(value) for value, _ in own] if own else _texts(book.query(name))
+
+
+def _texts(found: Any) -> list[str]:
     values: Iterable[Any] = found if isinstance(found, list) else () if found is None else (found,)
     return [str(value) for value in values]
 
@@ -157,10 +155,3 @@ def _accepted(found: Any) -> list[str]:
 def _listed(values: list[str]) -> str:
     more = len(values) - MOST_EXPECTED
     return " or ".join(values[:MOST_EXPECTED]) + (f" or one of {more} others" if more > 0 else "")
-
-
-def _claim(claims: Mapping[str, Any], path: tuple[str, ...]) -> str:
-    found: Any = claims
-    for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else ""

@@ -24,6 +24,10 @@ _UPDATE: Final = "Update the machine to an approved image and reboot it."
 _APPROVE: Final = "fastness image approve IMAGE@sha256:… --uki FILE    # if this image should be trusted"
 _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "value-differs": (_UPDATE, _APPROVE),
+    "value-of-another-image": (
+        "Reinstall the machine with one image: its registers are those of several, which nobody approved together.",
+        "Where an update leaves machines so for a while: fastness image approve … --variant NAME=MANIFEST",
+    ),
     "value-not-published": (_APPROVE,),
     "value-missing": ("Quote all registers that the policy looks at; see the how-to on images.",),
     "policy-denied": ("fastness policy test DIR    # try the policy on the claims of this verdict",),

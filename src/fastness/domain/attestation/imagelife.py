@@ -7,8 +7,9 @@
 Two promises, which hold together for any order of updates, reboots and failures:
 
 * No machine that follows the plan is refused: a node is told to go to an image only when its values count (`values_missing`), and
-  values of an image count as long as a pool wants it, or a node has it, aims at it, or may still fall back to it. Registers are
-  compared one by one, so while both sets count a machine between two images (new boot loader, old kernel) is accepted too.
+  values of an image count as long as a pool wants it, or a node has it, aims at it, or may still fall back to it. Machines are
+  compared with whole images (`tuples`): an update that leaves them between two (new boot loader, old kernel) needs that state
+  as a variant of the new image's values.
 * No value outlives its need: an image that was in use and that nobody needs is retired after a soak, though its approval stands.
   A pool that names it again, or a new approval, publishes it again.
 
@@ -18,14 +19,15 @@ that its approval says to keep.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.domain.attestation.differences import COMPARED
-from fastness.domain.attestation.values import IMAGE, Standing, ValueBook, standing_of
+from fastness.domain.attestation.measured import COMPARED_NAMES
+from fastness.domain.attestation.tuples import IMAGE, uncovered
+from fastness.domain.attestation.values import Standing, ValueBook, standing_of
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, rfc3339
 
@@ -144,7 +146,7 @@ def values_missing(
     book: ValueBook,
     now: datetime,
     *,
-    tees: Collection[str],
+    tees: Set[str],
     approved: frozenset[str],
     distrusted: Collection[str] = (),
 ) -> str:
@@ -159,10 +161,10 @@ def values_missing(
     if not any(life_of(one).stage in _HERE_TO_STAY for one in counting):
         return f"the values of {image} are not held for a rollout yet"
     names = {str(value.get("name")) for one in counting for value in one["spec"].get("values") or ()}
-    for tee in sorted(tees):
-        registers = {compared.name for compared in COMPARED.get(tee, ())}
-        missing = sorted(name for name in registers if not book.query(name))
-        if not registers & names or missing:
+    reference = str(counting[0]["spec"]["image"])
+    for tee in sorted(tees & COMPARED_NAMES.keys()):
+        missing = sorted(uncovered(tee, book.tuples(tee), reference))
+        if not COMPARED_NAMES[tee] & names or missing:
             return f"the values of {image} do not cover {', '.join(missing) or tee}"
     return ""
 

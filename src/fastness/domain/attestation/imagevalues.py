@@ -2,13 +2,18 @@
 
 An ApprovedImage names an image by digest; what a machine measures when it boots it stands in an annotation, as a manifest:
 
-    {"pcrs": [{"id": 4, "value": "…", "events": [{"name", "pcr", "hash", "id"}]}], "values": [{"name", "value", …}]}
+    {"pcrs": [{"id": 4, "value": "…", "events": [{"name", "pcr", "hash", "id"}]}], "values": [{"name", "value", …}],
+     "variants": {"ready": {"pcrs": […]}}}
 
 `pcrs` is what `fastness measure` prints and what the label `org.coreos.pcrs` of an image holds; `values` adds what a TPM does not
 measure, such as the launch measurement of SEV-SNP, as a ReferenceValueSet lists them. One of the two is enough.
 
-* All approvals of one image make one set, named after the digest. The set is written as a whole, or not at all.
+* All approvals of one image make one set, named after the digest. The set is written as a whole, or not at all. Where they differ
+  in what machines measure, each is a variant of the image, by its own name: what two people measured does not mix either.
+* `variants` holds manifests of named states: a boot phase, or a step of an update. The registers of one, and those of the
+  manifest that it leaves out, make a tuple of values of its own (`tuples`).
 * The events of a register become values as well. No policy sees them; they let a refusal say whose boot loader was started.
+* An approval may be for some pools only; machines of others are not compared with its values.
 * An approval ends: on the day that it names, or a year after it was made.
 """
 
@@ -20,7 +25,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fastness.domain.attestation.errors import BadValues
-from fastness.domain.attestation.values import EVENT_PREFIX, IMAGE
+from fastness.domain.attestation.measured import COMPARED, is_measured
+from fastness.domain.attestation.tuples import IMAGE
+from fastness.domain.attestation.values import EVENT_PREFIX
 from fastness.domain.osimage.errors import BadManifest
 from fastness.domain.osimage.measurement import BANK, Measurement, parse_manifest
 from fastness.formats import json
@@ -32,15 +39,21 @@ from fastness.model.objects import annotations_of, metadata, object_name, rfc333
 MEASUREMENTS: Final = "fastness.dev/measurements"
 LABEL: Final = "org.coreos.pcrs"
 VALID_UNTIL: Final = "fastness.dev/valid-until"
+POOLS: Final = "fastness.dev/pools"
 LIFETIME: Final = timedelta(days=365)
 MAX_VALUES: Final = 1024
+MAX_VARIANTS: Final = 16
 _DIGEST: Final = re.compile(r"@sha256:([0-9a-f]{64})\Z", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}\Z", re.ASCII)
+_VARIANT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 _HEX: Final = re.compile(r"[0-9a-f]+\Z", re.ASCII)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}\Z", re.ASCII)
 _SIZES: Final = {"sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128}
 _MEMBERS: Final = frozenset({"name", "register", "algorithm", "value", "state", "type", "single", "note"})
+BOOTED: Final = "booted"
+_VARIANT_SIZE: Final = 63
 Object = Mapping[str, Any]
+State = tuple[str, list[JsonObject]]
 
 
 def set_name(image: str) -> str:
@@ -53,10 +66,7 @@ def set_name(image: str) -> str:
 
 def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
     """The ReferenceValueSet of an image with these approvals, at least one; raises BadValues."""
-    values: dict[tuple[str, str], JsonObject] = {}
-    for approval in approvals:
-        for value in values_of_approval(approval):
-            values.setdefault((value["name"], value["value"]), value)
+    values = joined(_distinguished([(object_name(one).name, states_of_approval(one)) for one in approvals]))
     if not values:
         raise BadValues(
             "no-measurements",
@@ -72,7 +82,8 @@ def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
         "spec": {
             "source": IMAGE,
             "image": image,
-            "values": [values[key] for key in sorted(values)],
+            "values": values,
+            **({"pools": pools} if (pools := _pools(approvals)) else {}),
             # No beginning: it counts at once, whatever the clocks of verifiers say.
             "validity": {"notAfter": rfc3339(max(end_of(approval) for approval in approvals))},
         },
@@ -81,8 +92,13 @@ def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
 
 def values_of_approval(approval: Object) -> list[JsonObject]:
     """The values that an ApprovedImage carries in its annotations; raises BadValues when they cannot be read."""
+    return joined(states_of_approval(approval))
+
+
+def states_of_approval(approval: Object) -> list[State]:
+    """The states that an ApprovedImage names, each with all its values; raises BadValues when they cannot be read."""
     notes = annotations_of(approval)
-    found: list[JsonObject] = []
+    found: list[State] = []
     for key in (MEASUREMENTS, LABEL):
         if key not in notes:
             continue
@@ -92,7 +108,9 @@ def values_of_approval(approval: Object) -> list[JsonObject]:
             raise BadValues(
                 "unreadable", f"annotation {key} is not JSON: {error}", "Approve the image again."
             ) from error
-        found += values_of_manifest(manifest)
+        # The label of an image is part of what the approval says: each state of one has the values of the other.
+        read = states_of_manifest(manifest)
+        found = [(two if one == BOOTED else one, [*mine, *more]) for one, mine in found for two, more in read] or read
     return found
 
 
@@ -115,8 +133,73 @@ def end_of(approval: Object) -> datetime:
 
 def values_of_manifest(manifest: object) -> list[JsonObject]:
     """The values in a manifest: registers, what explains them, and whatever else it lists; raises BadValues."""
+    return joined(states_of_manifest(manifest))
+
+
+def states_of_manifest(manifest: object) -> list[State]:
+    """The states that a manifest names, each with all its values; raises BadValues."""
     if not isinstance(manifest, dict) or not {"pcrs", "values"} & set(manifest):
         raise BadValues("not-a-manifest", "a manifest is an object with a list pcrs, a list values, or both")
+    variants = manifest.get("variants", {})
+    if not isinstance(variants, dict) or len(variants) >= MAX_VARIANTS:
+        raise BadValues(
+            "not-a-manifest", f"the member variants of a manifest has less than {MAX_VARIANTS} manifests by name"
+        )
+    booted = _manifest(manifest)
+    states: list[State] = [(BOOTED, booted)]
+    for name, variant in variants.items():
+        if not _VARIANT.match(name) or name == BOOTED or not isinstance(variant, dict):
+            raise BadValues(
+                "not-a-manifest", f"variant {name[:64]!r} of a manifest has no good name, or is no manifest"
+            )
+        own = _manifest(variant)
+        named = {value["name"] for value in own}
+        states.append((name, [*own, *(value for value in booted if value["name"] not in named)]))
+    return states
+
+
+def joined(states: Sequence[State]) -> list[JsonObject]:
+    """The values of a set with these states. A value that not all of them have says which do; what explains has no state."""
+    values: dict[tuple[str, str], JsonObject] = {}
+    having: dict[tuple[str, str], list[str]] = {}
+    for state, listed in states:
+        for value in listed:
+            key = (value["name"], value["value"])
+            values.setdefault(key, value)
+            having.setdefault(key, [])
+            having[key] += [] if state in having[key] else [state]
+    for key, value in values.items():
+        if len(having[key]) < len(states) and any(is_measured(tee, key[0]) for tee in COMPARED):
+            values[key] = {**value, "variants": having[key]}
+    return [values[key] for key in sorted(values)]
+
+
+def _pools(approvals: Sequence[Object]) -> list[str]:
+    """The pools that the approvals are for; empty, for all, when one of them names none."""
+    named = [annotations_of(one).get(POOLS, "").split(",") for one in approvals]
+    pools = [sorted({pool.strip() for pool in listed if pool.strip()}) for listed in named]
+    return sorted({pool for listed in pools for pool in listed}) if all(pools) else []
+
+
+def _distinguished(approvals: Sequence[tuple[str, list[State]]]) -> list[State]:
+    """The states of several approvals of one image, by names of their own where they say different things."""
+    told = [
+        {state: {(one["name"], one["value"]) for one in values} for state, values in states} for _, states in approvals
+    ]
+    if all(one == told[0] for one in told):
+        return approvals[0][1] if approvals else []
+    found = [
+        (f"{number} {state if state != BOOTED else name}"[:_VARIANT_SIZE].rstrip(" ._-"), values)
+        for number, (name, states) in enumerate(approvals, start=1)
+        for state, values in states
+    ]
+    if len(found) > MAX_VARIANTS:
+        raise BadValues("too-many-variants", f"the approvals name more than {MAX_VARIANTS} states", "Take some back.")
+    return found
+
+
+def _manifest(manifest: Mapping[str, Any]) -> list[JsonObject]:
+    """What one manifest says, without its variants."""
     found: list[JsonObject] = []
     if "pcrs" in manifest:
         try:

@@ -8,6 +8,8 @@
 * What judges is `status.active`, never `spec`: only a controller that tried the text puts it there.
 * Policies for a kind of evidence take the place of the built-in one. Several judge together, and of each claim the worst
   value counts, so one more policy never helps a machine.
+* They are asked once for each image that the machine may have booted, with the values of that image alone (`tuples`), until they
+  affirm it. `query_reference_value` never mixes what two images measure, in anybody's policy.
 * Policies for resources can only take away: every one whose pattern matches must allow, and where none matches the built-in
   one must.
 * An active text that does not compile any more affirms nothing and allows nothing. Silence would fall back to another policy.
@@ -22,6 +24,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.measured import seen_values
 from fastness.domain.attestation.policy import (
     BUILT_IN,
     Policy,
@@ -86,7 +89,19 @@ class PolicyBook:
         return f"built-in-{tee}@{default_policy(tee).version}" if tee in BUILT_IN else ""
 
     def judge(self, tee: str, document: Mapping[str, Any], values: ValueBook) -> TrustVector:
-        """What the policies conclude, without what this kind of evidence can never prove. Total."""
+        """What the policies conclude, without what this kind of evidence can never prove. Total.
+
+        When no image satisfies them the answer is the one for the image that came nearest.
+        """
+        nearest: TrustVector | None = None
+        for book in values.books(tee, seen_values(tee, document)):
+            vector = self._judged(tee, document, book)
+            if vector.affirms(tee):
+                return vector
+            nearest = nearest or vector
+        return nearest or TrustVector(error="there is nothing to compare with")
+
+    def _judged(self, tee: str, document: Mapping[str, Any], values: ValueBook) -> TrustVector:
         own = self._evidence.get(tee, [])
         if not own:
             if tee not in BUILT_IN:

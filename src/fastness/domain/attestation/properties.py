@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fastness.domain.attestation.differences import COMPARED
+from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.values import ValueBook
 
 TEE: Final = "tee"

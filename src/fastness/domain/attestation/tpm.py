@@ -5,6 +5,7 @@ key and credential activation, which happen once at enrolment; `known_key` is th
 vouches for memory: the hardware claim of a TEE is not made here.
 
 * The values beside the quote must be exactly the selected registers: by number, one bank, none missing and none added.
+* The sender does not choose how weak the bank is: SHA-1 has collisions, so its registers prove nothing about what was booted.
 * Registers 16 and 23 can be reset by anybody; expectations may not rest on them.
 """
 
@@ -24,6 +25,7 @@ from fastness.formats.tpm.algorithms import Scheme
 from fastness.formats.tpm.envelope import TpmEvidence
 
 RESETTABLE: Final = frozenset({16, 23})
+BANKS: Final = ("sha256", "sha384", "sha512")
 _TCG: Final = "TPM 2.0 Library"
 # A bare TPM never affirms hardware: the same warning for all of them.
 _BARE: Final = Check(
@@ -63,6 +65,13 @@ _DIGEST: Final = Question(
     "The values are not those that the TPM signed.",
     proof=True,
 )
+_BANK: Final = Question(
+    "register-bank",
+    "bank-refused",
+    _TCG,
+    "Quote the SHA-256 bank: two different boots can be made to end in the same SHA-1 registers.",
+)
+_BANKS: Final = " or ".join(BANKS)
 _CLOCK: Final = Question("clock", "clock-unsafe", "", "")
 _SCHEMES: Final = {scheme: scheme.name for scheme in Scheme}  # Enum.name is slow
 _CLAIMS: Final = tuple(f"pcr{index:02}" for index in range(24))
@@ -152,6 +161,7 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
     )
     seen = wanted if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
     findings.answer(_SELECTION, exact, seen, wanted)
+    findings.answer(_BANK, evidence.bank in BANKS, evidence.bank, _BANKS)
     if required is not None:
         _requirement(findings, seen, valued, required)
 

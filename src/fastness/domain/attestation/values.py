@@ -3,6 +3,8 @@
     book = ValueBook.of(sets, now, images)
     book.query("tpm_pcr4")                  # what a policy gets from query_reference_value
     book.owner("tpm_pcr4", "a311…")         # who approved the value, or who withdrew it and when
+    book.candidates("tpm", seen)            # the images that a machine may have booted, nearest first
+    book.narrowed(candidate)                # the book with the values of that image alone
 
 Rules:
 
@@ -11,6 +13,7 @@ Rules:
 * A withdrawn set gives no value; it stays in the book to name the owner of a value that is no longer accepted.
 * With `images`, a set that was computed from an image counts only while an ApprovedImage of that image exists and is not being
   deleted. Removing the last approval therefore removes the values in the same step, whatever controllers do later.
+* With `pool`, a set that names pools counts for those alone.
 * A name that is missing gives None, two sets that disagree about a single value give None: policies then refuse.
 """
 
@@ -24,12 +27,14 @@ from functools import cached_property
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.measured import COMPARED, is_measured
+from fastness.domain.attestation.tuples import IMAGE, Candidate, ValueTuple, candidates, tuples_of
 from fastness.formats import json
 from fastness.model.objects import is_being_deleted, object_name
 
 Object = Mapping[str, Any]
-IMAGE: Final = "image"
 EVENT_PREFIX: Final = "event_"
+MAX_REMEMBERED: Final = 512
 _VERSION_DIGITS: Final = 16
 
 
@@ -42,6 +47,7 @@ class Standing(StrEnum):
     WITHDRAWN = "Withdrawn"
     UNAPPROVED = "NotApproved"
     DISTRUSTED = "Distrusted"
+    OTHER_POOL = "OtherPool"
     UNREADABLE = "Unreadable"
 
 
@@ -65,7 +71,7 @@ class Owner:
 
 
 class ValueBook:
-    """All reference values at one moment; never changes."""
+    """All reference values at one moment; never changes. Without `tuples` nothing says which values belong together."""
 
     def __init__(
         self,
@@ -74,10 +80,14 @@ class ValueBook:
         versions: tuple[tuple[str, str], ...],
         until: datetime | None,
         images: Mapping[tuple[str, str], frozenset[str]] | None = None,
+        tuples: Mapping[str, Sequence[ValueTuple]] | None = None,
     ) -> None:
         self._values = values
         self._owners = owners
         self._images = images or {}
+        self._tuples = tuples
+        self._tried: dict[tuple[str, ...], tuple[Candidate, ...]] = {}
+        self._narrowed: dict[tuple[ValueTuple, ...], ValueBook] = {}
         self.versions = versions
         self.until = until
 
@@ -88,31 +98,78 @@ class ValueBook:
         now: datetime,
         images: Iterable[Object] | None = None,
         distrusted: Collection[str] = (),
+        pool: str | None = None,
     ) -> ValueBook:
-        """The book of these ReferenceValueSets at that time; total. Sets of distrusted images give no value."""
+        """The book of these ReferenceValueSets at that time; total. Sets of distrusted images give no value.
+
+        `pool` is whose machines are judged; without it sets of every pool count.
+        """
         approved = None if images is None else approved_images(images)
         entries: dict[str, list[tuple[Any, bool]]] = {}
         owners: dict[tuple[str, str], Owner] = {}
         versions: list[tuple[str, str]] = []
         changes: list[datetime] = []
         of_images: dict[tuple[str, str], frozenset[str]] = {}
+        tuples: dict[str, list[ValueTuple]] = {tee: [] for tee in COMPARED}
         for obj in sorted(sets, key=object_name):
             spec = _mapping(obj.get("spec"))
             standing = standing_of(spec, now, approved, distrusted)
+            if standing is Standing.COUNTS and not counts_for(spec, pool):
+                standing = Standing.OTHER_POOL
             _belong(of_images, spec)
             changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
             _own(owners, object_name(obj).name, spec, standing)
             if standing is Standing.COUNTS:
                 versions.append((object_name(obj).name, set_version(spec)))
-                for value in _entries(spec):
-                    entries.setdefault(str(value["name"]), []).append((typed(value), value.get("single") is True))
+                listed = [(value, typed(value)) for value in _entries(spec)]
+                for value, meant in listed:
+                    entries.setdefault(str(value["name"]), []).append((meant, value.get("single") is True))
+                for tee, found in tuples.items():
+                    found += tuples_of(tee, object_name(obj).name, spec, listed)
         return cls(
             {name: _joined(found) for name, found in entries.items()},
             owners,
             tuple(versions),
             min(changes, default=None),
             of_images,
+            tuples,
         )
+
+    def tuples(self, tee: str) -> Sequence[ValueTuple]:
+        """What counts for a kind of evidence, image by image."""
+        return (self._tuples or {}).get(tee, ())
+
+    def candidates(self, tee: str, seen: Mapping[str, str]) -> tuple[Candidate, ...]:
+        """The images that a machine may have booted, nearest first; remembered, because many machines boot one image."""
+        key = (tee, *seen.values())
+        found = self._tried.get(key)
+        if found is None:
+            if len(self._tried) >= MAX_REMEMBERED:
+                self._tried.clear()
+            found = self._tried[key] = candidates(seen, self.tuples(tee))
+        return found
+
+    def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ValueBook]:
+        """The books to ask a policy with, one for each image that a machine may have booted, nearest first."""
+        if self._tuples is None:
+            return (self,)
+        tried = self.candidates(tee, seen)
+        return (self.narrowed(one) for one in tried) if tried else (self._without(tee, {}),)
+
+    def narrowed(self, candidate: Candidate) -> ValueBook:
+        """The book with the values of one image in place of those of all."""
+        key = (candidate.base, *candidate.completing)
+        found = self._narrowed.get(key)
+        if found is None:
+            if len(self._narrowed) >= MAX_REMEMBERED:
+                self._narrowed.clear()
+            values = {name: _joined(candidate.entries(name)) for name in candidate.names}
+            found = self._narrowed[key] = self._without(candidate.base.tee, values)
+        return found
+
+    def _without(self, tee: str, instead: Mapping[str, Any]) -> ValueBook:
+        kept = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
+        return ValueBook({**kept, **instead}, self._owners, self.versions, self.until, self._images)
 
     def query(self, name: str) -> Any | None:
         """What `query_reference_value` gives: the accepted values, one single value, or None."""
@@ -193,6 +250,20 @@ def standing_of(
     return Standing.COUNTS
 
 
+def counts_for(spec: Object, pool: str | None) -> bool:
+    """Whether a set counts for machines of a pool; one that names no pool counts for all."""
+    pools = spec.get("pools")
+    return pool is None or not isinstance(pools, list) or not pools or pool in pools
+
+
+def unclear_names(values: Object) -> tuple[str, ...]:
+    """The names in a ReferenceValueSet whose values nobody is compared with, because they are a heap and no tuple."""
+    spec = _mapping(values.get("spec"))
+    listed = [(value, typed(value)) for value in _entries(spec)]
+    found = [part for tee in COMPARED for part in tuples_of(tee, object_name(values).name, spec, listed)]
+    return tuple(sorted({name for part in found for name in part.unclear}))
+
+
 def next_change(spec: Object, now: datetime) -> datetime | None:
     """When the standing of a set changes by itself."""
     return min((moment for moment in _bounds(spec).values() if moment is not None and moment > now), default=None)
@@ -200,7 +271,7 @@ def next_change(spec: Object, now: datetime) -> datetime | None:
 
 def set_version(spec: Object) -> str:
     """The version of a set that verdicts name: it follows from the values and their validity, not from their state."""
-    said = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn")}
+    said = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn", "pools")}
     said["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
     return sha256(json.canonical(said)).hex[:_VERSION_DIGITS]
 
@@ -280,6 +351,8 @@ def _since(spec: Object, standing: Standing) -> tuple[str, str]:
         return "", "no ApprovedImage stands for the image"
     if standing is Standing.DISTRUSTED:
         return "", "a Distrust names the image"
+    if standing is Standing.OTHER_POOL:
+        return "", "it counts in other pools only"
     return "", ""
 
 

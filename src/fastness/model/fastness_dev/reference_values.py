@@ -1,7 +1,8 @@
 """ReferenceValueSet: what machines are expected to measure.
 
 A set is replaced as a whole. The values of an image that is on its way in or out say so by their state, so that both count while
-machines move from one to the other. A set that was withdrawn counts for nothing; it is kept for a time, so that a refusal can
+machines move from one to the other. The values of a set belong together: a machine must show one of its tuples as a whole
+(`domain.attestation.tuples`). A set that was withdrawn counts for nothing; it is kept for a time, so that a refusal can
 say whose value was seen and since when it is no longer accepted.
 """
 
@@ -26,6 +27,11 @@ _VALUE = s.with_rules(
                 *STATES,
                 default="Current",
                 description="Current: expected. Transition: expected soon. Retiring: accepted for a last time.",
+            ),
+            "variants": s.list_set(
+                s.string(pattern="^[A-Za-z0-9]([A-Za-z0-9._ -]{0,61}[A-Za-z0-9])?$", maxLength=63),
+                "Boot phases or steps of an update in which machines show this value; all of them if not set.",
+                maxItems=16,
             ),
             "type": s.enum(*TYPES, default="Text", description="How policies compare it: as text, a number or a flag."),
             "single": s.boolean(
@@ -59,6 +65,9 @@ _SPEC = s.with_rules(
             ),
             "image": s.string("The image that they were computed from, by digest.", maxLength=512),
             "values": s.list_map(_VALUE, ("name", "value"), "The values.", maxItems=1024),
+            "pools": s.list_set(
+                s.object_name(), "Pools whose machines are compared with these values; all if not set.", maxItems=256
+            ),
             "validity": s.obj(
                 {
                     "notBefore": s.timestamp("From when the values count."),

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.attestation.differences import COMPARED
 from fastness.domain.attestation.imagelife import (
     LEFT,
     SOAK,
@@ -30,6 +29,7 @@ from fastness.domain.attestation.imagelife import (
     values_missing,
     with_stage,
 )
+from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.properties import images_in, properties_of
 from fastness.domain.attestation.values import ValueBook, set_version
 from fastness.domain.machineconfig import rollout
@@ -47,7 +47,18 @@ def value(image: int, register: str) -> str:
 
 
 def values_of(image: int) -> list[dict[str, Any]]:
-    return [{"name": register, "value": value(image, register), "state": "Current"} for register in REGISTERS]
+    """What an approval says: the image, and as named states of an update its boot loader with another kernel."""
+    listed: list[dict[str, Any]] = [
+        {"name": register, "value": value(image, register), "state": "Current"}
+        for register in REGISTERS
+        if register != "tpm_pcr11"
+    ]
+    for kernel in range(len(IMAGES)):
+        variant = "whole" if kernel == image else f"kernel-{kernel}"
+        listed.append(
+            {"name": "tpm_pcr11", "value": value(kernel, "tpm_pcr11"), "variants": [variant], "state": "Current"}
+        )
+    return listed
 
 
 @dataclass
@@ -157,7 +168,7 @@ class World:
         return [
             name
             for name, measured in self.booted.items()
-            if any(value(image, one) not in (book.query(one) or []) for one, image in measured.items())
+            if not any(one.whole for one in book.candidates("tpm", {one: value(n, one) for one, n in measured.items()}))
         ]
 
 

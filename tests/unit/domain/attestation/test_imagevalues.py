@@ -177,3 +177,49 @@ _JSON = st.recursive(
 def test_any_json_is_a_manifest_or_bad_values(value: object) -> None:
     with suppress(BadValues):
         assert all(checked_value(entry) == entry for entry in values_of_manifest(value))
+
+
+def zero(pcr: int, value: str = "0" * 64) -> JsonObject:
+    return {"id": pcr, "value": value, "events": []}
+
+
+def test_named_states_of_an_image_are_variants_of_its_values() -> None:
+    ready = {"name": "tpm_pcr11", "value": "cd" * 32, "algorithm": "sha256"}
+    manifest = {**label(), "variants": {"ready": {"values": [ready]}}}
+    manifest["pcrs"].append(zero(11))
+    found = {(one["name"], one["value"]): one.get("variants") for one in values_of_manifest(manifest)}
+    assert found["tpm_pcr4", replayed(SHIM, GRUB)] is None
+    assert found["tpm_pcr11", "0" * 64] == ["booted"]
+    assert found["tpm_pcr11", "cd" * 32] == ["ready"]
+    assert found["event_pcr4", SHIM] is None
+
+
+@pytest.mark.parametrize(
+    "variants", [[], {"-bad": label()}, {"booted": label()}, {"good": []}, {"good": {"pcrs": [{}]}}, {"x" * 64: label()},
+                 {f"v{number}": label() for number in range(16)}],
+)  # fmt: skip
+def test_variants_that_are_none_are_refused(variants: Any) -> None:
+    with pytest.raises(BadValues):
+        values_of_manifest({**label(), "variants": variants})
+
+
+def test_two_approvals_of_an_image_that_say_different_things_do_not_mix() -> None:
+    one, two = approval({"pcrs": [zero(7), zero(12)]}), approval({"values": [
+        {"name": "tpm_pcr7", "value": "cd" * 32}, {"name": "tpm_pcr12", "value": "ef" * 32}]})  # fmt: skip
+    two["metadata"]["name"] = "other"
+    made = {
+        (value["name"], value["value"]): value.get("variants")
+        for value in set_of_image(IMAGE, [one, two])["spec"]["values"]
+    }
+    assert made["tpm_pcr7", "0" * 64] == made["tpm_pcr12", "0" * 64] == ["1 os"]
+    assert made["tpm_pcr7", "cd" * 32] == made["tpm_pcr12", "ef" * 32] == ["2 other"]
+    same = set_of_image(IMAGE, [one, {**one, "metadata": {**one["metadata"], "name": "again"}}])
+    assert all("variants" not in value for value in same["spec"]["values"])
+    with pytest.raises(BadValues):
+        set_of_image(IMAGE, [approval({"pcrs": [zero(number)]}) for number in range(17)])
+
+
+def test_an_approval_may_be_for_some_pools() -> None:
+    infra, worker = (approval(label(), **{"fastness.dev/pools": pools}) for pools in ("infra, gpu", "worker"))
+    assert set_of_image(IMAGE, [infra, worker])["spec"]["pools"] == ["gpu", "infra", "worker"]
+    assert "pools" not in set_of_image(IMAGE, [infra, approval(label())])["spec"]

@@ -158,10 +158,12 @@ def test_pitfall_11_init_data_that_nobody_expects_is_refused_with_and_without_it
 
 
 def test_pitfall_11_a_tpm_whose_pcr_8_holds_something_unexpected_is_refused() -> None:
-    for value, affirmed in (("0" * 64, True), ("cd" * 32, False)):
+    for value, affirmed in (("0" * 64, True), ("0" * 96, True), ("cd" * 32, False), ("", False), (None, False)):
         document = good_input("tpm")
         document["tpm"] = {**document["tpm"], "pcr08": value}
         assert default_policy("tpm").evaluate(document, book(GOOD_VALUES["tpm"])).affirms("tpm") is affirmed
+    document["tpm"].pop("pcr08")
+    assert not default_policy("tpm").evaluate(document, book(GOOD_VALUES["tpm"])).affirms("tpm")
 
 
 def test_an_exact_configuration_is_better_than_one_without_known_flaws() -> None:

@@ -2,6 +2,7 @@
 #
 # Signature, certificates, debug, migration, VMPL and minimum security versions are checked in code before this is asked; the
 # rules below look again at what a guest's owner cares about.
+# The values that one evaluation sees are of one approved image: the policy is asked once for each.
 # Reference values: snp_launch_measurement, and init_data where the host handed some in. Optional, for an exact configuration:
 # snp_smt_enabled, snp_tsme_enabled, snp_smt_allowed, snp_single_socket, snp_guest_abi_major, snp_guest_abi_minor.
 package policy

@@ -2,6 +2,7 @@
 #
 # Signatures, certificates, collateral and the TDX module are checked in code before this is asked; the rules below look again
 # at what a guest's owner cares about.
+# The values that one evaluation sees are of one approved image: the policy is asked once for each.
 # Reference values: mr_td, rtmr_0, rtmr_1, rtmr_2; rtmr_3 and init_data where they are not zero. Optional: xfam, and
 # tdx_tcb_status for statuses beside UpToDate that the code was told to accept as well.
 package policy

@@ -1,7 +1,8 @@
 # What a quote of a TPM 2.0 must show before a machine is affirmed.
 #
 # A TPM vouches for what was booted. It says nothing about who can read the memory, so `hardware` stays unasserted.
-# Reference values: tpm_pcr4, tpm_pcr7, tpm_pcr11, tpm_pcr12, tpm_pcr14; tpm_pcr8 where PCR 8 was extended.
+# Reference values: tpm_pcr4, tpm_pcr7, tpm_pcr11, tpm_pcr12, tpm_pcr14; tpm_pcr8 where PCR 8 was extended. All that one evaluation
+# sees are of one approved image: the policy is asked once for each.
 package policy
 
 import rego.v1
@@ -49,9 +50,10 @@ configuration := 2 if {
 	init_data_expected
 }
 
-# PCR 8 is not quoted everywhere. Where it is, nothing may have been handed in that nobody expects.
-init_data_expected if not input.tpm.pcr08
-
-init_data_expected if input.tpm.pcr08 == "0000000000000000000000000000000000000000000000000000000000000000"
+# PCR 8 holds init data. Zero means that nothing was handed in; anything else must be expected. A quote without it shows neither.
+init_data_expected if {
+	input.tpm.pcr08 != ""
+	trim(input.tpm.pcr08, "0") == ""
+}
 
 init_data_expected if input.tpm.pcr08 in query_reference_value("tpm_pcr8")

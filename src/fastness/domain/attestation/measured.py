@@ -1,0 +1,78 @@
+"""Which measured values of each kind of evidence are compared, what they are called, and where their claims are.
+
+    seen_values("tpm", claims)          # {"tpm_pcr4": "a311…", …}: what a machine shows under the names of reference values
+    is_measured("tpm", "tpm_pcr9")      # whether a name speaks of something that such a machine measures
+
+A name that is measured belongs to an image (`tuples`); any other, such as an expected flag or the digest of init data, is
+independent of what was booted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measured value: its name in policies, where its claim is, what people call it, and the register of its events."""
+
+    name: str
+    claim: tuple[str, ...]
+    title: str
+    register: str = ""
+
+
+def _pcr(number: int, what: str) -> Compared:
+    return Compared(f"tpm_pcr{number}", ("tpm", f"pcr{number:02d}"), f"PCR {number} ({what})", f"pcr{number}")
+
+
+def _rtmr(number: int, what: str) -> Compared:
+    return Compared(
+        f"rtmr_{number}", ("tdx", "quote", "body", f"rtmr_{number}"), f"RTMR {number} ({what})", f"rtmr{number}"
+    )
+
+
+COMPARED: Final[Mapping[str, tuple[Compared, ...]]] = {
+    "tpm": (
+        _pcr(4, "boot loader and kernel"),
+        _pcr(7, "Secure Boot"),
+        _pcr(11, "unified kernel image"),
+        _pcr(12, "command line and credentials"),
+        _pcr(14, "owner's keys"),
+    ),
+    "snp": (Compared("snp_launch_measurement", ("snp", "measurement"), "launch measurement"),),
+    "tdx": (
+        Compared("mr_td", ("tdx", "quote", "body", "mr_td"), "MRTD (firmware)"),
+        _rtmr(0, "firmware configuration"),
+        _rtmr(1, "boot loader and kernel"),
+        _rtmr(2, "command line and initial disk"),
+    ),
+}
+COMPARED_NAMES: Final = {tee: frozenset(one.name for one in registers) for tee, registers in COMPARED.items()}
+_MEASURED: Final[Mapping[str, re.Pattern[str]]] = {
+    "tpm": re.compile(r"tpm_pcr[0-9]+\Z", re.ASCII),
+    "snp": re.compile(r"snp_launch_measurement\Z", re.ASCII),
+    "tdx": re.compile(r"(?:mr_td|rtmr_[0-3])\Z", re.ASCII),
+}
+
+
+def is_measured(tee: str, name: str) -> bool:
+    """Whether a name of a reference value is something that machines of this kind measure."""
+    pattern = _MEASURED.get(tee)
+    return pattern is not None and pattern.match(name) is not None
+
+
+def seen_values(tee: str, claims: Mapping[str, Any]) -> dict[str, str]:
+    """What a machine shows for every value that is compared; empty text where the evidence has none."""
+    return {one.name: claim_at(claims, one.claim) for one in COMPARED.get(tee, ())}
+
+
+def claim_at(claims: Mapping[str, Any], path: tuple[str, ...]) -> str:
+    """The text at a path of claims; empty when there is none."""
+    found: Any = claims
+    for part in path:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,101 @@
+"""What a machine must show, over the wire: one approved image as a whole, and every register that counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from fastness.agent.prove import BrokerRefused
+from fastness.cluster.port import PatchType
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import BootImage, changed, default_image
+from tests.attesting import AttestingWorld, attesting_world, until
+from tests.embedded.fixtures import Embedded
+
+STATUS = "default/attestation-status/status"
+OTHER = changed(default_image(), command_line="root=/dev/mapper/root ro other")
+
+
+@pytest.fixture
+async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
+    async with attesting_world(embedded_server.cluster) as world:
+        yield world
+
+
+def mixed() -> BootImage:
+    """Registers of two images: the boot loader's of one, the kernel's of the other, and no log that would tell."""
+    one = replace(default_image())
+    pcrs, rtmrs = list(one.pcrs), list(one.rtmrs)
+    pcrs[11], rtmrs[2] = OTHER.pcrs[11], OTHER.rtmrs[2]
+    assert (pcrs, rtmrs) != (list(one.pcrs), list(one.rtmrs))
+    one.__dict__.update(pcrs=tuple(pcrs), rtmrs=tuple(rtmrs), event_log=b"", cc_event_log=b"")
+    return one
+
+
+async def refused(world: AttestingWorld, machine: SimAttester) -> tuple[int, str]:
+    async with world.broker(machine) as broker:
+        with pytest.raises(BrokerRefused) as found:
+            await broker.attest()
+        with pytest.raises(BrokerRefused) as nothing:
+            await broker.resource(STATUS)
+        assert nothing.value.status == 401
+    return found.value.status, found.value.reason
+
+
+async def verdict_of(world: AttestingWorld) -> JsonObject:
+    (found,) = (await world.cluster.list(VERDICT.resource)).items
+    return found
+
+
+@pytest.mark.parametrize("tee", ["tpm", "tdx"])
+async def test_registers_of_two_approved_images_open_nothing_and_are_on_the_record(
+    here: AttestingWorld, tee: str
+) -> None:
+    await here.approve(tee)
+    await here.approve(tee, OTHER, "values-other")
+    machine = await here.enrolled(tee, mixed())
+    assert await refused(here, machine) == (403, "value-of-another-image")
+    verdict = await verdict_of(here)
+    assert verdict["spec"]["result"] == "Refused"
+    image = next(check for check in verdict["spec"]["checks"] if check["name"] == "approved image")
+    assert image["code"] == "image-differs"
+    assert "came nearest" in image["seen"]
+    assert (await here.machine_object(machine))["status"]["lastVerdict"] == verdict["metadata"]["name"]
+    batches = (await here.cluster.list(AUDIT_BATCH.resource)).items
+    (entry,) = [one for batch in batches for one in batch["spec"]["entries"] if one["what"] == "refusal"]
+    assert (entry["verdict"], entry["who"]) == (verdict["metadata"]["name"], machine.machine.thumbprint)
+    assert entry["detail"] == {"code": "value-of-another-image", "tee": tee}
+    for image_itself in (default_image(), OTHER):
+        good = await here.enrolled(tee, image_itself)
+        async with here.broker(good) as broker:
+            await broker.attest()
+            assert (await broker.resource(STATUS)).reveal() == b"success"
+
+
+async def test_a_quote_that_leaves_out_what_the_host_handed_in_is_refused(here: AttestingWorld) -> None:
+    await here.approve("tpm")
+    chosen = [index for index in range(24) if index != 8]
+    machine = SimAttester(here.vendor.chip("tpm").boot(default_image(), registers=chosen))
+    await here.enrol(machine, await here.ticket())
+    assert await refused(here, machine) == (403, "register-missing")
+
+
+async def test_values_for_one_pool_let_no_machine_of_another_in(here: AttestingWorld) -> None:
+    name = await here.approve("tpm")
+    await here.approve("tpm", OTHER, "values-other")
+    await here.cluster.patch(REFERENCE_VALUE_SET.resource, name, {"spec": {"pools": ["infra"]}}, PatchType.MERGE)
+    sets = here.informers.of(REFERENCE_VALUE_SET.resource)
+
+    async def heard() -> bool:
+        return bool((sets.get("", name) or {})["spec"].get("pools") == ["infra"])
+
+    await until(heard)
+    assert (await refused(here, await here.enrolled("tpm", pool="worker")))[0] == 403
+    async with here.broker(await here.enrolled("tpm", pool="infra")) as broker:
+        await broker.attest()
