@@ -6,6 +6,9 @@
     page          every replica shows the cluster to people who log in with a token of the API
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
+Asked to end, it does so well within the thirty seconds that Kubernetes gives, whatever the API does: a lease that cannot be given
+back in time runs out by itself.
+
 The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
 missing. The namespace of the lease is made when it is not there.
 """
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 CONTROLLERS = "controllers"
 ROLES = (CONTROLLERS, *DOORS)
 METRICS_PORT = 9090
+LEAVE_SECONDS = 8.0
 ADOPTABLE = ("machine-config", "operators", "features", "kata")
 _PORT = click.IntRange(0, 65535)
 
@@ -175,8 +179,6 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
 
 
 async def _run(options: ServeOptions) -> None:
-    from fastness.cluster.kube import Surroundings, connect, find
-    from fastness.controllers.engine import LeaderSettings
     from fastness.services.api.health import Health
     from fastness.services.http.listener import Listener
     from fastness.services.ops import OpsApp
@@ -188,19 +190,26 @@ async def _run(options: ServeOptions) -> None:
     listener = Listener(OpsApp(health), port=options.metrics_port)
     await listener.start()
     try:
-        around = Surroundings(os.environ, Path.home())
-        connection = find(around, kubeconfig=options.kubeconfig, context=options.context)
-        options = replace(options, doors=replace(options.doors, connection=connection))
-        async with connect(connection) as cluster:
-            await _require_definitions(cluster)
-            settings = LeaderSettings.lasting(options.lease_seconds)
-            await _make_namespace(cluster, settings.namespace)
-            said = f"serving {', '.join(options.roles)} as {options.identity}"
-            tell(f"{said}; health and metrics on http://127.0.0.1:{listener.port}")
-            settle_memory()
-            await _until(stop, _work(cluster, options, health, settings))
+        await _until(stop, _serve(options, health, f"http://127.0.0.1:{listener.port}"), LEAVE_SECONDS)
     finally:
         await listener.stop()
+
+
+async def _serve(options: ServeOptions, health: Health, metrics: str) -> None:
+    """Find the cluster, see that it has what is needed, and work."""
+    from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.controllers.engine import LeaderSettings
+
+    around = Surroundings(os.environ, Path.home())
+    connection = find(around, kubeconfig=options.kubeconfig, context=options.context)
+    options = replace(options, doors=replace(options.doors, connection=connection))
+    async with connect(connection) as cluster:
+        await _require_definitions(cluster)
+        settings = LeaderSettings.lasting(options.lease_seconds)
+        await _make_namespace(cluster, settings.namespace)
+        tell(f"serving {', '.join(options.roles)} as {options.identity}; health and metrics on {metrics}")
+        settle_memory()
+        await _work(cluster, options, health, settings)
 
 
 async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, settings: LeaderSettings) -> None:
@@ -213,8 +222,11 @@ async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, set
                 group.create_task(serve_door(role, cluster, options.doors, health), name=role)
 
 
-async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Work until asked to stop; what the work raises is raised, and being cancelled ends the work too."""
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None], leave: float | None = None) -> None:
+    """Work until asked to stop; what the work raises is raised, and being cancelled ends the work too.
+
+    Work that is not over `leave` seconds after that is cut short, with whatever else this process does.
+    """
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -222,7 +234,10 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
         working.cancel()
         stopping.cancel()
         # `wait` passes a cancellation of this task on; awaiting the work itself would have to tell the two apart.
-        await asyncio.wait((working, stopping))
+        while (await asyncio.wait((working, stopping), timeout=leave))[1]:
+            # Something waits for an API that does not answer. A group that is being left passes no second cancellation on.
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
     if not working.cancelled():
         working.result()
 

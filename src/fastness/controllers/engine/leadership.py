@@ -27,6 +27,7 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.observe import logs, metrics
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+RELEASE_SECONDS = 5.0
 _log = logs.logger("leader")
 
 
@@ -164,16 +165,17 @@ class Leadership:
         return True
 
     async def _release(self) -> None:
-        """Let others take the Lease at once; if that fails they wait for its duration."""
+        """Let others take the Lease at once; if that fails, or takes long, they wait for its duration."""
         was_leading, self._until = self.leading, 0.0
         if not was_leading:
             return
         try:
-            lease = await self._cluster.get(LEASES, self.settings.name, self.settings.namespace)
-            if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
-                version = lease["metadata"]["resourceVersion"]
-                await self._patch({"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": ""}})
-        except (ApiError, OSError) as error:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                lease = await self._cluster.get(LEASES, self.settings.name, self.settings.namespace)
+                if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
+                    version = lease["metadata"]["resourceVersion"]
+                    await self._patch({"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": ""}})
+        except (ApiError, OSError) as error:  # a timeout is an OSError
             _log.warning("leader.lost", lease=self.settings.name, reason=f"not released: {error}")
 
     async def _patch(self, patch: JsonObject) -> None:
