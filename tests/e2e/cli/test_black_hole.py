@@ -52,14 +52,14 @@ class Proxy:
                 ready.register(end, selectors.EVENT_READ)
             while not self.hole.is_set():
                 for key, _ in ready.select(timeout=0.1):
-                    end: socket.socket = key.fileobj  # type: ignore[assignment]
-                    data = end.recv(65536)
+                    source = near if key.fileobj is near else far
+                    data = source.recv(65536)
                     if self.hole.is_set():
                         return
                     if not data:
-                        other[end].close()
+                        other[source].close()
                         return
-                    other[end].sendall(data)
+                    other[source].sendall(data)
 
     def close(self) -> None:
         """End it with all connections."""
@@ -79,7 +79,9 @@ def _serve(live: Live, proxy: Proxy, home: Path, roles: str) -> subprocess.Popen
     assert live.url in known
     config.write_text(known.replace(live.url, f"https://127.0.0.1:{proxy.port}"))
     config.chmod(0o600)
-    more = [f"--{name}-port=0" for name in ("metrics", "config", "internal", "enrol", "broker", "gate", "webhook", "page")]
+    more = [
+        f"--{name}-port=0" for name in ("metrics", "config", "internal", "enrol", "broker", "gate", "webhook", "page")
+    ]
     more += ["--vault", str(home / "vault"), "--internal-url", "https://127.0.0.1:1"]
     return subprocess.Popen(
         [str(FASTNESS), "serve", "--kubeconfig", str(config), "--roles", roles, "--log-level", "warning", *more],
