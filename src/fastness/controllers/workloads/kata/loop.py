@@ -98,3 +98,6 @@ class KataConfigs:
         if said.reason and (said.reason, said.message) != (before.get("reason"), before.get("message")):
             tell = self._recorder.normal if said.status and said.reason != "Failed" else self._recorder.warning
             await tell(config, said.reason, said.message)
+        held, before = (told.more or {}).get(status.REMOVAL_HELD), condition(config, status.REMOVAL_HELD) or {}
+        if held is not None and (held.reason, held.message) != (before.get("reason"), before.get("message")):
+            await self._recorder.warning(config, held.reason, held.message)

@@ -8,6 +8,10 @@ they are asked, so that status, page and doctor say the same:
 * another custom pool has it: a node can be in one;
 * the selector does not match, or `checkNodeEligibility` asks for a label that feature discovery did not give.
 
+A node that has the runtime does not lose it because a label is gone: a rule that somebody deleted, or discovery that fails, would
+take it off the whole fleet. It is *kept*, and a condition says so. It loses the runtime when somebody asks for that: by the
+selector, by another pool, by deleting the KataConfig; and then not under running pods (`plan.py`).
+
 On a converged cluster (the masters are the workers) the master pool is taken as it is: neither selector nor base label apply.
 Labels are what hosts say of themselves, so they decide where the runtime goes and never what is trusted.
 """
@@ -59,6 +63,8 @@ class Against(StrEnum):
     OTHER_POOL = "InAnotherPool"
     NOT_SELECTED = "NotSelected"
     NOT_ELIGIBLE = "NotEligible"
+    LABELS_LOST = "LabelsLost"
+    PODS = "BlockedByExistingKataPods"
 
     @property
     def is_refusal(self) -> bool:
@@ -68,17 +74,21 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """One worker: whether it gets the runtime, and if not, why not and what would change it."""
+    """One worker: whether it gets the runtime, and if not, why not and what would change it.
+
+    One that is `kept` has the runtime and keeps it for now, although something speaks against it.
+    """
 
     node: str
     against: Against | None = None
     message: str = ""
     hint: str = ""
+    kept: bool = False
 
     @property
     def chosen(self) -> bool:
         """Whether the node gets the runtime."""
-        return self.against is None
+        return self.against is None or self.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,8 @@ def _choice(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModel
     name, labels = object_name(node).name, labels_of(node)
     if not asked.converged and not asked.selector.matches(labels):
         return NodeChoice(name, Against.NOT_SELECTED, "kataConfigPoolSelector does not match its labels")
-    if not asked.converged and asked.check and labels.get(names.BASE_LABEL) != TRUE:
+    able = asked.converged or not asked.check or labels.get(names.BASE_LABEL) == TRUE
+    if not able and not has_role(node):
         message = f"feature discovery did not find it able: no label {names.BASE_LABEL}={TRUE}"
         return NodeChoice(name, Against.NOT_ELIGIBLE, message, "switch virtualization on, or look at its NodeFeature")
     system = _unsupported_system(node)
@@ -154,7 +165,18 @@ def _choice(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModel
             f"runs {system}, and only CoreOS hosts are supported",
             "install CoreOS on it",
         )
-    return _pool_against(asked, node, pools, models) or NodeChoice(name)
+    return _pool_against(asked, node, pools, models) or (NodeChoice(name) if able else _lost(name))
+
+
+def has_role(node: Object) -> bool:
+    """Whether a node was given the runtime, or is being given it."""
+    return names.ROLE_LABEL in labels_of(node)
+
+
+def _lost(name: str) -> NodeChoice:
+    message = f"has the runtime and lost its label {names.BASE_LABEL}={TRUE}: it keeps the runtime"
+    hint = "restore its NodeFeatureRule; to remove the runtime, exclude the node with kataConfigPoolSelector"
+    return NodeChoice(name, Against.LABELS_LOST, message, hint, kept=True)
 
 
 def _unsupported_system(node: Object) -> str:

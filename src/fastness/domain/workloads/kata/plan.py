@@ -5,6 +5,8 @@
                  └─ refused: nothing is made, the reason is told, looked at again
 
 * Level-triggered: where the machine is follows from the objects alone, so that any step can be lost or done twice.
+* A node that is not chosen any more is left alone while pods use the runtime on it, and where only its labels vanished: nothing
+  that a deletion would not do happens by itself. While labels are lost no class goes either.
 * Classes appear when the last node is done, never earlier, and go first: a pod must not start where the runtime is about to go.
 * A deletion waits for an installation that is under way. It does not wait for one that cannot end: a node that failed, or
   nodes that have not been ready for long.
@@ -21,10 +23,12 @@ from typing import Any, Final
 from fastness.domain.workloads.kata import daemonset, dashboard, machineconfig, mode, objects, peerpods, status, version
 from fastness.domain.workloads.kata.classes import ClassPlan, wanted_classes
 from fastness.domain.workloads.kata.eligibility import (
+    Against,
     Asked,
     NodeChoice,
     asked_for,
     choose,
+    has_role,
     is_converged,
     require_labels,
 )
@@ -42,6 +46,7 @@ RETRY_PODS: Final = 15.0
 RETRY_CLASS: Final = 10.0
 STALLED: Final = timedelta(minutes=10)
 NO_NODES: Final = "no worker node is selected"
+NO_WORKER: Final = "it is no worker any more"
 CLASS: Final = "RuntimeClass"
 
 
@@ -50,6 +55,8 @@ def needs_pods(world: World) -> bool:
     if world.config is None:
         return any(is_being_deleted(one) for one in _classes(world).values())
     if is_being_deleted(world.config) or any(is_being_deleted(one) for one in _classes(world).values()):
+        return True
+    if _loses_nodes(world, world.config):
         return True
     wanted = {one.name: one.handler for one in _wanted(world, world.config).classes}
     return any(wanted.get(name) != one.get("handler") for name, one in _classes(world).items())
@@ -81,13 +88,50 @@ def way_of(world: World, config: Object) -> tuple[Way, Asked]:
 def choices_of(world: World, config: Object) -> list[NodeChoice]:
     """Every worker with the decision about it, for status, page and doctor; raises Refused."""
     _, asked = way_of(world, config)
-    return choose(asked, world.nodes, world.pools, world.cluster)
+    return _choices(world, asked)
+
+
+def _choices(world: World, asked: Asked) -> list[NodeChoice]:
+    """Every worker with the decision about it; those that pods need keep the runtime for now."""
+    found = choose(asked, world.nodes, world.pools, world.cluster)
+    if asked.converged:
+        return found
+    known = {one.node for one in found}
+    # A node that is no worker any more is no candidate, and leaves all the same.
+    found += [NodeChoice(name, Against.NOT_SELECTED, NO_WORKER) for name in _with_runtime(world) if name not in known]
+    return [_kept(world, one) for one in found]
+
+
+def _kept(world: World, choice: NodeChoice) -> NodeChoice:
+    """The choice, unless it takes the runtime away from under pods, or nobody knows whether it does."""
+    if choice.chosen or choice.node not in _with_runtime(world):
+        return choice
+    pod = world.pods.nodes.get(choice.node)
+    if pod is None and not world.pods.error:
+        return choice
+    why = f"{pod} runs in it" if pod else f"its pods cannot be listed ({world.pods.error})"
+    message = f"is to lose the runtime ({choice.message}) and keeps it for now: {why}"
+    return NodeChoice(choice.node, Against.PODS, message, "delete the pods that use it there", kept=True)
+
+
+def _with_runtime(world: World) -> tuple[str, ...]:
+    return tuple(object_name(node).name for node in world.nodes if has_role(node))
+
+
+def _loses_nodes(world: World, config: Object) -> bool:
+    """Whether a node that has the runtime is not chosen any more."""
+    try:
+        _, asked = way_of(world, config)
+    except Refused:
+        return False
+    chosen = {one.node for one in _choices(world, asked) if one.chosen}
+    return not asked.converged and not chosen.issuperset(_with_runtime(world))
 
 
 def _install(world: World, config: Object) -> Plan:
     try:
         way, asked = way_of(world, config)
-        choices = choose(asked, world.nodes, world.pools, world.cluster)
+        choices = _choices(world, asked)
         begun = mode.in_use(config) is not None
         if not begun:
             _may_begin(world, config, asked, choices)
@@ -101,19 +145,21 @@ def _install(world: World, config: Object) -> Plan:
     lists = EMPTY if not status.was_said(config) else way.lists(world, asked, chosen)
     done = begun and status.was_said(config) and way.is_done(world, asked, chosen, lists)
     classes = _wanted(world, config)
-    actions += _afterwards(world, config, classes, asked) if done else []
+    lost = any(one.against is Against.LABELS_LOST for one in choices)
+    actions += _afterwards(world, config, classes, asked, keep=lost) if done else []
     told = Status(
         _installing(config, lists, done=done), lists, _told_classes(world, classes, done=done),
         waiting=not done and not lists.node_count, more=_more(world, config, choices, classes),
     )  # fmt: skip
-    return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else None)
+    again = RETRY_PODS if any(one.against is Against.PODS for one in choices) else None
+    return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else again)
 
 
-def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked) -> list[Action]:
+def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked, *, keep: bool) -> list[Action]:
     """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
     return [
         *_missing(world, peerpods.adaptor(world, asked)),
-        *_class_actions(world, config, classes, asked),
+        *([] if keep and _classes(world) else _class_actions(world, config, classes, asked)),
         *(Remove(ref) for ref in peerpods.surplus(world)),
         *dashboard.dashboards(world),
     ]
@@ -153,7 +199,7 @@ def _installs_first(world: World, config: Object) -> bool:
         return False
     try:
         way, asked = way_of(world, config)
-        choices = choose(asked, world.nodes, world.pools, world.cluster)
+        choices = _choices(world, asked)
     except Refused:
         return False
     chosen = tuple(one.node for one in choices if one.chosen)
@@ -266,7 +312,8 @@ def _is_held(config: Object) -> bool:
 def _more(world: World, config: Object, choices: Sequence[NodeChoice], classes: ClassPlan | None) -> dict[str, Said]:
     """The conditions beside `InProgress`: only those that have something to say."""
     more: dict[str, Any] = {
-        status.NODES_REFUSED: status.nodes_refused(choices), status.PEER_PODS_READY: peerpods.problem(world),
+        status.NODES_REFUSED: status.nodes_refused(choices), status.REMOVAL_HELD: status.removal_held(choices),
+        status.PEER_PODS_READY: peerpods.problem(world),
     }  # fmt: skip
     if classes is not None and classes.problem:
         more[status.CONFIDENTIAL_READY] = Said(False, classes.reason, classes.problem)

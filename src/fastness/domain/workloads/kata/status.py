@@ -6,6 +6,8 @@ no word for is a condition of its own that exists only while there is something 
 
 * `ConfidentialReady` False: `confidential` is asked for and cannot be had (no TEE, several kinds of TEE).
 * `NodesRefused` True: workers that were asked for and do not get the runtime, each with the reason.
+* `RemovalHeld` True: nodes that keep the runtime although they are not chosen any more, because their labels vanished or because
+  pods run in it.
 * `GatesUnderstood` False: what in the feature-gate ConfigMap could not be read, or cannot hold now.
 * `PeerPodsReady` False: `enablePeerPods` is asked for and what the adaptor needs from its owner is not there.
 """
@@ -26,9 +28,10 @@ Object = Mapping[str, Any]
 IN_PROGRESS: Final = "InProgress"
 CONFIDENTIAL_READY: Final = "ConfidentialReady"
 NODES_REFUSED: Final = "NodesRefused"
+REMOVAL_HELD: Final = "RemovalHeld"
 GATES_UNDERSTOOD: Final = "GatesUnderstood"
 PEER_PODS_READY: Final = "PeerPodsReady"
-_OPTIONAL: Final = (CONFIDENTIAL_READY, NODES_REFUSED, GATES_UNDERSTOOD, PEER_PODS_READY)
+_OPTIONAL: Final = (CONFIDENTIAL_READY, NODES_REFUSED, REMOVAL_HELD, GATES_UNDERSTOOD, PEER_PODS_READY)
 BLOCKED: Final = "BlockedByExistingKataPods"
 MOST_TOLD: Final = 10
 MAX_MESSAGE: Final = 2000
@@ -77,13 +80,20 @@ class Status:
 
 def nodes_refused(choices: Sequence[NodeChoice]) -> Said | None:
     """The workers that were asked for and do not get the runtime."""
-    refused = [one for one in choices if one.against is not None and one.against.is_refusal]
-    if not refused:
+    return _about([one for one in choices if one.against is not None and one.against.is_refusal])
+
+
+def removal_held(choices: Sequence[NodeChoice]) -> Said | None:
+    """The workers that keep the runtime for now although something speaks against it."""
+    return _about([one for one in choices if one.kept])
+
+
+def _about(concerned: Sequence[NodeChoice]) -> Said | None:
+    if not concerned:
         return None
-    told = [f"{one.node} {one.message} ({one.hint})" for one in refused[:MOST_TOLD]]
-    rest = [f"and {len(refused) - MOST_TOLD} more"] if len(refused) > MOST_TOLD else []
-    against = refused[0].against
-    return Said(True, str(against), "; ".join([*told, *rest])[:MAX_MESSAGE])
+    told = [f"{one.node} {one.message} ({one.hint})" for one in concerned[:MOST_TOLD]]
+    rest = [f"and {len(concerned) - MOST_TOLD} more"] if len(concerned) > MOST_TOLD else []
+    return Said(True, str(concerned[0].against), "; ".join([*told, *rest])[:MAX_MESSAGE])
 
 
 def said_before(config: Object) -> str:

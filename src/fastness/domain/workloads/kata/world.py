@@ -38,22 +38,26 @@ def ref_of(obj: Object) -> Ref:
 
 @dataclass(frozen=True, slots=True)
 class PodUse:
-    """Which classes live pods use, with one pod of each; `error` when nobody could be asked."""
+    """Which classes live pods use, and on which nodes, with one pod of each; `error` when nobody could be asked."""
 
     classes: Mapping[str, str] = field(default_factory=dict)
     first: str = ""
     error: str = ""
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 def pod_use(pods: Sequence[Object], classes: Sequence[str]) -> PodUse:
     """The use that pods make of some classes; pods that ended do not count."""
     found: dict[str, str] = {}
+    nodes: dict[str, str] = {}
     for pod in sorted(pods, key=object_name):
-        name = str((pod.get("spec") or {}).get("runtimeClassName") or "")
+        spec = pod.get("spec") or {}
+        name = str(spec.get("runtimeClassName") or "")
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if name in classes and not ended:
             found.setdefault(name, str(object_name(pod)))
-    return PodUse(found, next(iter(found), ""))
+            nodes.setdefault(str(spec.get("nodeName") or ""), str(object_name(pod)))
+    return PodUse(found, next(iter(found), ""), nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True)

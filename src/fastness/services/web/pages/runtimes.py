@@ -81,7 +81,7 @@ def _nodes(story: RuntimeStory) -> Markup:
 
 
 def _why(one: NodeChoice) -> Child:
-    if one.chosen:
+    if one.against is None:
         return "–"
     return f"{one.message}" + (f"; {one.hint}" if one.hint else "")
 

@@ -8,12 +8,12 @@ import pytest
 
 from fastness.domain.workloads.kata.gates import DeploymentMode, FeatureGates, read_gates
 from fastness.domain.workloads.kata.plan import plan
-from fastness.domain.workloads.kata.world import Ensure, LetGo, PodUse, Ref, Remove
+from fastness.domain.workloads.kata.world import Ensure, LetGo, Mark, PodUse, Ref, Remove
 from fastness.model.kata import names
 from fastness.model.kata.config import FINALIZER
 from fastness.model.kata.names import InstallState
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, labels_of
+from fastness.model.objects import annotations_of, condition, labels_of
 from tests.unit.domain.workloads.kata.made import BASE, SNP, TDX, pool
 from tests.unit.domain.workloads.kata.pretend import Pretend
 
@@ -390,3 +390,81 @@ def test_on_a_converged_cluster_the_master_pool_gets_it() -> None:
     made = [one for one in plan(world).actions if isinstance(one, Ensure)]
     assert made[0].obj["metadata"]["labels"]["machineconfiguration.openshift.io/role"] == "master"
     assert "MachineConfigPool" not in {one.ref.kind for one in made}
+
+
+def eligible(gates: FeatureGates, count: int = 2) -> Pretend:
+    """Nodes that discovery labelled have the runtime."""
+    world = Pretend(gates, 0, checkNodeEligibility=True)
+    for number in range(count):
+        world.add(f"worker-{number}", **BASE)
+    world.settle()
+    assert world.in_progress == ("False", "")
+    return world
+
+
+def on(node: str) -> JsonObject:
+    return {**KATA_POD, "spec": {"runtimeClassName": "kata", "nodeName": node}}
+
+
+@pytest.mark.parametrize("gates", [PLAIN, DAEMON_SET])
+def test_labels_that_vanish_are_told_and_touch_neither_node_nor_class(gates: FeatureGates) -> None:
+    world = eligible(gates)
+    before = (world.objects, world.classes, {name: dict(annotations_of(one)) for name, one in world.nodes.items()})
+    for one in world.nodes.values():
+        del one["metadata"]["labels"][names.BASE_LABEL]
+    labels = {name: dict(labels_of(one)) for name, one in world.nodes.items()}
+    world.settle()
+    after = (world.objects, world.classes, {name: dict(annotations_of(one)) for name, one in world.nodes.items()})
+    assert after == before
+    assert {name: dict(labels_of(one)) for name, one in world.nodes.items()} == labels
+    assert said(world) == ("False", "", "")
+    assert said(world, "RemovalHeld")[:2] == ("True", "LabelsLost")
+    assert "worker-1 has the runtime and lost its label" in said(world, "RemovalHeld")[2]
+    assert world.config is not None
+    assert world.config["status"]["kataNodes"]["nodeCount"] == 2
+    for one in world.nodes.values():
+        one["metadata"]["labels"] |= BASE
+    world.settle()
+    assert condition(world.config, "RemovalHeld") is None
+
+
+@pytest.mark.parametrize("gates", [PLAIN, DAEMON_SET])
+def test_a_node_that_never_had_the_labels_gets_nothing_while_those_of_others_are_lost(gates: FeatureGates) -> None:
+    world = eligible(gates, 1)
+    world.add("worker-1")
+    del world.nodes["worker-0"]["metadata"]["labels"][names.BASE_LABEL]
+    world.settle()
+    assert names.ROLE_LABEL not in labels_of(world.nodes["worker-1"])
+
+
+@pytest.mark.parametrize("gates", [PLAIN, DAEMON_SET])
+def test_a_node_that_is_taken_out_keeps_the_runtime_until_its_pods_are_gone(gates: FeatureGates) -> None:
+    world = installed(gates)
+    world.pods = [on("worker-0")]
+    assert world.config is not None
+    world.nodes["worker-1"]["metadata"]["labels"]["kata"] = "yes"
+    world.config["spec"]["kataConfigPoolSelector"] = {"matchLabels": {"kata": "yes"}}
+    world.settle()
+    assert names.ROLE_LABEL in labels_of(world.nodes["worker-0"])
+    assert said(world, "RemovalHeld")[1] == "BlockedByExistingKataPods"
+    assert "worker-0 is to lose the runtime" in said(world, "RemovalHeld")[2]
+    assert "d/p runs in it" in said(world, "RemovalHeld")[2]
+    assert world.look().again == 15.0
+    found = plan(replace(world.world(), pods=PodUse(error="etcd is away")))
+    assert not [one for one in found.actions if isinstance(one, Mark)]
+    world.pods = [on("worker-1")]
+    world.settle()
+    assert names.ROLE_LABEL not in labels_of(world.nodes["worker-0"])
+    assert names.ROLE_LABEL in labels_of(world.nodes["worker-1"])
+    assert condition(world.config, "RemovalHeld") is None
+
+
+def test_a_deletion_is_not_held_up_by_labels_that_are_lost() -> None:
+    world = eligible(PLAIN)
+    for one in world.nodes.values():
+        del one["metadata"]["labels"][names.BASE_LABEL]
+    world.settle()
+    world.delete()
+    world.settle()
+    assert world.config is None
+    assert not any(names.ROLE_LABEL in labels_of(one) for one in world.nodes.values())
