@@ -98,6 +98,7 @@ class World:
     clock: MovedClock
     record: MemoryRecord
     vendor: SimVendor
+    informers: Informers
 
     @property
     def url(self) -> str:
@@ -206,7 +207,7 @@ async def doors(
         async with enrol_server(cluster, informers, keys, record, clock, ENTROPY, simulated=lambda: simulated) as door:
             trust = ssl.create_default_context(cadata=door.doors.bundle)
             async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=20) as http:
-                yield World(cluster, door, http, trust, clock, record, vendor)
+                yield World(cluster, door, http, trust, clock, record, vendor, informers)
 
 
 async def until(true: Callable[[], bool]) -> None:

@@ -1,9 +1,11 @@
-"""`fastness distrust`: stop trusting a machine, an image, a key, a generation of chips or a TCB level.
+"""`fastness distrust`: stop trusting a machine, an image, a key, a chip or a generation of them, or a TCB level.
 
     fastness distrust machine NAME --reason TEXT [--expires 7d] [--plan]
     fastness distrust image REFERENCE@sha256:… --reason TEXT
     fastness distrust key sha256:… --reason TEXT
-    fastness distrust chip Milan --reason TEXT
+    fastness distrust chip MACHINE --reason TEXT                 # or snp:…, tdx:…
+    fastness distrust endorsement-key MACHINE --reason TEXT      # or sha256:…
+    fastness distrust generation Milan --reason TEXT
     fastness distrust tcb snp.microcode=93 snp.bootloader=4 --reason TEXT
     fastness distrust list
     fastness distrust end NAME
@@ -95,9 +97,50 @@ def of_key(thumbprint: str, **options: Any) -> None:
 
 
 @distrust.command("chip")
+@click.argument("which")
+@_options
+def of_chip(which: str, **options: Any) -> None:
+    """A chip, as snp:… or tdx:…, or the one that a machine runs on: whoever attests from it is refused."""
+
+    async def target(cluster: Cluster) -> dict[str, Any]:
+        if re.fullmatch(r"(snp|tdx):[0-9a-f]{16,128}", which):
+            return {"chip": which}
+        chip = str(((await one_machine(cluster, which)).get("status") or {}).get("chip", ""))
+        if ":" not in chip:
+            raise CliError(f"the chip of {which} is not known", _no_chip(chip), Exit.NO)
+        return {"chip": chip}
+
+    _distrust(target, **options)
+
+
+@distrust.command("endorsement-key")
+@click.argument("which")
+@_options
+def of_endorsement_key(which: str, **options: Any) -> None:
+    """The endorsement key of a TPM, as sha256:…, or that of a machine: all Machines of this TPM are revoked."""
+
+    async def target(cluster: Cluster) -> dict[str, Any]:
+        if re.fullmatch(r"sha256:[0-9a-f]{64}", which):
+            return {"endorsementKey": which}
+        status = (await one_machine(cluster, which)).get("status") or {}
+        key = (status.get("endorsement") or {}).get("key", "")
+        if not key:
+            raise CliError(f"{which} has no TPM", "Distrust its chip: `fastness distrust chip`.", Exit.NO)
+        return {"endorsementKey": key}
+
+    _distrust(target, **options)
+
+
+def _no_chip(chip: str) -> str:
+    if chip:
+        return "Its provider hides it. Distrust the machine instead."
+    return "It is known after the first attestation, and only of SNP and TDX; a TPM has an endorsement key."
+
+
+@distrust.command("generation")
 @click.argument("generation")
 @_options
-def of_chip(generation: str, **options: Any) -> None:
+def of_generation(generation: str, **options: Any) -> None:
     """A generation of chips, such as Milan, or the FMSPC of a TDX platform."""
     _distrust(_given({"chipGeneration": generation}), **options)
 

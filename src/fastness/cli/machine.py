@@ -91,7 +91,7 @@ def show(name: str, kubeconfig: Path | None, context: str, output: str) -> None:
 @_REASON
 @cluster_options
 def approve(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
-    """Let machines attest that wait for approval."""
+    """Let machines attest that wait for approval; where one waits because of its chip, on that chip."""
     _decide("approve", names, reason, kubeconfig, context)
 
 
@@ -100,7 +100,7 @@ def approve(names: tuple[str, ...], reason: str, kubeconfig: Path | None, contex
 @click.option("--reason", required=True, help="Why; kept on the Machine and in the record.")
 @cluster_options
 def quarantine(names: tuple[str, ...], reason: str, kubeconfig: Path | None, context: str) -> None:
-    """Give machines nothing any more, from this moment on; their TPM cannot enrol another key either."""
+    """Give machines nothing any more, from this moment on; new machines on their TPM or chip wait for approval."""
     _decide("quarantine", names, reason, kubeconfig, context)
 
 
@@ -145,7 +145,8 @@ async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, A
         **_row(found), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
         "uid": found["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
         "ticket": status.get("ticket", ""), "endorsement": (status.get("endorsement") or {}).get("key", ""),
-        "root": (status.get("endorsement") or {}).get("root", ""), "supersedes": status.get("supersedes", ""),
+        "root": (status.get("endorsement") or {}).get("root", ""), "chip": status.get("chip", ""),
+        "awaitedChip": status.get("awaitedChip", ""), "supersedes": status.get("supersedes", ""),
         "verdict": status.get("lastVerdict", ""), "lastAttested": status.get("lastAttested", ""),
         "conditions": status.get("conditions") or [],
     }  # fmt: skip
@@ -227,7 +228,8 @@ def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:
 
 
 def _row(found: JsonObject) -> dict[str, Any]:
-    from fastness.domain.attestation.membership import membership_of
+    from fastness.domain.attestation.chip import HIDDEN
+    from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, membership_of
     from fastness.model.objects import condition, view
     from fastness.model.trusted_execution.machine import Machine
 
@@ -237,6 +239,12 @@ def _row(found: JsonObject) -> dict[str, Any]:
         notes.append("trusted on first use")
     if seen.status.supersedes:
         notes.append("replaces another")
+    if seen.status.chip == HIDDEN:
+        notes.append("chip hidden by its provider")
+    if (waits := condition(found, "Approved") or {}).get("reason") in (CHIP_BARRED, CHIP_CHANGED):
+        notes.append(str(waits.get("message", "")))
+    elif seen.spec.approval == "Pending" and seen.spec.approval_reason:
+        notes.append(seen.spec.approval_reason)
     return {
         "name": seen.metadata.name, "pool": seen.status.pool, "node": seen.status.node_name, "tee": seen.status.tee,
         "state": str(membership_of(seen)), "attested": attested["status"] if attested else "Unknown",

@@ -88,7 +88,7 @@ def product_loops(
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
-        Machines(members, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
+        Machines(members, informers, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
         NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
         Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
         Distrusting(

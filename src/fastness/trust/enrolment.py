@@ -18,13 +18,14 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.distrust import About, Distrusted
 from fastness.domain.attestation.enrolment import (
     SECRET_BYTES,
     Enrolment,
@@ -43,7 +44,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.authorities import HERE
-from fastness.trust.machines import Barred, IdentityConflict, MachineWriter, find_machine, known_machine
+from fastness.trust.distrusts import Distrusts
+from fastness.trust.machines import IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem
@@ -81,6 +83,7 @@ class Sources:
     confidential: Informer
     machines: Informer
     maps: Informer
+    distrusts: Distrusts
 
     @classmethod
     async def of(cls, informers: Informers) -> Sources:
@@ -90,7 +93,9 @@ class Sources:
             informers.of(CONFIDENTIAL_CLUSTER.resource),
             informers.of(MACHINE.resource, indexers={WAITING: _waiting}),
             informers.of(CONFIG_MAPS, HERE),
+            Distrusts(informers),
         )
+        await found.distrusts.synced()
         for informer in (found.tickets, found.confidential, found.machines, found.maps):
             await informer.synced()
         return found
@@ -206,14 +211,12 @@ class Enrolments:
             if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
             self._check_waiting(newcomer.pool)
-            newcomer = replace(newcomer, supersedes=await self._writer.predecessor(newcomer))
+            newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
             await self.uses.spend(state.ticket, state.ticket_uid, newcomer.thumbprint)
             await self._record.append(_enrolled("enrol", newcomer))
             written = await self._writer.write(newcomer)
         except TicketSpent as spent:
             raise EnrolmentRefused(*_TICKET_REFUSALS[spent.problem]) from spent
-        except Barred as barred:
-            raise EnrolmentRefused(barred.standing.lower(), str(barred)) from barred
         except IdentityConflict as conflict:
             raise EnrolmentRefused("identity-conflict", str(conflict)) from conflict
         return Enrolled(written.machine, written.created)
@@ -225,6 +228,16 @@ class Enrolments:
             raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
         await self._record.append(_enrolled("enrol-repeated", newcomer))
         return Enrolled((await self._writer.write(newcomer)).machine, created=False)
+
+    def _distrusts(self, newcomer: Newcomer) -> list[Distrusted]:
+        """What is distrusted now; raises EnrolmentRefused when it names a key of the newcomer."""
+        now, distrusts = self._clock.now(), self.sources.distrusts
+        about = About(
+            keys=frozenset({newcomer.thumbprint, newcomer.endorsement} - {""}), endorsement=newcomer.endorsement
+        )
+        if distrusts.against(about, now):
+            raise EnrolmentRefused("distrusted", "a key of this machine is distrusted")
+        return [entry for entry in distrusts.all if entry.live(now)]
 
     def _terms(self, pool: str) -> Terms:
         cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
@@ -259,7 +272,8 @@ def _enrolled(what: str, newcomer: Newcomer) -> Entry:
     facts = {
         "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
         "root": newcomer.root, "supersedes": newcomer.supersedes, "approval": "Automatic" if newcomer.approved else "Manual",
-        "trustOnFirstUse": "true" if newcomer.first_use else "", "simulated": "true" if newcomer.simulated else "",
+        "waits": newcomer.waits, "trustOnFirstUse": "true" if newcomer.first_use else "",
+        "simulated": "true" if newcomer.simulated else "",
     }  # fmt: skip
     detail = {name: value for name, value in facts.items() if value}
     return Entry(what, newcomer.thumbprint, resource=f"machine/{machine_name(newcomer.thumbprint)}", detail=detail)

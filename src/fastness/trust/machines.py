@@ -10,6 +10,7 @@ The name of a Machine follows from its key, so finding one is a read by name; th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,10 +20,11 @@ from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import BadDigest
+from fastness.domain.attestation.chip import standing_against
+from fastness.domain.attestation.distrust import Distrusted
 from fastness.domain.attestation.membership import (
     ENDORSEMENT_LABEL,
     NAMESPACE,
-    Membership,
     Newcomer,
     attestation_key_object,
     endorsement_label,
@@ -30,7 +32,8 @@ from fastness.domain.attestation.membership import (
     machine_name,
     machine_object,
     machine_status,
-    predecessors_of,
+    of_same_tpm,
+    predecessor_of,
 )
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, object_name, view
@@ -43,14 +46,6 @@ _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
 
 class IdentityConflict(Exception):
     """The name of the Machine is taken by something that this key did not enrol."""
-
-
-class Barred(Exception):
-    """Another Machine of the same TPM was quarantined or revoked."""
-
-    def __init__(self, standing: Membership) -> None:
-        super().__init__(f"another key of this machine's TPM is {standing.lower()}")
-        self.standing = standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +102,16 @@ class MachineWriter:
             raise IdentityConflict("this key enrolled for another pool")
         return found
 
-    async def predecessor(self, newcomer: Newcomer) -> str:
-        """Uid of the live Machine that the newcomer replaces, empty without one; raises Barred, ApiError."""
+    async def placed(self, newcomer: Newcomer, distrusts: Iterable[Distrusted] = ()) -> Newcomer:
+        """The newcomer with the live Machine that it replaces, or with what makes it wait for approval; raises ApiError."""
         if not newcomer.endorsement:
-            return ""
+            return newcomer
         scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
-        replaced, barred = predecessors_of(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
-        if barred is not None:
-            raise Barred(barred)
-        return replaced
+        peers = of_same_tpm(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
+        against = standing_against(peers, distrusts)
+        if not against:
+            return replace(newcomer, supersedes=predecessor_of(peers))
+        return replace(newcomer, approved=False, waits=f"its TPM is known: {against}")
 
     async def write(self, newcomer: Newcomer) -> Written:
         """Make what is missing of the newcomer's objects; raises IdentityConflict, Conflict, ApiError."""

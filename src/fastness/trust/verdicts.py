@@ -19,6 +19,7 @@ from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.checks import Check
+from fastness.domain.attestation.chip import Wait, chip_status
 from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL, ROUNDS
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.membership import NAMESPACE
@@ -131,7 +132,7 @@ class Verdicts:
 class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
-    __slots__ = ("conclusion", "counts_for", "policy", "properties", "simulated", "value_sets")
+    __slots__ = ("chip", "conclusion", "counts_for", "policy", "properties", "simulated", "value_sets", "wait")
 
     def __init__(
         self,
@@ -142,6 +143,8 @@ class Found:
         simulated: bool,
         properties: Mapping[str, str] | None = None,
         counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
+        chip: str = "",
+        wait: Wait | None = None,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
@@ -149,6 +152,8 @@ class Found:
         self.simulated = simulated
         self.properties = dict(properties or {})
         self.counts_for = counts_for
+        self.chip = chip
+        self.wait = wait
 
 
 def _content(tee: str, found: Found) -> str:
@@ -170,8 +175,9 @@ def _content(tee: str, found: Found) -> str:
 
 def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
     conclusion, known = found.conclusion, machine.get("status") or {}
+    chip = chip_status(known, found.chip, found.wait, now, accepted=conclusion.accepted)
     conditions = with_condition(
-        known.get("conditions") or [],
+        chip.pop("conditions", None) or known.get("conditions") or [],
         kind="Attested",
         status="True" if conclusion.accepted else "False",
         reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
@@ -180,8 +186,9 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
     )
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
     if same and (known.get("lastVerdict"), known.get("simulated")) == (verdict["metadata"]["name"], found.simulated):
-        return _proved(found, now) if conclusion.accepted else {}
+        return {**chip, **_proved(found, now)} if conclusion.accepted else chip
     status: JsonObject = {
+        **chip,
         "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
         "properties": _replacing(known.get("properties") or {}, found.properties),
     }  # fmt: skip

@@ -26,8 +26,9 @@ from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
 from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
+from fastness.domain.attestation.chip import PENDING_CODE, chip_of, held, told_hidden
 from fastness.domain.attestation.clusterstatus import ROUNDS, interval_of
-from fastness.domain.attestation.conclude import Conclusion, Facts, conclude, stale
+from fastness.domain.attestation.conclude import Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
 from fastness.domain.attestation.membership import Membership, membership_of, subject_of
@@ -41,8 +42,9 @@ from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import metrics
 from fastness.trust.books import Books
+from fastness.trust.chips import Chips
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.judges import CollateralSource, Demands, Judged, NoCollateral, judge
+from fastness.trust.judges import CollateralSource, Demands, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
 from fastness.trust.ports import Attempt, Entry, Judgement, Record
 from fastness.trust.strangers import Strangers
@@ -96,6 +98,7 @@ class ClusterVerifier:
         self.books = Books(informers, self.distrusts)
         self._cluster = cluster
         self._machines: Informer = informers.of(MACHINE.resource)
+        self._chips = Chips(informers, self.distrusts, record)
         verdicts = informers.of(VERDICT.resource)
         self._verdicts = Verdicts(cluster, verdicts)
         self._followed = (self._machines, verdicts)
@@ -143,32 +146,32 @@ class ClusterVerifier:
         properties = properties_of(attempt.tee, judged.appraisal.claims, values)
         override = live_override(books.cluster, now)
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
-        conclusion = refused_for(conclusion, self.distrusts.against(about_machine(machine, properties), now))
+        chip = chip_of(judged.appraisal)
+        about = about_machine(machine, properties, chip=chip)
+        conclusion = refused_for(told_hidden(conclusion, chip), self.distrusts.against(about, now))
+        wait = self._chips.why_wait(machine, chip, now)
+        conclusion = held(conclusion, wait)
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             retry = stale(judged.appraisal)
             return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
-        return await self._settle(attempt, machine, judged, conclusion, properties, now)
+        if conclusion.reason != PENDING_CODE:
+            wait = None
+        found = Found(
+            conclusion, books.policies.version(attempt.tee), values.versions,
+            simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
+            properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait,
+        )  # fmt: skip
+        return await self._settle(attempt, machine, found, now)
 
-    async def _settle(
-        self,
-        attempt: Attempt,
-        machine: Machine,
-        judged: Judged,
-        conclusion: Conclusion,
-        properties: dict[str, str],
-        now: datetime,
-    ) -> Judgement:
+    async def _settle(self, attempt: Attempt, machine: Machine, found: Found, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
-        simulated = judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated)
-        subject = _subject(machine, simulated)
+        conclusion, subject = found.conclusion, _subject(machine, found.simulated)
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
-        found = Found(
-            conclusion, self.books.policies.version(attempt.tee), self.books.values(now, machine.status.pool).versions,
-            simulated=simulated, properties=properties, counts_for=self._asked.counts_for,
-        )  # fmt: skip
         verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
+        if conclusion.accepted:
+            await self._chips.approved_change(machine, found.chip)
         await self._verdicts.mark(raw, verdict, found, now)
         name = object_name(verdict).name
         override = live_override(self.books.cluster, now) if conclusion.reason == breakglass.CODE else None
@@ -182,7 +185,7 @@ class ClusterVerifier:
         metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
-            conclusion.claims, override.expires if override else None, conclusion.retry, properties,
+            conclusion.claims, override.expires if override else None, conclusion.retry, found.properties,
         )  # fmt: skip
 
     @property

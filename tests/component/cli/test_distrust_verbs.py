@@ -51,7 +51,7 @@ async def administrator(embedded_server: Embedded) -> AsyncIterator[Administrato
 
 
 async def test_a_plan_shows_machines_pools_and_nodes_and_changes_nothing(administrator: Administrator) -> None:
-    shown = await administrator.run("chip", "genoa", "--reason", "advisory", "--plan", "-o", "json")
+    shown = await administrator.run("generation", "genoa", "--reason", "advisory", "--plan", "-o", "json")
     assert shown.exit_code == 0, shown.output
     radius = json.loads(shown.stdout)
     assert [one["pool"] for one in radius["machines"]] == ["worker", "worker"]
@@ -63,17 +63,17 @@ async def test_a_plan_shows_machines_pools_and_nodes_and_changes_nothing(adminis
 
 
 async def test_a_pool_is_not_emptied_by_accident(administrator: Administrator) -> None:
-    refused = await administrator.run("chip", "Genoa", "--reason", "advisory")
+    refused = await administrator.run("generation", "Genoa", "--reason", "advisory")
     assert refused.exit_code != 0
     assert "worker" in refused.stderr
     assert await administrator.stored() == []
-    done = await administrator.run("chip", "Genoa", "--reason", "advisory", "--yes")
+    done = await administrator.run("generation", "Genoa", "--reason", "advisory", "--yes")
     assert done.exit_code == 0, done.output
     assert await administrator.stored() == [{"chipGeneration": "Genoa", "reason": "advisory"}]
 
 
 async def test_a_machine_is_named_by_its_node_and_trusted_again(administrator: Administrator) -> None:
-    plan = json.loads((await administrator.run("chip", "Genoa", "--reason", "x", "--plan", "-o", "json")).stdout)
+    plan = json.loads((await administrator.run("generation", "Genoa", "--reason", "x", "--plan", "-o", "json")).stdout)
     node = plan["machines"][0]["node"]
     done = await administrator.run("machine", node, "--reason", "stolen", "--name", "stolen", "--expires", "7d")
     assert done.exit_code == 0, done.output
@@ -96,7 +96,7 @@ async def test_a_machine_is_named_by_its_node_and_trusted_again(administrator: A
         ("tcb", "snp.microcode"),
         ("tcb", "snp.unknown=3"),
         ("tcb", "tdx.tcbDate=17"),
-        ("chip", "Genoa", "--expires", "soon"),
+        ("generation", "Genoa", "--expires", "soon"),
         ("machine", "nobody"),
     ],
 )

@@ -25,7 +25,7 @@ class Administrator:
     def __init__(self, embedded: Embedded, world: World) -> None:
         self.embedded = embedded
         self.world = world
-        self._loop = Machines(world.cluster, world.record, world.clock)
+        self._loop = Machines(world.cluster, world.informers, world.record, world.clock)
 
     async def run(self, *words: str) -> Result:
         where = ["--kubeconfig", str(self.embedded.kubeconfig)]

@@ -11,13 +11,14 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.machines import Machines
 from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName, condition, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.sim.tee.attester import SimAttester
 from fastness.trust.errors import RecordError
 from tests.embedded.fixtures import Embedded
-from tests.enrolling import World, doors
+from tests.enrolling import World, doors, until
 
 MANUAL = {"mode": "Enforce", "simulated": True, "join": {"approval": "Manual"}}
 
@@ -27,7 +28,7 @@ class Loop:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.controller = Machines(world.cluster, world.record, world.clock)
+        self.controller = Machines(world.cluster, world.informers, world.record, world.clock)
 
     async def run(self) -> None:
         """Every Machine once."""
@@ -139,16 +140,53 @@ async def test_a_newcomer_that_nobody_approved_replaces_nobody(embedded_server: 
         assert standing == {Membership.APPROVED, Membership.REVOKED}
 
 
-async def test_a_quarantined_tpm_does_not_come_back_with_a_new_key(embedded_server: Embedded) -> None:
+async def test_a_quarantined_tpm_with_a_new_key_and_a_new_ticket_waits_for_a_person(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
-        loop, ticket = Loop(world), await world.ticket(uses=2)
-        old = await world.enrol(renewed(world, 3, 4), ticket)
+        loop = Loop(world)
+        old = await world.enrol(renewed(world, 3, 4), await world.ticket())
         await loop.decide(old.name, "Quarantined")
+        new = await world.enrol(renewed(world, 3, 5), await world.ticket())
+        assert not new.approved
+        await loop.run()
+        assert await loop.standing(new.name) is Membership.PENDING
+        shown = condition(await loop.machine(new.name), "Approved")
+        assert shown is not None
+        assert shown["message"] == f"its TPM is known: {old.name} is quarantined"
+        other = await world.enrol(world.machine(), await world.ticket())
+        assert other.approved
+        await loop.decide(new.name, "Approved", "reinstalled and looked at")
+        await loop.run()
+        assert await loop.standing(new.name) is Membership.APPROVED
+        (entry,) = world.record.of("machine-approve")
+        assert entry.detail["reason"] == "reinstalled and looked at"
+
+
+async def test_a_distrusted_endorsement_key_enrols_nothing_and_its_machine_bars_new_keys_at_once(
+    embedded_server: Embedded,
+) -> None:
+    """No controller has marked anybody: the door knows the Distrusts itself."""
+    async with doors(embedded_server.cluster) as world:
+        loop, ticket = Loop(world), await world.ticket()
+        old = await world.enrol(renewed(world, 3, 4), ticket)
+        found = await loop.machine(old.name)
+        await distrust(world, "the-machine", machine=found["metadata"]["uid"])
+        assert not (await world.enrol(renewed(world, 3, 5), ticket)).approved
+        await distrust(world, "the-tpm", endorsementKey=found["status"]["endorsement"]["key"])
         with pytest.raises(EnrolmentFailed) as refused:
-            await world.enrol(renewed(world, 3, 5), ticket)
-        assert refused.value.reason == "quarantined"
-        assert len(await world.machines()) == 1
-        assert (await world.ticket_object(ticket))["status"]["used"] == 1
+            await world.enrol(renewed(world, 3, 6), ticket)
+        assert refused.value.reason == "distrusted"
+        assert len(await world.machines()) == 2
+
+
+async def distrust(world: World, name: str, **spec: str) -> None:
+    """A Distrust that the door has heard of."""
+    body = {
+        "apiVersion": DISTRUST.api_version, "kind": DISTRUST.kind, "metadata": {"name": name},
+        "spec": {"reason": "a test", **spec},
+    }  # fmt: skip
+    await world.cluster.create(DISTRUST.resource, body)
+    distrusts = world.door.enrolments.sources.distrusts
+    await until(lambda: name in {entry.name for entry in distrusts.all})
 
 
 async def test_machines_that_never_attest_are_swept_and_may_come_again(embedded_server: Embedded) -> None:

@@ -124,7 +124,8 @@ async def test_the_loop_and_the_record_work_on_a_real_server(kube: RealKube) -> 
         renewed = one.vendor.chip("tpm", serial=901)
         renewed.__dict__["ak"] = one.vendor.chip("tpm", serial=902).ak
         new = await one.enrol(SimAttester(renewed.boot()), ticket)
-        loop = Machines(one.cluster, ClusterRecord(one.cluster, one.clock, ENTROPY, "machines"), one.clock)
+        record = ClusterRecord(one.cluster, one.clock, ENTROPY, "machines")
+        loop = Machines(one.cluster, one.informers, record, one.clock)
         for name in (old.name, new.name):
             await loop.reconcile(ObjectName(NAMESPACE, name))
         machines = [await one.cluster.get(MACHINE.resource, name, NAMESPACE) for name in (old.name, new.name)]

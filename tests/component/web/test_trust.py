@@ -46,7 +46,7 @@ async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: 
     assert "Hit: 3 machines" in html
     assert "were distrusted" not in html
     asked = await shows(admin, "/trust?distrust=chipGeneration:Genoa", "If chipGeneration Genoa were distrusted")
-    assert "fastness distrust chip Genoa" in asked
+    assert "fastness distrust generation Genoa" in asked
     assert "were distrusted" not in (await admin.get("/trust?distrust=machine:x")).text  # only what machines proved
 
 

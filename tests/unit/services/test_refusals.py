@@ -73,6 +73,7 @@ ROWS: dict[int, frozenset[str]] = {
             "signature-invalid",
             "identity-conflict",
             "quarantined",
+            "distrusted",
             "other-machine",
         ]
     ),

@@ -2,6 +2,8 @@
 
 * `spec.approval` is what an administrator wants; the condition `Approved` follows once the decision is on the record. The doors
   ask for both, so an approval without a trace lets nobody in; a quarantine needs no trace to count.
+* A Machine that waits because something stood against its chip goes on when nothing does any more; one that changed its chip
+  waits for a person (`domain.attestation.chip`).
 * Of several Machines with one endorsement key (a reinstalled machine makes a new attestation key) only the newest that is
   approved stays; the others are revoked. It is worked out from all of them, so two that enrolled at the same instant end alike.
 * A Machine that enrolled and never attested is deleted: a day after it was approved, a week if nobody approved it. Its key goes
@@ -10,15 +12,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
-from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.domain.attestation.chip import (
+    AWAITING,
+    INDEX,
+    awaiting_chip,
+    on_chip,
+    standing_against,
+    waits_for_bar_alone,
+)
 from fastness.domain.attestation.membership import (
+    CHIP_BARRED,
+    CHIP_CHANGED,
     ENDORSEMENT_LABEL,
     NAMESPACE,
     POOL_LABEL,
@@ -45,20 +58,28 @@ from fastness.trust.ports import Entry, Record
 NEVER_ATTESTED: Final = timedelta(days=1)
 NEVER_APPROVED: Final = timedelta(days=7)
 _STATUS: Final = WriteOptions(manager="machines", subresource="status")
-_WHAT: Final = {"True": "approve", "Quarantined": "quarantine", "Pending": "suspend"}
+_WHAT: Final = {
+    "True": "approve", "Quarantined": "quarantine", "Pending": "suspend", CHIP_BARRED: "suspend", CHIP_CHANGED: "suspend",
+}  # fmt: skip
 
 
 class Machines:
     """Keeps Machines in step with what was decided about them."""
 
     name = "machines"
-    sources: Sequence[Source] = (Source(MACHINE.resource),)
     writes: Sequence[Resource] = (MACHINE.resource, AUDIT_BATCH.resource)
 
-    def __init__(self, cluster: Cluster, record: Record, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (Source(MACHINE.resource), Source(MACHINE.resource, self._waiting_for_chip_of))
         self._cluster = cluster
+        self._machines = informers.of(MACHINE.resource, indexers={INDEX: on_chip, AWAITING: awaiting_chip})
         self._record = record
         self._clock = clock
+
+    def _waiting_for_chip_of(self, machine: Object) -> Iterable[ObjectName]:
+        """The Machines that wait for the chip of a Machine: what stood against it may have ended."""
+        chips = on_chip(machine)
+        return [object_name(waiting) for chip in chips for waiting in self._machines.by_index(AWAITING, chip)]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Decide about one Machine; raises RecordError, Conflict, which are tried again."""
@@ -69,9 +90,23 @@ class Machines:
         if is_being_deleted(machine) or key.namespace != NAMESPACE:
             return Done()
         if view(machine, Machine).status.key_thumbprint:
+            machine = await self._free_chip(machine)
             machine = await self._follow_approval(machine)
             machine = await self._revoke_replaced(machine)
         return await self._sweep(machine)
+
+    async def _free_chip(self, machine: JsonObject) -> JsonObject:
+        """End the wait of a machine against whose chip nothing stands any more; the approval that it had counts again."""
+        if not waits_for_bar_alone(machine):
+            return machine
+        chip = machine["status"]["awaitedChip"]
+        if standing_against(view(peer, Machine) for peer in self._machines.by_index(INDEX, chip)):
+            return machine
+        patch = {
+            "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": {"awaitedChip": None},
+        }  # fmt: skip
+        name = object_name(machine).name
+        return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
 
     async def _follow_approval(self, machine: JsonObject) -> JsonObject:
         conditions = approval_condition(machine, self._clock.now())
@@ -79,7 +114,9 @@ class Machines:
             return machine
         decided = next(entry for entry in conditions if entry["type"] == "Approved")
         what = _WHAT["True" if decided["status"] == "True" else decided["reason"]]
-        await self._append(f"machine-{what}", machine, reason=machine["spec"].get("approvalReason") or "")
+        spec = machine["spec"]
+        chip = spec.get("chip") or "" if what == "approve" else ""
+        await self._append(f"machine-{what}", machine, reason=spec.get("approvalReason") or "", chip=chip)
         # Whoever comes out of quarantine proves itself anew: tokens of before stay dead.
         epoch = {"epoch": int(machine["status"].get("epoch") or 0) + 1} if what == "quarantine" else {}
         return await self._set(machine, conditions, **epoch)

@@ -9,6 +9,7 @@ neither offers what the other refuses.
 
 * A decision is written on the version that was judged: a quarantine that came in between is not undone by an approval.
 * A quarantine needs a reason; all reasons go on the record.
+* Approving a machine that waits because of its chip names the chip: should it turn up on yet another one, it waits again.
 * A revoked machine can be quarantined as well, and nothing else: it cannot come back, it has to enrol anew.
 """
 
@@ -65,7 +66,9 @@ _WAYS_OUT: Final[Mapping[Membership, str]] = {
 
 def standing(machine: Machine, decision: Decision) -> Standing:
     """Whether a decision can be taken about a machine, is taken, or makes no sense."""
-    now = membership_of(machine)
+    now, awaited = membership_of(machine), machine.status.awaited_chip
+    if decision.wanted is Membership.APPROVED and now is Membership.PENDING and awaited not in ("", machine.spec.chip):
+        return Standing.OPEN if now in decision.come_from else Standing.CLOSED
     if machine.spec.approval == decision.wanted and (now is not Membership.REVOKED or now in decision.come_from):
         return Standing.DONE
     return Standing.OPEN if now in decision.come_from else Standing.CLOSED
@@ -83,7 +86,9 @@ def way_out(machine: Machine) -> str:
 
 def decision_patch(machine: Object, decision: Decision, reason: str) -> JsonObject:
     """The merge patch that writes a decision on the version that was judged."""
+    awaited = (machine.get("status") or {}).get("awaitedChip")
+    chip = {"chip": awaited} if awaited and decision.verb == "approve" else {}
     return {
         "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
-        "spec": {"approval": decision.wanted.value, "approvalReason": reason or None},
+        "spec": {"approval": decision.wanted.value, "approvalReason": reason or None, **chip},
     }

@@ -2,9 +2,10 @@
 
     against = [one for one in distrusts if one.live(now) and one.hits(about)]
 
-A Distrust names exactly one target. Machine, key and tenant say *who*: such a machine is revoked until the Distrust ends. Image,
-chip generation and TCB level say *what was proved*: such a machine is refused while it proves that, and comes back by proving
-something better (another image, newer firmware), without anybody's help.
+A Distrust names exactly one target. Machine, key, endorsement key and tenant say *who*: such a machine is revoked until the
+Distrust ends. Image, chip, chip generation and TCB level say *what was proved*: such a machine is refused while it proves that,
+and comes back by proving something better (another image, newer firmware), without anybody's help; from a chip by moving to
+another one, which takes an approval like any change of chip.
 
 * What cannot be told hits: a TCB that should be reported and is not counts as below.
 * A Distrust that has expired or is being deleted hits nobody; tokens of the epoch that it ended stay dead.
@@ -36,7 +37,7 @@ from fastness.model.trusted_execution.machine import Machine
 Object = Mapping[str, Any]
 DISTRUSTED: Final = "Distrusted"
 CODE: Final = "distrusted"
-IDENTITIES: Final = frozenset({"machine", "key", "tenant"})
+IDENTITIES: Final = frozenset({"machine", "key", "endorsementKey", "tenant"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class About:
     keys: frozenset[str] = frozenset()
     tenant: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+    endorsement: str = ""
+    chip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,10 @@ class Distrusted:
                 return bool(about.machine) and about.machine == wanted
             case "key":
                 return _bare(wanted) in {_bare(key) for key in about.keys if key}
+            case "endorsementKey":
+                return bool(about.endorsement) and _bare(about.endorsement) == _bare(wanted)
+            case "chip":
+                return bool(about.chip) and about.chip == wanted
             case "tenant":
                 return bool(about.tenant) and about.tenant == wanted
             case "image":
@@ -105,11 +112,14 @@ def read_distrust(obj: Object) -> Distrusted | None:
     )
 
 
-def about_machine(machine: Machine, properties: Mapping[str, str] | None = None, tenant: str = "") -> About:
-    """What a Machine is; `properties` are what it proves now instead of what it proved last."""
+def about_machine(
+    machine: Machine, properties: Mapping[str, str] | None = None, tenant: str = "", chip: str = ""
+) -> About:
+    """What a Machine is; `properties` and `chip` are what it proves now instead of what it proved last."""
     endorsement = machine.status.endorsement.key if machine.status.endorsement else ""
     keys = frozenset({machine.status.key_thumbprint, endorsement} - {""})
-    return About(machine.metadata.uid, keys, tenant, machine.status.properties if properties is None else properties)
+    proved = machine.status.properties if properties is None else properties
+    return About(machine.metadata.uid, keys, tenant, proved, endorsement, chip or machine.status.chip)
 
 
 def about_claims(claims: Object, endorsement: str = "") -> About:

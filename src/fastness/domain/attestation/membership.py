@@ -35,6 +35,8 @@ MAX_POOL_IN_NODE_NAME: Final = 42
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
+CHIP_BARRED: Final = "ChipBarred"
+CHIP_CHANGED: Final = "ChipChanged"
 _LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
@@ -64,6 +66,7 @@ class Newcomer:
     first_use: bool = False
     simulated: bool = False
     supersedes: str = ""
+    waits: str = ""
 
 
 def machine_name(thumbprint: str) -> str:
@@ -115,10 +118,13 @@ def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
     labels = {POOL_LABEL: newcomer.pool} if len(newcomer.pool) <= _MAX_LABEL else {}
     if newcomer.endorsement:
         labels[ENDORSEMENT_LABEL] = endorsement_label(newcomer.endorsement)
+    why = {"approvalReason": newcomer.waits} if newcomer.waits else {}
     return {
         "apiVersion": MACHINE.api_version, "kind": MACHINE.kind,
         "metadata": {"name": machine_name(newcomer.thumbprint), "namespace": NAMESPACE, "labels": labels},
-        "spec": {"id": identity, "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING)},
+        "spec": {
+            "id": identity, "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING), **why,
+        },
     }  # fmt: skip
 
 
@@ -172,9 +178,18 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
     }.get(wanted, ("False", "Pending", why or f"waits for `fastness machine approve {name}`"))
     known = (machine.get("status") or {}).get("conditions") or []
     found = condition(machine, "Approved")
+    if wanted == Membership.APPROVED and waits_for_chip(machine):
+        reason = CHIP_CHANGED if machine["status"].get("chip") else CHIP_BARRED
+        status, message = "False", f"waits for `fastness machine approve {name}`, which names its chip"
     if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
         return list(known)
     return with_condition(known, kind="Approved", status=status, reason=reason, message=message, now=now)
+
+
+def waits_for_chip(machine: Mapping[str, Any]) -> bool:
+    """Whether a person still has to approve the chip that a Machine showed (`chip.py`); approving another one is not enough."""
+    awaited = (machine.get("status") or {}).get("awaitedChip")
+    return bool(awaited) and machine["spec"].get("chip") != awaited
 
 
 def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject, JsonObject]]:
@@ -202,32 +217,29 @@ def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject,
     return found
 
 
-def predecessors_of(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> tuple[str, Membership | None]:
-    """What Machines of the same endorsement key mean for a newcomer: the uid that it replaces, and what bars it.
+def of_same_tpm(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> list[Machine]:
+    """Of Machines that share a label, the other ones of the newcomer's endorsement key."""
+    return [
+        machine
+        for machine in (view(entry, Machine) for entry in machines)
+        if machine.status.endorsement is not None
+        and machine.status.endorsement.key == newcomer.endorsement
+        and machine.status.key_thumbprint != newcomer.thumbprint
+    ]
 
-    A TPM whose machine was quarantined or revoked does not come back with a new key; one that was merely replaced does.
-    """
-    newest: tuple[tuple[str, str], str] = (("", ""), "")
-    for machine in machines:
-        seen = view(machine, Machine)
-        same = seen.status.endorsement is not None and seen.status.endorsement.key == newcomer.endorsement
-        if not same or seen.status.key_thumbprint == newcomer.thumbprint:
-            continue
-        standing, revoked = membership_of(seen), condition(machine, "Revoked")
-        if seen.spec.approval == Membership.QUARANTINED:
-            return "", Membership.QUARANTINED
-        if standing is Membership.REVOKED and revoked is not None and revoked.get("reason") != SUPERSEDED:
-            return "", Membership.REVOKED
-        if standing is not Membership.REVOKED:
-            newest = max(newest, ((seen.metadata.creation_timestamp or "", seen.metadata.name), seen.metadata.uid))
-    return newest[1], None
+
+def predecessor_of(peers: Iterable[Machine]) -> str:
+    """Uid of the newest Machine of a TPM that still counts, which a newcomer replaces; empty without one."""
+    live = (peer for peer in peers if membership_of(peer) is not Membership.REVOKED)
+    ages = [((peer.metadata.creation_timestamp or "", peer.metadata.name), peer.metadata.uid) for peer in live]
+    return max(ages)[1] if ages else ""
 
 
 def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[JsonObject]:
     reason, message = _how(newcomer)
     entries = with_condition([], kind="Enrolled", status="True", reason=reason, message=message, now=now)
     approved = ("True", "Automatic", "the cluster approves machines that enrol")
-    waiting = ("False", "Pending", f"waits for `fastness machine approve {name}`")
+    waiting = ("False", "Pending", newcomer.waits or f"waits for `fastness machine approve {name}`")
     status, reason, message = approved if newcomer.approved else waiting
     entries = with_condition(entries, kind="Approved", status=status, reason=reason, message=message, now=now)
     return with_condition(

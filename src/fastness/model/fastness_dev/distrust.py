@@ -1,7 +1,7 @@
 """Distrust: what is no longer trusted, whatever it proves.
 
 Each names exactly one target, which cannot be changed: to trust again, delete it, and that goes on the record too. The status
-says in one line what the target is, because a column cannot choose between six fields, and counts what it hit.
+says in one line what the target is, because a column cannot choose between eight fields, and counts what it hit.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fastness.model import schema as s
 from fastness.model.fastness_dev.declare import declare, tcb, thumbprint, uid
 from fastness.model.kind import Column
 
-TARGETS = ("machine", "image", "key", "chipGeneration", "tcbBelow", "tenant")
+TARGETS = ("machine", "image", "key", "chip", "endorsementKey", "chipGeneration", "tcbBelow", "tenant")
 
 _SPEC = s.immutable_once_set(
     s.exactly_one_of(
@@ -21,6 +21,12 @@ _SPEC = s.immutable_once_set(
                     "An operating system image, by digest.", pattern=r"^.+@sha256:[0-9a-f]{64}$", maxLength=512
                 ),
                 "key": thumbprint("Thumbprint of a key."),
+                "chip": s.string(
+                    "A chip, as status.chip of its machines names it: snp:<CHIP_ID> or tdx:<platform instance>.",
+                    pattern=r"^(snp|tdx):[0-9a-f]{16,128}$",
+                    maxLength=132,
+                ),
+                "endorsementKey": s.sha256("SHA-256 of the endorsement key of a TPM."),
                 "chipGeneration": s.string(
                     "A generation of chips, such as Milan or SapphireRapids.",
                     pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,62}$",

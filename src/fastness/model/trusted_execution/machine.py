@@ -7,6 +7,9 @@ enrols anew as another Machine, which names the old one in `supersedes`.
 
 An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
 record. A quarantine counts at once. `domain.attestation.membership` reads them.
+
+`status.chip` is written at the first affirmed verdict. After that it changes only to the chip that `spec.chip` names, and only
+people write the spec; the API server holds everybody to that.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from fastness.model.kind import AGE, Column, Kind, Scope
 from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
+CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
 CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked")
 APPROVALS = ("Pending", "Approved", "Quarantined")
 
@@ -33,6 +37,12 @@ _SPEC = s.obj(
             "Left out means Pending.",
         ),
         "approvalReason": s.string("Why, in the administrator's words.", maxLength=1024),
+        "chip": s.string(
+            "The chip that an administrator lets the machine run on although it is another one than before, or something "
+            "stands against it.",
+            pattern=CHIP,
+            maxLength=132,
+        ),
     },
     "Who the machine is, and whether it may take part.",
     required=("id",),
@@ -60,6 +70,15 @@ _STATUS = s.immutable_once_set(
             "tee": s.string("Kind of evidence that the machine brings, as tpm, snp or tdx.", maxLength=32),
             "ticket": s.object_name("JoinTicket that the machine enrolled with."),
             "endorsement": _ENDORSEMENT,
+            "chip": s.string(
+                "Chip that the machine runs on: snp:<CHIP_ID> or tdx:<platform instance>, or hidden where its provider "
+                "does not tell. Written at the first affirmed verdict.",
+                pattern=CHIP,
+                maxLength=132,
+            ),
+            "awaitedChip": s.string(
+                "Chip that the machine's evidence showed, and that waits for approval.", pattern=CHIP, maxLength=132
+            ),
             "supersedes": s.string("UID of the Machine that this one replaces.", maxLength=36),
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
             "lastAttested": s.timestamp("When the machine last passed an appraisal."),
@@ -90,14 +109,13 @@ MACHINE = Kind(
     plural="machines",
     scope=Scope.NAMESPACED,
     description="One machine that enrolled, and what it has proved since.",
-    schema=s.status_stays(
-        s.obj(
-            {
-                "spec": _SPEC,
-                "status": _STATUS,
-            },
-            required=("spec",),
-        )
+    schema=s.with_rules(
+        s.status_stays(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",))),
+        s.rule(
+            "!has(oldSelf.status) || !has(oldSelf.status.chip) || (has(self.status) && has(self.status.chip) && "
+            "(self.status.chip == oldSelf.status.chip || (has(self.spec.chip) && self.spec.chip == self.status.chip)))",
+            "status.chip changes only to the chip that spec.chip names",
+        ),
     ),
     columns=(
         Column("ID", ".spec.id"),
@@ -117,6 +135,7 @@ class MachineSpec(View):
     id: str
     approval: str = "Pending"
     approval_reason: str = ""
+    chip: str = ""
 
 
 class Endorsement(View):
@@ -137,6 +156,8 @@ class MachineStatus(View):
     tee: str = ""
     ticket: str = ""
     endorsement: Endorsement | None = None
+    chip: str = ""
+    awaited_chip: str = ""
     supersedes: str = ""
     last_verdict: str = ""
     last_attested: str | None = None

@@ -86,6 +86,7 @@ STATUS: Final[Mapping[str, int]] = {
     "identity-conflict": 403,
     "quarantined": 403,
     "revoked": 403,
+    "distrusted": 403,
     "bad-key": 400,
     "bad-certificate": 400,
     "endorsement-missing": 400,

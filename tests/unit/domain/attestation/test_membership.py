@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.crypto.errors import BadDigest
+from fastness.domain.attestation.chip import standing_against
 from fastness.domain.attestation.membership import (
     SUPERSEDED,
     Membership,
@@ -23,7 +24,8 @@ from fastness.domain.attestation.membership import (
     machine_status,
     membership_of,
     node_name,
-    predecessors_of,
+    of_same_tpm,
+    predecessor_of,
     replaced_by,
     subject_of,
 )
@@ -150,13 +152,23 @@ def test_the_newest_approved_machine_of_a_tpm_replaces_the_older_ones() -> None:
 
 
 def test_a_tpm_in_quarantine_or_distrusted_bars_its_other_keys_and_a_replaced_one_does_not() -> None:
-    def verdict(**changes: Any) -> tuple[str, Membership | None]:
-        return predecessors_of(newcomer(), [stored(thumbprint=OTHER, **changes)])
+    def against(**changes: Any) -> str:
+        return standing_against(of_same_tpm(newcomer(), [stored(thumbprint=OTHER, **changes)])).rpartition(" ")[2]
 
-    assert verdict() == (UID, None)
-    assert verdict(approval="Quarantined") == ("", Membership.QUARANTINED)
-    assert verdict(revoked="Distrusted") == ("", Membership.REVOKED)
-    assert verdict(revoked=SUPERSEDED) == ("", None)
-    assert verdict(approval="Quarantined", revoked=SUPERSEDED) == ("", Membership.QUARANTINED)
-    assert verdict(endorsement=OTHER, approval="Quarantined") == ("", None)
-    assert predecessors_of(newcomer(), [stored(approval="Quarantined")]) == ("", None)
+    assert against() == ""
+    assert against(approval="Quarantined") == "quarantined"
+    assert against(revoked="Distrusted") == "revoked"
+    assert against(revoked=SUPERSEDED) == ""
+    assert against(approval="Quarantined", revoked=SUPERSEDED) == "quarantined"
+    assert against(endorsement=OTHER, approval="Quarantined") == ""
+    assert of_same_tpm(newcomer(), [stored(approval="Quarantined")]) == []
+
+
+def test_a_newcomer_replaces_the_newest_machine_of_its_tpm_that_still_counts() -> None:
+    peers = [
+        stored("2026-06-01T00:00:00Z", "old", thumbprint=OTHER),
+        stored("2026-06-02T00:00:00Z", "new", thumbprint=EK),
+        stored("2026-06-03T00:00:00Z", "gone", thumbprint=EK, revoked=SUPERSEDED),
+    ]
+    assert predecessor_of(of_same_tpm(newcomer(), peers)) == "new"
+    assert predecessor_of(()) == ""

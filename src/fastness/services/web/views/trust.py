@@ -20,7 +20,7 @@ from fastness.services.web.views.shown import NEWEST, Shown, newest_checkpoint
 KINDS: Final[tuple[Resource, ...]] = (CLUSTERS, IMAGES, VALUE_SETS, POLICIES, DISTRUSTS, CHECKPOINTS)
 _COMMANDS: Final = {
     "image": "fastness distrust image {} --reason TEXT",
-    "chipGeneration": "fastness distrust chip {} --reason TEXT",
+    "chipGeneration": "fastness distrust generation {} --reason TEXT",
 }
 
 

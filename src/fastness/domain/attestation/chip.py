@@ -1,0 +1,166 @@
+"""The chip under a machine: what its owner cannot change, and what is therefore pinned, compared and barred.
+
+    chip = chip_of(appraisal)                       # snp:<CHIP_ID>, tdx:<platform instance>, hidden, or nothing for a TPM
+    wait = why_wait(machine, chip, standing_against(peers))
+    conclusion = held(conclusion, wait)             # not assessed, come again: a person has to decide
+
+A guest makes its own key and can make another one at any time; the chip that signs its evidence stays. So:
+
+* At the first affirmed verdict the chip is pinned on the Machine. Evidence of another chip waits until a person approves that
+  very chip (`spec.chip`): the key was copied, or the machine moved, and nothing here can tell which.
+* A chip whose Machine was quarantined, revoked or distrusted takes no new Machine until a person approves. Many guests share a
+  chip, so Machines that attested on it before go on.
+* A VLEK belongs to a cloud and not to a chip, and a host may mask the id with zeros. Such a chip is `hidden`: it cannot be
+  barred, the verdict warns, and turning up from behind it (or going there) is a change of chip like any other.
+
+The chip of a TPM is its endorsement key, which enrolment pins: there the same question is asked before the Machine is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.conclude import Conclusion
+from fastness.domain.attestation.distrust import Distrusted, about_machine
+from fastness.domain.attestation.membership import (
+    CHIP_BARRED,
+    CHIP_CHANGED,
+    SUPERSEDED,
+    Membership,
+    membership_of,
+    waits_for_chip,
+)
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, with_condition
+from fastness.model.trusted_execution.machine import Machine
+
+HIDDEN: Final = "hidden"
+PENDING_CODE: Final = "approval-pending"
+INDEX: Final = "chip"
+AWAITING: Final = "awaited-chip"
+_KINDS: Final = {"chip": "snp", "platform-instance": "tdx", "platform": "tdx", "cloud-provider": ""}
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a machine waits for a person: the reason of its condition, the chip, and the sentence that explains it."""
+
+    reason: str
+    chip: str
+    message: str
+
+
+def chip_of(appraisal: Appraisal) -> str:
+    """The chip that authentic evidence comes from; empty for a kind of evidence that shows none."""
+    identity = appraisal.identity
+    if identity is None or identity.kind not in _KINDS:
+        return ""
+    family = _KINDS[identity.kind]
+    return f"{family}:{identity.value}" if family and identity.value.strip("0") else HIDDEN
+
+
+def on_chip(machine: Object) -> Iterable[str]:
+    """For an index of Machines: the chip that one is pinned to, where that is one."""
+    chip = (machine.get("status") or {}).get("chip")
+    return (chip,) if chip and chip != HIDDEN else ()
+
+
+def awaiting_chip(machine: Object) -> Iterable[str]:
+    """For an index of Machines: the chip that one waits for."""
+    chip = (machine.get("status") or {}).get("awaitedChip")
+    return (chip,) if chip else ()
+
+
+def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str:
+    """What a Machine that is no longer trusted is, as its chip must not take new ones; empty where it bars nothing.
+
+    `distrusts` are those that stand now: a door knows them before the Machine shows them.
+    """
+    revoked = next((one for one in machine.status.conditions if one.type == "Revoked"), None)
+    match membership_of(machine):
+        case Membership.QUARANTINED:
+            return "quarantined"
+        case Membership.REVOKED if revoked is not None and revoked.reason != SUPERSEDED:
+            return "revoked"
+    if machine.spec.approval == Membership.QUARANTINED:
+        return "quarantined"
+    about = about_machine(machine)
+    return "distrusted" if any(one.revokes and one.hits(about) for one in distrusts) else ""
+
+
+def standing_against(peers: Iterable[Machine], distrusts: Iterable[Distrusted] = ()) -> str:
+    """Which of the Machines on a chip makes newcomers wait, and what it is; empty without one."""
+    live = tuple(distrusts)
+    return next((f"{peer.metadata.name} is {word}" for peer in peers if (word := barring(peer, live))), "")
+
+
+def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
+    """Why a machine with evidence of this chip waits for approval; None when it need not.
+
+    `against` is what stands against the chip. It counts for a machine that never attested: others go on.
+    """
+    pinned = machine.status.chip
+    if not chip or chip in (pinned, machine.spec.chip):
+        return None
+    approve = f"`fastness machine approve {machine.metadata.name}` lets it"
+    if pinned:
+        return Wait(
+            CHIP_CHANGED, chip, f"its evidence comes from {short(chip)} and no longer from {short(pinned)}: {approve}"
+        )
+    if against and not machine.status.last_attested:
+        return Wait(CHIP_BARRED, chip, f"on its chip, {short(chip)}, {against}: {approve} in all the same")
+    return None
+
+
+def held(conclusion: Conclusion, wait: Wait | None) -> Conclusion:
+    """The same conclusion; one that accepts a machine which has to wait becomes a question to a person."""
+    if wait is None or not conclusion.accepted:
+        return conclusion
+    code = "chip-barred" if wait.reason == CHIP_BARRED else "chip-changed"
+    check = Check("chip", Result.FAIL, code, wait.chip, "a chip that was approved", "the Machine", wait.message)
+    return replace(
+        conclusion, checks=(*conclusion.checks, check), result="NotAssessed", reason=PENDING_CODE, accepted=False, retry=True
+    )  # fmt: skip
+
+
+def told_hidden(conclusion: Conclusion, chip: str) -> Conclusion:
+    """The same conclusion, with a warning where the provider hides the chip."""
+    if chip != HIDDEN:
+        return conclusion
+    check = Check(
+        "chip", Result.WARN, "chip-hidden", HIDDEN, "the id of a chip", "the evidence",
+        "The provider hides which chip this is: the machine is not bound to one, and none can be barred.",
+    )  # fmt: skip
+    return replace(conclusion, checks=(*conclusion.checks, check))
+
+
+def chip_status(known: Object, chip: str, wait: Wait | None, now: datetime, *, accepted: bool) -> JsonObject:
+    """What a verdict changes on the status of a Machine: the pin, or the question to a person; empty for nothing.
+
+    The question takes the approval back and ends the tokens of before, which the approval does not bring to life again.
+    """
+    if accepted:
+        pinned = {"chip": chip} if chip and known.get("chip") != chip else {}
+        return {**pinned, **({"awaitedChip": None} if known.get("awaitedChip") else {})}
+    if wait is None or known.get("awaitedChip") == wait.chip:
+        return {}
+    conditions = with_condition(
+        known.get("conditions") or [], kind="Approved", status="False", reason=wait.reason, message=wait.message, now=now
+    )  # fmt: skip
+    return {"awaitedChip": wait.chip, "conditions": conditions, "epoch": int(known.get("epoch") or 0) + 1}
+
+
+def waits_for_bar_alone(machine: Object) -> bool:
+    """Whether a Machine waits only because of what stood against its chip, and not because the chip is another one."""
+    return waits_for_chip(machine) and (condition(machine, "Approved") or {}).get("reason") == CHIP_BARRED
+
+
+def short(chip: str) -> str:
+    """A chip for a sentence: the id cut to sixteen digits."""
+    family, _, value = chip.partition(":")
+    return f"chip {family}:{value[:16]}{'…' if len(value) > 16 else ''}" if value else "a chip that its provider hides"

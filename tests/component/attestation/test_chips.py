@@ -1,0 +1,254 @@
+"""A chip cannot be changed as a key can: what stands against it makes newcomers wait, and a Machine keeps to its own.
+
+An outsider here has a host whose guest was quarantined, new keys and new tickets, and talks to the doors over HTTPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fastness.agent.prove import BrokerRefused
+from fastness.cluster.errors import Invalid
+from fastness.cluster.port import PatchType, WriteOptions
+from fastness.controllers.attestation.distrust import KEY, Distrusting
+from fastness.controllers.attestation.machines import Machines
+from fastness.domain.attestation.chip import short
+from fastness.domain.attestation.decisions import DECISIONS, decision_patch
+from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, object_name, view
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.sim.tee.attester import SimAttester
+from tests.attesting import AttestingWorld, attesting_world, until
+from tests.component.attestation.test_distrust import Kept, distrust, known
+from tests.embedded.fixtures import Embedded
+
+STATUS = "default/attestation-status/status"
+
+
+class Site:
+    """The doors, the loop that follows decisions, and hosts on which guests are started."""
+
+    def __init__(self, world: AttestingWorld) -> None:
+        self.world = world
+        self.record = Kept()
+        self.loop = Machines(world.cluster, world.informers, self.record, world.clock)
+
+    def guest(self, tee: str = "snp", serial: int = 1, guest: int = 0, **options: Any) -> SimAttester:
+        """A guest on the chip with that serial number; another guest has another key."""
+        chip: Any = self.world.vendor.chip(tee, serial=serial, **options)
+        return SimAttester(chip.boot(guest=guest))
+
+    async def enrolled(self, *args: Any, **options: Any) -> SimAttester:
+        """A guest that enrolled with a new ticket."""
+        guest = self.guest(*args, **options)
+        await self.world.enrol(guest, await self.world.ticket())
+        return guest
+
+    async def attest(self, guest: SimAttester) -> tuple[int, str]:
+        """What the broker answers to fresh evidence."""
+        try:
+            async with self.world.broker(guest) as broker:
+                await broker.attest()
+        except BrokerRefused as refused:
+            return refused.status, refused.reason
+        finally:
+            await known(self.world)
+        return 200, ""
+
+    async def decide(self, verb: str, guest: SimAttester, reason: str = "") -> None:
+        """What `fastness machine` does, and the control plane after it."""
+        found = await self.world.machine_object(guest)
+        patch = decision_patch(found, DECISIONS[verb], reason)
+        await self.world.cluster.patch(MACHINE.resource, object_name(found).name, patch, PatchType.MERGE, NAMESPACE)
+        await self.follow()
+
+    async def follow(self) -> None:
+        """Let the control plane look at every Machine."""
+        await known(self.world)
+        for machine in (await self.world.cluster.list(MACHINE.resource)).items:
+            await self.loop.reconcile(object_name(machine))
+        await known(self.world)
+
+    async def machine(self, guest: SimAttester) -> JsonObject:
+        """The Machine of a guest."""
+        return await self.world.machine_object(guest)
+
+    async def membership(self, guest: SimAttester) -> Membership:
+        """Whether it may take part."""
+        return membership_of(view(await self.machine(guest), Machine))
+
+
+@pytest.fixture
+async def site(embedded_server: Embedded) -> AsyncIterator[Site]:
+    async with attesting_world(embedded_server.cluster) as world:
+        for tee in ("snp", "tdx"):
+            await world.approve(tee)
+        yield Site(world)
+
+
+@pytest.mark.parametrize("tee", ["snp", "tdx"])
+async def test_the_chip_of_a_quarantined_machine_takes_no_new_key_until_a_person_approves(site: Site, tee: str) -> None:
+    bad, neighbour = await site.enrolled(tee, guest=0), await site.enrolled(tee, guest=1)
+    assert await site.attest(bad) == (200, "")
+    assert await site.attest(neighbour) == (200, "")
+    await site.decide("quarantine", bad, "odd traffic")
+    newcomer = await site.enrolled(tee, guest=2)
+    assert await site.attest(newcomer) == (503, "approval-pending")
+    await site.follow()
+    assert await site.membership(newcomer) is Membership.PENDING
+    found, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
+    approved = condition(found, "Approved")
+    assert approved is not None
+    assert (approved["reason"], f"{bad_name} is quarantined" in approved["message"]) == ("ChipBarred", True)
+    assert "lastAttested" not in found["status"]
+    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    assert verdict["spec"]["result"] == "NotAssessed"
+    assert await site.attest(newcomer) == (503, "approval-pending")
+    assert await site.attest(neighbour) == (200, "")
+    assert await site.attest(await site.enrolled(tee, serial=2)) == (200, "")
+    await site.decide("approve", newcomer, "the host was looked at")
+    assert await site.attest(newcomer) == (200, "")
+    pinned = (await site.machine(newcomer))["status"]
+    assert pinned["chip"] == (await site.machine(bad))["status"]["chip"]
+    assert "awaitedChip" not in pinned
+    entries = [entry for entry in site.record.entries if entry.what == "machine-approve"]
+    assert [entry.detail["chip"] for entry in entries] == [pinned["chip"]]
+    assert await site.attest(await site.enrolled(tee, guest=3)) == (503, "approval-pending")
+
+
+async def test_newcomers_go_on_when_the_quarantine_of_their_chip_ends(site: Site) -> None:
+    bad = await site.enrolled(guest=0)
+    await site.attest(bad)
+    await site.decide("quarantine", bad, "odd traffic")
+    newcomer = await site.enrolled(guest=1)
+    assert await site.attest(newcomer) == (503, "approval-pending")
+    await site.decide("release", bad)
+    await site.follow()
+    assert await site.attest(newcomer) == (200, "")
+    assert list(site.loop._waiting_for_chip_of(await site.machine(bad))) == []
+
+
+async def test_a_machine_that_waits_is_looked_at_when_a_machine_of_its_chip_changes(site: Site) -> None:
+    bad = await site.enrolled(guest=0)
+    await site.attest(bad)
+    await site.decide("quarantine", bad, "odd traffic")
+    newcomer = await site.enrolled(guest=1)
+    await site.attest(newcomer)
+    waiting = site.loop._waiting_for_chip_of(await site.machine(bad))
+    assert list(waiting) == [object_name(await site.machine(newcomer))]
+
+
+async def test_a_key_that_enrolled_before_the_quarantine_and_never_attested_waits_too(site: Site) -> None:
+    spare, bad = await site.enrolled(guest=1), await site.enrolled(guest=0)
+    await site.attest(bad)
+    await site.decide("quarantine", bad, "odd traffic")
+    assert await site.attest(spare) == (503, "approval-pending")
+
+
+async def test_a_distrusted_machine_bars_its_chip_without_any_controller(site: Site) -> None:
+    bad = await site.enrolled(guest=0)
+    await site.attest(bad)
+    await distrust(site.world, "bad", machine=(await site.machine(bad))["metadata"]["uid"])
+    assert await site.attest(await site.enrolled(guest=1)) == (503, "approval-pending")
+
+
+async def test_a_machine_on_another_chip_is_refused_until_that_very_chip_is_approved(site: Site) -> None:
+    home = await site.enrolled(serial=1)
+    async with site.world.broker(home) as broker:
+        await broker.attest()
+        await known(site.world)
+        copies = [site.guest(serial=serial) for serial in (2, 3)]
+        for copy in copies:
+            copy.machine.__dict__["identity_key"] = home.machine.identity_key
+        assert await site.attest(copies[0]) == (503, "approval-pending")
+        with pytest.raises(BrokerRefused) as dead:
+            await broker.resource(STATUS)
+        assert dead.value.reason == "revoked"
+    await site.follow()
+    found = await site.machine(home)
+    approved = condition(found, "Approved")
+    assert approved is not None
+    assert approved["reason"] == "ChipChanged"
+    assert short(found["status"]["chip"]) in approved["message"]
+    # Saying "approved" once more names no chip.
+    patch = {"spec": {"approval": "Approved", "approvalReason": "again"}}
+    await site.world.cluster.patch(MACHINE.resource, object_name(found).name, patch, PatchType.MERGE, NAMESPACE)
+    await site.follow()
+    assert await site.attest(copies[0]) == (503, "approval-pending")
+    await site.decide("approve", home, "moved to a new host")
+    assert await site.attest(copies[1]) == (503, "approval-pending")
+    await site.decide("approve", home, "no, to that one")
+    assert await site.attest(copies[1]) == (200, "")
+    assert (await site.machine(home))["status"]["chip"] != found["status"]["chip"]
+    assert await site.attest(home) == (503, "approval-pending")
+
+
+async def test_nobody_rewrites_a_chip_past_the_approval(site: Site) -> None:
+    """Held by the API server: a door that was taken over writes the status, and no spec."""
+    guest = await site.enrolled()
+    await site.attest(guest)
+    name, other = object_name(await site.machine(guest)).name, f"snp:{'ab' * 64}"
+    for chip in (other, None):
+        patch = {"status": {"chip": chip}}
+        with pytest.raises(Invalid, match=r"spec\.chip"):
+            await site.world.cluster.patch(
+                MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, WriteOptions(subresource="status")
+            )
+
+
+async def test_a_chip_that_its_provider_hides_is_no_chip_and_the_verdict_says_so(site: Site) -> None:
+    bad, newcomer = [await site.enrolled(guest=number, endorsement="VLEK") for number in (0, 1)]
+    assert await site.attest(bad) == (200, "")
+    await site.decide("quarantine", bad, "odd traffic")
+    assert await site.attest(newcomer) == (200, "")
+    found = await site.machine(newcomer)
+    assert found["status"]["chip"] == "hidden"
+    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    assert ("chip", "chip-hidden") in {(check["name"], check["code"]) for check in verdict["spec"]["checks"]}
+
+
+async def test_a_distrusted_chip_ends_tokens_and_refuses_everybody_on_it(site: Site) -> None:
+    guest, elsewhere = await site.enrolled(guest=0), await site.enrolled(serial=2)
+    assert await site.attest(elsewhere) == (200, "")
+    loop = Distrusting(site.world.cluster, site.world.informers, Kept(), site.world.clock)
+    async with site.world.broker(guest) as broker:
+        await broker.attest()
+        await known(site.world)
+        chip = (await site.machine(guest))["status"]["chip"]
+        await distrust(site.world, "burnt", chip=chip)
+        with pytest.raises(BrokerRefused) as dead:
+            await broker.resource(STATUS)
+        assert dead.value.reason == "revoked"
+    assert await site.attest(guest) == (403, "distrusted")
+    assert await site.attest(await site.enrolled(guest=1)) == (403, "distrusted")
+    assert await site.attest(elsewhere) == (200, "")
+    await loop.reconcile(KEY)
+    await known(site.world)
+    stored = await site.world.cluster.get(DISTRUST.resource, "burnt")
+    assert (stored["status"]["target"], stored["status"]["affected"]["machines"]) == (f"chip {chip}", 1)
+
+
+async def test_a_distrusted_endorsement_key_revokes_every_machine_of_its_tpm(embedded_server: Embedded) -> None:
+    async with attesting_world(embedded_server.cluster) as world:
+        await world.approve("tpm")
+        guest = await world.enrolled("tpm")
+        async with world.broker(guest) as broker:
+            await broker.attest()
+            found = await world.machine_object(guest)
+            await distrust(world, "tpm", endorsementKey=found["status"]["endorsement"]["key"])
+            with pytest.raises(BrokerRefused) as dead:
+                await broker.resource(STATUS)
+            assert dead.value.reason == "revoked"
+        loop = Distrusting(world.cluster, world.informers, Kept(), world.clock)
+        await loop.reconcile(KEY)
+
+        async def revoked() -> bool:
+            return membership_of(view(await world.machine_object(guest), Machine)) is Membership.REVOKED
+
+        await until(revoked)
