@@ -6,6 +6,12 @@ The dance, so that nobody else has to know it:
 2. Follow events. Bookmarks move the position, so that a quiet watch stays young.
 3. A watch that ended or failed goes on from the position. `Expired`, or a kind that is not served, means step 1 again.
 4. Failures wait longer each time, with jitter; an event that arrives resets the wait.
+5. API servers send bookmarks once a minute. A watch that says nothing for longer hangs on a connection that is dead and does not
+   know it: it is given up, and step 1 follows on another.
+
+The age of a cache is how long ago the last word of the cluster came: an event, a bookmark, the end of the initial state. A cache
+is in touch while its watch is open and its age is at most `SILENCE`; what is older may miss anything. Ages are measured by the
+loop, as its timers are: they are about a connection, not about the time of day.
 
 Rules for handlers: they run in the informer's task, after the cache has changed, with (old, new); they are plain functions that
 must be quick, so there is no queue here that could grow. They say *that* an object changed, not how often: several changes may
@@ -15,12 +21,13 @@ arrive as one, and after a break only the last is seen. A handler that raises is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from math import inf
 
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError, Expired, NotFound
+from fastness.cluster.errors import ApiError, Expired, NotFound, Unavailable
 from fastness.cluster.informers.cache import Cache, Change, Indexer, Key, Objects, key_of
 from fastness.cluster.port import EVERYWHERE, Cluster, Event, EventType, Scope
 from fastness.model.kind import JsonObject, Resource
@@ -29,7 +36,14 @@ from fastness.observe.metrics import RELISTS
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
 BACKOFF = Backoff(first=0.2, most=30.0)
+SILENCE = 90.0
+PATIENCE = 75.0
+"""Shorter than `SILENCE`: where only the connection is dead, nobody notices more than a list."""
 _log = logger("informers")
+
+
+class Silent(Unavailable):
+    """A watch hangs."""
 
 
 class Informer:
@@ -44,6 +58,7 @@ class Informer:
         clock: Clock,
         entropy: Entropy,
         indexers: Mapping[str, Indexer] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         self.resource = resource
         self.scope = scope
@@ -56,6 +71,9 @@ class Informer:
         self._watching = False
         self._position = ""
         self._failures = 0
+        self._patience = patience
+        self._heard: float | None = None
+        self._stirred = 0.0
 
     def get(self, namespace: str, name: str) -> JsonObject | None:
         """One object as last seen, or None."""
@@ -93,13 +111,22 @@ class Informer:
     @property
     def in_touch(self) -> bool:
         """Whether the cache follows the cluster now; otherwise what it does not hold may be there all the same."""
-        return self._watching and self.has_synced
+        return self._watching and self.has_synced and self.age <= SILENCE
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last word of the cluster: what happened later may be missing."""
+        return inf if self._heard is None else asyncio.get_running_loop().time() - self._heard
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         while True:
             try:
-                await (self._follow() if self._position else self._begin())
+                async with self._attended():
+                    await (self._follow() if self._position else self._begin())
+            except Silent as error:
+                self._again(error)
+                continue
             except (Expired, NotFound) as error:
                 self._again(error)
             except ApiError as error:
@@ -124,6 +151,7 @@ class Informer:
         async with self._cluster.watch(self.resource, self.scope, initial=True) as events:
             with self._touch():
                 async for event in events:
+                    self._stirred = asyncio.get_running_loop().time()
                     if self._position:
                         self._take(event)
                     elif event.synced:
@@ -137,7 +165,33 @@ class Informer:
         async with self._cluster.watch(self.resource, self.scope, since=self._position) as events:
             with self._touch():
                 async for event in events:
+                    self._stirred = asyncio.get_running_loop().time()
                     self._take(event)
+
+    @asynccontextmanager
+    async def _attended(self) -> AsyncIterator[None]:
+        """End the block when nothing came for too long; raises Silent."""
+        loop = asyncio.get_running_loop()
+        self._stirred = loop.time()
+
+        def look() -> None:
+            nonlocal timer
+            due = self._stirred + self._patience
+            if due > loop.time():
+                timer = loop.call_at(due, look)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(self._patience, look)
+        try:
+            async with asyncio.timeout(None) as limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise Silent(f"the watch said nothing for {self._patience:.0f} seconds") from error
+        finally:
+            timer.cancel()
 
     @contextmanager
     def _touch(self) -> Iterator[None]:
@@ -151,6 +205,7 @@ class Informer:
     def _adopt(self, state: Mapping[Key, JsonObject], position: str) -> None:
         changes = self._cache.replace(state)
         self._position = position
+        self._heard = asyncio.get_running_loop().time()
         self._failures = 0
         for change in changes:
             self._announce(change)
@@ -164,6 +219,7 @@ class Informer:
         elif event.type is not EventType.BOOKMARK:
             change = self._cache.put(event.object)
         self._position = event.resource_version
+        self._heard = self._stirred
         self._failures = 0
         if change is not None:
             self._announce(change)

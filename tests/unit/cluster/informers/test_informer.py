@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from fastness.cluster.errors import ApiError, Expired, Forbidden, InternalError, NotFound, Unavailable
 from fastness.cluster.informers import Informer, InformerError, Informers
+from fastness.cluster.informers.informer import PATIENCE, SILENCE
 from fastness.cluster.port import Cluster, Scope
 from fastness.model.kind import JsonObject
 from fastness.observe.metrics import REGISTRY
@@ -37,9 +39,12 @@ async def quiet() -> None:
         await asyncio.sleep(0)
 
 
-def informer_of(world: ScriptedCluster, clock: VirtualClock | None = None) -> Informer:
+def informer_of(
+    world: ScriptedCluster, clock: VirtualClock | None = None, *, patience: float = PATIENCE
+) -> Informer:
     """An informer in virtual time."""
-    return Informer(cast("Cluster", world), THING, clock=clock or VirtualClock(), entropy=FixedEntropy())
+    cluster = cast("Cluster", world)
+    return Informer(cluster, THING, clock=clock or VirtualClock(), entropy=FixedEntropy(), patience=patience)
 
 
 @asynccontextmanager
@@ -134,6 +139,81 @@ async def test_an_informer_is_in_touch_while_its_watch_is_open_and_its_state_com
         await settle(lambda: len(told) == 4 and informer.in_touch)
     told.append(informer.in_touch)
     assert told == [False, True, False, False, False]
+
+
+class Hours:
+    """The loop's time, moved."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        self.ahead, real = 0.0, loop.time
+        monkeypatch.setattr(loop, "time", lambda: real() + self.ahead)
+
+
+async def test_a_cache_is_as_old_as_the_last_word_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, hours = ScriptedCluster(), Hours(monkeypatch)
+    informer = informer_of(world, patience=3600)
+    assert informer.age == inf
+    async with running(informer):
+        await informer.synced()
+        assert informer.age < 1
+        hours.ahead += SILENCE - 2
+        assert informer.in_touch
+        hours.ahead += 4
+        assert informer.age > SILENCE
+        assert not informer.in_touch
+        world.bookmark()
+        await settle(lambda: informer.in_touch)
+        hours.ahead += SILENCE + 1
+        assert not informer.in_touch
+        world.put("a")
+        await settle(lambda: informer.in_touch)
+
+
+async def test_a_half_told_state_makes_an_old_cache_no_younger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of an initial state are old changes: only its end is a word about now."""
+    world, hours = ScriptedCluster(), Hours(monkeypatch)
+    world.put("a")
+    informer = informer_of(world, patience=3600)
+    async with running(informer):
+        await informer.synced()
+        hours.ahead += SILENCE + 1
+        hold = world.hold_after(1)
+        world.expire()
+        await settle(lambda: len(world.opened) == 2 and world.held)
+        assert not informer.in_touch
+        hold.set()
+        await settle(lambda: informer.in_touch)
+
+
+async def test_a_watch_that_hangs_is_given_up_and_the_state_taken_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bookmark came for longer than any API server lets one wait: the connection is dead and does not know it."""
+    world, hours, before = ScriptedCluster(), Hours(monkeypatch), relists()
+    informer = informer_of(world)
+    async with running(informer):
+        await informer.synced()
+        world.deaf = True
+        world.put("missed")
+        hours.ahead += PATIENCE + 1
+        await settle(lambda: informer.get("n", "missed") is not None)
+        assert informer.in_touch
+    assert world.opened == [("", True), ("", True)]
+    assert relists() == before + 1
+
+
+async def test_a_watch_that_speaks_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, hours = ScriptedCluster(), Hours(monkeypatch)
+    informer = informer_of(world)
+    async with running(informer):
+        await informer.synced()
+        for _ in range(3):
+            hours.ahead += PATIENCE - 5
+            world.bookmark()
+            await settle(lambda: informer.age < 1)
+            await quiet()
+        assert world.opened == [("", True)]
+        hours.ahead += PATIENCE + 1
+        await settle(lambda: len(world.opened) == 2)
 
 
 async def test_an_expired_version_means_a_new_state_and_unseen_deletions_are_told() -> None:

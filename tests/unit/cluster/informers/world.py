@@ -32,6 +32,14 @@ class ScriptedCluster:
         self.break_with: ApiError | None = None
         self.opened: list[tuple[str, bool]] = []
         self._changed = asyncio.Event()
+        self.deaf = False
+        self.held = False
+        self._hold: tuple[int, asyncio.Event] | None = None
+
+    def hold_after(self, count: int) -> asyncio.Event:
+        """Stop the next initial state after so many objects, until the event is set."""
+        self._hold = count, asyncio.Event()
+        return self._hold[1]
 
     def put(self, name: str, value: int = 0, **meta: Any) -> JsonObject:
         """Create or change an object."""
@@ -101,11 +109,14 @@ class ScriptedCluster:
         if initial:
             position, state = self.version, [*self.objects.values()]
             mark = self._mark(synced=True)
-            for obj in state:
+            for number, obj in enumerate(state, 1):
                 await self._step(generation)
                 if self.generation != generation:
                     return
                 yield Event(EventType.ADDED, obj)
+                if self._hold is not None and self._hold[0] == number:
+                    self.held = True
+                    await self._hold[1].wait()
             await self._step(generation)
             if self.generation != generation:
                 return
@@ -117,7 +128,7 @@ class ScriptedCluster:
             if position < self.compacted:
                 raise Expired(f"too old resource version: {position}")
             later = [event for event in self.history if int(event.resource_version) > position]
-            if later:
+            if later and not self.deaf:
                 position = int(later[0].resource_version)
                 yield later[0]
             else:
