@@ -79,7 +79,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
         Informers(cluster, clock=clock, entropy=entropy) as informers,
         doors[role](cluster, informers, options, clock, entropy) as where,
     ):
-        waiting.clear()
+        health.add(role, informers.out_of_touch)
         tell(where)
         await asyncio.Event().wait()
 

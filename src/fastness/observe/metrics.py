@@ -156,6 +156,12 @@ REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
 REFUSALS = _Refusals()
 EVENTS_LOST = Counter("fastness_door_events_lost_total", "Events of doors that were not written", registry=REGISTRY)
+CACHE_AGE = Gauge(
+    "fastness_door_cache_age_seconds",
+    "Seconds since the oldest cache that a door relies on last heard of the cluster; above 90 the door releases nothing",
+    ("door",),
+    registry=REGISTRY,
+)
 TURNED_AWAY = Labelled("fastness_turned_away_total", "Requests refused because a limit was reached, by lane", "lane")
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)

@@ -81,7 +81,7 @@ async def broker_door(
     record = ClusterRecord(cluster, around.clock, around.entropy, "broker")
     verifier = ClusterVerifier(cluster, informers, record, around.clock, vendor)
     await verifier.synced()
-    revocations = MachineRevocations(informers, around.clock)
+    revocations = MachineRevocations(cluster, informers, around.clock)
     await revocations.synced()
     judges = Judges(verifier, record, revocations, around.cipher, configs=around.configs)
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)

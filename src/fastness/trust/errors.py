@@ -12,6 +12,7 @@
     ├── ReplayedChallenge    a challenge that was answered before
     ├── CollateralUnavailable  a vendor's document is not at hand now
     ├── TicketUnclear        nobody can tell now whether a join ticket is good
+    ├── CannotKnow           nobody can tell now whether a machine is still trusted
     ├── TokenContended       a bootstrap token could not be made for now
     ├── RecordError          the record could not be written, so nothing may leave
     └── DamagedRecord        the state of the record cannot be understood
@@ -99,6 +100,12 @@ class TicketUnclear(TrustError):
     """Nobody can tell now whether a join ticket is good; whoever shows it may come again."""
 
     code = "cluster-unavailable"
+
+
+class CannotKnow(TrustError):
+    """The API does not answer for a machine, so nobody can tell whether it is still trusted; nothing leaves until it does."""
+
+    code = "out-of-touch"
 
 
 class TokenContended(TrustError):

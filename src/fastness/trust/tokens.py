@@ -48,7 +48,10 @@ class Revocations(Protocol):
     """Knows what is no longer trusted."""
 
     def revoked(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the machine, key, image or anything else that these claims name was revoked since."""
+        """Whether the machine, key, image or anything else that these claims name was revoked since, as the caches know it."""
+
+    async def ended(self, claims: Mapping[str, Any]) -> bool:
+        """Whether the machine of these claims was revoked since, as the API says now; raises CannotKnow."""
 
     def enrolled(self, thumbprint: str) -> bool:
         """Whether a machine with this key is known."""

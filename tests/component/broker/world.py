@@ -106,6 +106,10 @@ class Revoked:
         """Whether the machine is in the set."""
         return claims["fastness"]["machine"] in self.machines
 
+    async def ended(self, claims: Mapping[str, Any]) -> bool:
+        """The same, as the API would say."""
+        return self.revoked(claims)
+
     def enrolled(self, thumbprint: str) -> bool:
         """Everybody who names a key is known here."""
         return bool(thumbprint)

@@ -310,7 +310,7 @@ async def test_in_audit_mode_a_gate_that_cannot_know_a_ticket_asks_its_machine_t
         unknown = await world.http.get("/config/worker", headers={"authorization": f"Bearer {mint(ENTROPY).reveal()}"})
         assert code(unknown) == (503, "cluster-unavailable")
         assert int(unknown.headers["retry-after"]) > 0
-        assert (await world.http.get("/config/worker", headers=known)).status_code == 200
+        assert code(await world.http.get("/config/worker", headers=known)) == (503, "out-of-touch")
         garbage = await world.http.get("/config/worker", headers={"authorization": "Bearer garbage"})
         assert code(garbage) == (401, "ticket-required")
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from fastness.cluster.errors import NotFound, Unavailable
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.objects import rfc3339
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.trust import revocations
+from fastness.trust.errors import CannotKnow
 from fastness.trust.revocations import MachineRevocations
 from tests.virtual import VirtualClock
 
@@ -39,6 +43,22 @@ class Cache:
         self.objects[obj["metadata"]["name"]] = obj
         for handler in self._handlers:
             handler(old, obj)
+
+
+class Api:
+    """The API server: one Machine, an error, or silence."""
+
+    def __init__(self, answer: dict[str, Any] | Exception | None = None) -> None:
+        self.answer, self.asked = answer, 0
+
+    async def get(self, _resource: Any, name: str, _namespace: str) -> dict[str, Any]:
+        self.asked += 1
+        if self.answer is None:
+            await asyncio.Event().wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        assert name == NAME
+        return self.answer or {}
 
 
 class Caches:
@@ -78,7 +98,7 @@ def caches() -> Caches:
 
 def revoked(caches: Caches, token: dict[str, Any], later: float = 0.0) -> bool:
     clock = VirtualClock(START + timedelta(seconds=later))
-    return MachineRevocations(caches, clock).revoked(token)  # type: ignore[arg-type]
+    return MachineRevocations(Api(), caches, clock).revoked(token)  # type: ignore[arg-type]
 
 
 def test_a_good_machine_keeps_its_token(caches: Caches) -> None:
@@ -151,7 +171,7 @@ def test_a_machine_that_the_cache_has_not_seen_yet_has_a_moment(caches: Caches) 
     ],
 )
 def test_a_token_that_was_found_good_dies_with_the_next_change(caches: Caches, change: dict[str, Any]) -> None:
-    asked, token = MachineRevocations(caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    asked, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
     for _ in range(3):
         assert not asked.revoked(token)
     (caches.distrusts if "reason" in change["spec"] else caches.machines).put(change)
@@ -160,7 +180,7 @@ def test_a_token_that_was_found_good_dies_with_the_next_change(caches: Caches, c
 
 
 def test_a_token_that_was_found_good_dies_with_its_machine(caches: Caches) -> None:
-    asked, token = MachineRevocations(caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    asked, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
     assert not asked.revoked(token)
     caches.machines.objects.clear()
     assert asked.revoked(token)
@@ -168,6 +188,60 @@ def test_a_token_that_was_found_good_dies_with_its_machine(caches: Caches) -> No
 
 def test_another_token_of_a_good_machine_is_looked_at_for_itself(caches: Caches) -> None:
     caches.machines.put(machine(epoch=1))
-    asked = MachineRevocations(caches, VirtualClock(START))  # type: ignore[arg-type]
+    asked = MachineRevocations(Api(), caches, VirtualClock(START))  # type: ignore[arg-type]
     assert not asked.revoked(claims(epoch=1))
     assert asked.revoked(claims(epoch=0))
+
+
+def asking(api: Api, caches: Caches) -> MachineRevocations:
+    return MachineRevocations(api, caches, VirtualClock(START + timedelta(seconds=5)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "ended"),
+    [
+        (machine(), False),
+        (machine(approval="Quarantined"), True),
+        (machine(uid="uid-2"), True),
+        (machine(epoch=1), True),
+        ({**machine(), "metadata": {**machine()["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),
+        (NotFound("gone"), True),
+    ],
+)
+async def test_the_api_has_the_last_word_about_a_machine(
+    caches: Caches, answer: dict[str, Any] | Exception, ended: bool
+) -> None:
+    """The cache knows nothing of it: its watch hangs, or is a moment late."""
+    asked, token = asking(Api(answer), caches), claims()
+    assert not asked.revoked(token)
+    assert await asked.ended(token) is ended
+    assert asked.revoked(claims()) is ended
+
+
+async def test_what_the_api_said_counts_until_the_cache_says_something_else(caches: Caches) -> None:
+    api = Api(machine(epoch=1))
+    asked = asking(api, caches)
+    assert await asked.ended(claims())
+    assert asked.revoked(claims())
+    assert api.asked == 1
+    assert not asked.revoked(claims(epoch=1))
+    caches.machines.put(machine())
+    assert not asked.revoked(claims())
+
+
+async def test_a_distrust_counts_for_the_machine_as_the_api_has_it(caches: Caches) -> None:
+    caches.distrusts.put(distrust(chipGeneration="Milan"))
+    asked = asking(Api(machine(properties={"chip-generation": "Milan"})), caches)
+    assert not asked.revoked(claims())
+    assert await asked.ended(claims())
+
+
+@pytest.mark.parametrize("answer", [Unavailable("down"), None])
+async def test_an_api_that_fails_or_says_nothing_leaves_no_answer(
+    caches: Caches, answer: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revocations, "ASK_SECONDS", 0.01)
+    asked = asking(Api(answer), caches)
+    with pytest.raises(CannotKnow):
+        await asked.ended(claims())
+    assert not asked.revoked(claims())

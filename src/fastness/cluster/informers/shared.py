@@ -55,10 +55,11 @@ class Informers:
         """The resources whose first state is still missing, for readiness messages."""
         return sorted({each.resource.plural for each in self._informers.values() if not each.has_synced})
 
-    def out_of_touch(self) -> list[str]:
-        """The resources whose caches have had their first state and do not follow the cluster now."""
+    def out_of_touch(self) -> str:
+        """Which caches have had their first state and do not follow the cluster now, for readiness; empty when none."""
         lost = (each for each in self._informers.values() if each.has_synced and not each.in_touch)
-        return sorted({each.resource.plural for each in lost})
+        names = sorted({each.resource.plural for each in lost})
+        return f"out of touch with the API: nothing is heard of {', '.join(names)}" if names else ""
 
     async def __aenter__(self) -> Informers:
         self._group = await asyncio.TaskGroup().__aenter__()

@@ -32,6 +32,7 @@ from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
 from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.refusals import Refusal
+from fastness.services.releases import demand
 from fastness.trust.admins import Admin, Admins
 from fastness.trust.errors import BadToken, RecordError
 from fastness.trust.internal import InternalAuthority
@@ -154,6 +155,7 @@ class Broker:
                 introspect.internal_caller(request, self._ours.internal, self._clock.now())
                 with self._turnstile.ours():
                     body = await request.body(introspect.MAX_BODY)
+                    demand(self._behind.touch)
                     return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
 
     async def _open(self, route: Route, request: Request) -> Answer:

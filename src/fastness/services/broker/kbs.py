@@ -2,18 +2,20 @@
 
     auth      → challenge, and a cookie that holds it
     attest    → the verifier judges → a token, and a cookie that holds what was proved
-    resource  → path → may_read → policy → Grant → record → bytes, sealed to the key of this boot
+    resource  → in touch → path → may_read → policy → Grant → record → in touch, machine and Grant again → bytes, sealed to
+                the key of this boot
 
 * Nothing is kept between the steps, and nothing is written for a caller whose evidence did not verify.
 * A refusal that will pass is 503; 401 means that a new handshake may help, and only that; everything else is final.
-* The bytes are looked for after the grant, and leave after the record has it.
+* The bytes are looked for after the grant, and leave after the record has it (`services.releases`).
+* A door that has lost touch with the API judges nothing and releases nothing: 503 until it is back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer
@@ -38,10 +40,12 @@ from fastness.services.http import Answer, Request
 from fastness.services.limits import Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
+from fastness.services.releases import Releases
 from fastness.trust.bootstrap import is_bootstrap_token
 from fastness.trust.errors import BadToken, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement, Record, Verifier
 from fastness.trust.tokens import Revocations, TokenIssuer
+from fastness.trust.touch import Touch
 
 AUDIENCE = "kbs"
 PLUGIN = "resource"
@@ -79,11 +83,20 @@ class Behind:
     resources: Readable
     policy: ResourcePolicy
     revocations: Revocations
+    touch: Touch
     tokens: TokenIssuer
     macs: Macs
     bindings: Informer
     configs: PoolConfigs | None = None
     joins: JoinTokens | None = None
+
+
+class _Release(NamedTuple):
+    """A release that is under way: for whom, what was known of the rules when it began, and how it is decided again."""
+
+    caller: Standing
+    seen: int
+    again: Callable[[], Grant]
 
 
 class Steps:
@@ -101,6 +114,7 @@ class Steps:
         self._behind = behind
         self._telling = telling or Silent()
         self._noted = Noted(behind.record, clock, self._telling)
+        self._releases = Releases(behind.record, behind.revocations, behind.touch, clock)
         self._settings = settings
         self._turnstile = turnstile
         self._clock = clock
@@ -144,6 +158,7 @@ class Steps:
         return await self._admit(handshake, attempt)
 
     async def _admit(self, handshake: Handshake, attempt: Attempt) -> Answer:
+        self._releases.demand()
         with self._turnstile.appraising():
             try:
                 judgement = await self._behind.verifier.appraise(attempt)
@@ -187,18 +202,21 @@ class Steps:
             raise
 
     async def _delivered(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Answer:
-        grant = self._granted(caller, path, query)
+        self._releases.demand()
+        release = _Release(caller, self._releases.changes, lambda: self._granted(caller, path, query))
+        grant = release.again()
         if self._behind.configs is not None and is_config(path):
             who, pool = recipient(caller.claims), path.segments[1]
             sealed, config = await self._behind.configs.deliver(grant, who, pool, query)
+            answer = await self._release(release, grant, sealed, {"basis": str(grant.basis), **config.described()})
             metrics.RELEASES.inc(str(grant.basis))
-            return await self._release(grant, sealed, {"basis": str(grant.basis), **config.described()})
+            return answer
         if self._behind.joins is not None and is_bootstrap_token(path):
-            return await self._release(grant, *await self._behind.joins.deliver(grant, query))
+            return await self._release(release, grant, *await self._behind.joins.deliver(grant, query))
         value = await self._behind.resources.read(path)
         if value is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
-        return await self._release(grant, value)
+        return await self._release(release, grant, value)
 
     def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
         if self._behind.revocations.revoked(caller.claims):
@@ -215,11 +233,12 @@ class Steps:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, caller.verdict) from error
 
-    async def _release(self, grant: Grant, value: SecretBytes, detail: Mapping[str, str] | None = None) -> Answer:
-        """The one way out: on the record first, then sealed to the key that the grant names."""
-        await self._behind.record.append(
-            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail or {})
-        )
+    async def _release(
+        self, release: _Release, grant: Grant, value: SecretBytes, detail: Mapping[str, str] | None = None
+    ) -> Answer:
+        """The one way out: on the record first, then, if it may still happen, sealed to the key that the grant names."""
+        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail or {})
+        await self._releases.settle(release.caller, grant, entry, release.seen, release.again)
         self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
 

@@ -24,10 +24,13 @@ from fastness.crypto.x509 import Certificate, Credential
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.observe import metrics
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
 from fastness.services.broker.configs import PoolConfigs
@@ -58,6 +61,7 @@ from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Record, Verifier
 from fastness.trust.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
 from fastness.trust.tokens import Revocations, TokenIssuer
+from fastness.trust.touch import Touch
 
 FACE: Final = "broker"
 
@@ -143,6 +147,9 @@ async def broker(
     sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
     for informer in (confidential, bindings, configs, policies, sets, images):
         await informer.synced()
+    rules = (confidential, bindings, policies, informers.of(DISTRUST.resource))
+    touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images))
+    await touch.synced()
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
     macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
@@ -152,8 +159,8 @@ async def broker(
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
     delivering = await _configs(judges.configs, cluster, informers, clock, entropy)
     behind = Behind(
-        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations, tokens,
-        macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
+        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations,
+        touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
     turnstile, events = Turnstile(options.limits, clock), DoorEvents(cluster, FACE, clock, confidential)
     app = Broker(
@@ -178,7 +185,8 @@ async def broker(
         )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
         async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
-            yield BrokerDoor(listener.port, doors, internal, tokens, macs)
+            with metrics.refreshed_by(touch.publish):
+                yield BrokerDoor(listener.port, doors, internal, tokens, macs)
     finally:
         await listener.stop()
         await events.close()

@@ -3,7 +3,8 @@
 Answers follow the table that all doors share: 401 without a good credential, 403 for a final refusal (a ticket of another pool,
 a confidential pool), 404 for an unknown pool after authorization, 503 with Retry-After while there is nothing rendered, 400
 for what cannot be understood. Ignition retries 5xx for ever and gives up at the first 4xx, so a state that will pass is
-never a 4xx. Errors carry a small JSON body with a code; HEAD never has a body.
+never a 4xx. A config server that has lost touch with the API cannot know which pools need a proof, and serves none (503). Errors
+carry a small JSON body with a code; HEAD never has a body.
 
 The same application stands behind both ports; who is let in is what differs (`admission.py`).
 """
@@ -21,6 +22,8 @@ from fastness.observe import metrics
 from fastness.services.configserver.replies import NoConfig, Replies
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
+from fastness.services.releases import demand
+from fastness.trust.touch import Touch
 
 RENDERED = b"fastness-config"
 """The header that names the rendered config of an answer: a cache of one who asks may be ahead of ours, or behind."""
@@ -53,9 +56,10 @@ INTERNAL_ROUTES = (Route("/healthz", READING, Auth.INTERNAL), Route("/config/<po
 class ConfigServer:
     """The config server as an application."""
 
-    def __init__(self, replies: Replies, admit: Admit) -> None:
+    def __init__(self, replies: Replies, admit: Admit, touch: Touch) -> None:
         self._replies = replies
         self._admit = admit
+        self._touch = touch
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """One request."""
@@ -80,6 +84,7 @@ class ConfigServer:
         waiting = self._admit(request, segments[1])
         if waiting is not None:
             await waiting
+        demand(self._touch)
         return self._config(request, segments[1])
 
     def _config(self, request: Request, pool: str) -> Answer:

@@ -15,7 +15,10 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.registry import find
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.observe import metrics
 from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket, by_token
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
@@ -29,6 +32,7 @@ from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tokens import TokenVerifier
+from fastness.trust.touch import Touch
 
 MCO = "machineconfiguration.openshift.io"
 POOLS = find(MCO, "v1", "machineconfigpools").resource
@@ -67,14 +71,16 @@ async def config_server(
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
     replies, hosts = Replies(pools, configs), options.hosts
+    touch = Touch(TICKET_FACE, (confidential,))
     if authorize is None:
-        revocations = MachineRevocations(informers, clock)
+        revocations = MachineRevocations(cluster, informers, clock)
         await revocations.synced()
+        touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
         authorize = by_token(await TokenVerifier.following(informers, clock), revocations, confidential)
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     book = TicketBook(cluster, tickets, clock)
-    outer = listener_of(ConfigServer(replies, by_ticket(book, confidential)), clock, options)
-    inner = LoopListener(ConfigServer(replies, ours), host=options.host, port=options.internal_port, mutual=True)
+    outer = listener_of(ConfigServer(replies, by_ticket(book, confidential), touch), clock, options)
+    inner = LoopListener(ConfigServer(replies, ours, touch), host=options.host, port=options.internal_port, mutual=True)
     known = await ImagesKnow.open(informers)
     faces = [
         Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), known),
@@ -84,7 +90,8 @@ async def config_server(
     try:
         await rotation.begin()
         async with beside(TICKET_FACE, rotation=rotation.run):
-            yield ConfigDoor(outer.port, doors, internal, inner.port, replies)
+            with metrics.refreshed_by(touch.publish):
+                yield ConfigDoor(outer.port, doors, internal, inner.port, replies)
     finally:
         await inner.stop()
         await outer.stop()

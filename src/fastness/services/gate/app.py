@@ -1,7 +1,7 @@
 """`/config/<pool>` for machines that proved themselves.
 
-    token → proof of possession → revocation → pool is the machine's own → Grant → configuration, overlays
-      → signature → record → bytes
+    token → proof of possession → in touch → revocation → pool is the machine's own → Grant → configuration, overlays
+      → signature → record → in touch, machine and Grant again → bytes
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -37,6 +37,7 @@ from fastness.services.http.request import ClientGone
 from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
+from fastness.services.releases import Releases
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.errors import RecordError, TicketUnclear
 from fastness.trust.mackeys import MacKeys
@@ -44,6 +45,7 @@ from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 from fastness.trust.tokens import GATE, Revocations, TokenVerifier
+from fastness.trust.touch import Touch
 
 READING: Final = ("GET", "HEAD")
 _log = logs.logger("gate")
@@ -57,6 +59,7 @@ class Behind:
     macs: MacKeys
     signer: ConfigSigner
     revocations: Revocations
+    touch: Touch
     record: Record
     configs: ConfigSource
     settings: Settings
@@ -80,6 +83,7 @@ class Gate:
         self._behind = behind
         self._telling = telling or Silent()
         self._noted = Noted(behind.record, clock, self._telling)
+        self._releases = Releases(behind.record, behind.revocations, behind.touch, clock)
         self._turnstile = turnstile
         self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
@@ -144,6 +148,8 @@ class Gate:
             raise
 
     async def _delivered(self, request: Request, caller: Proven, pool: str) -> Answer:
+        self._releases.demand()
+        seen = self._releases.changes
         if self._delivery().via == "Broker":
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
@@ -151,7 +157,7 @@ class Gate:
         grant = self._granted(caller, pool)
         pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
-        return await self._release(caller, grant, pool, found)
+        return await self._release(caller, grant, pool, found, seen)
 
     def _delivery(self) -> Delivery:
         """How configurations reach machines now; read again only when the cluster's object is another."""
@@ -219,15 +225,14 @@ class Gate:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config) -> Answer:
-        """The one way out: nothing leaves before it is on the record, signed for this machine and this request."""
+    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int) -> Answer:
+        """The one way out, signed for this machine and this request: on the record first, then only if it may still happen."""
         # Signed while the caller's proof is at hand: next to the other signature, before bodies have emptied the CPU's caches.
         served = Served(found.body, pool, grant.subject.machine, caller.nonce)
         signature = self._behind.signer.sign(served, self._clock.now())
         detail = {"basis": str(grant.basis), **found.described()}
-        await self._behind.record.append(
-            Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
-        )
+        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
+        await self._releases.settle(caller.standing, grant, entry, seen, lambda: self._granted(caller, pool))
         metrics.RELEASES.inc(str(grant.basis))
         self._telling.released(grant.subject, grant.resource)
         headers = ((b"etag", found.etag), (HEADER.lower().encode(), signature.encode()))

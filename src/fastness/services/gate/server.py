@@ -14,8 +14,11 @@ from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.observe import metrics
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import Overlays
@@ -35,6 +38,7 @@ from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tokens import TokenVerifier
+from fastness.trust.touch import Touch
 
 PORT: Final = 22623
 FACE: Final = "gate"
@@ -62,15 +66,17 @@ async def gate(
     confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
     tickets, overlays = informers.of(JOIN_TICKET.resource), informers.of(NODE_OVERLAY.resource)
     policies = informers.of(APPRAISAL_POLICY.resource)
-    revocations = MachineRevocations(informers, clock)
+    revocations = MachineRevocations(cluster, informers, clock)
     for informer in (confidential, tickets, overlays, policies):
         await informer.synced()
     await revocations.synced()
+    rules = (confidential, policies, informers.of(DISTRUST.resource))
+    touch = Touch(FACE, rules, (informers.of(MACHINE.resource),))
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     signer = await ConfigSigner.open(cluster, informers, clock, entropy)
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     behind = Behind(
-        await TokenVerifier.following(informers, clock), macs, signer, revocations, record, configs,
+        await TokenVerifier.following(informers, clock), macs, signer, revocations, touch, record, configs,
         Settings(confidential), confidential,
         TicketBook(cluster, tickets, clock),
         ActivePolicies(policies), Overlays(overlays),
@@ -85,7 +91,8 @@ async def gate(
         await rotation.begin()
         keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
         async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
-            yield GateDoor(listener.port, doors, signer)
+            with metrics.refreshed_by(touch.publish):
+                yield GateDoor(listener.port, doors, signer)
     finally:
         await listener.stop()
         await events.close()

@@ -39,9 +39,7 @@ async def quiet() -> None:
         await asyncio.sleep(0)
 
 
-def informer_of(
-    world: ScriptedCluster, clock: VirtualClock | None = None, *, patience: float = PATIENCE
-) -> Informer:
+def informer_of(world: ScriptedCluster, clock: VirtualClock | None = None, *, patience: float = PATIENCE) -> Informer:
     """An informer in virtual time."""
     cluster = cast("Cluster", world)
     return Informer(cluster, THING, clock=clock or VirtualClock(), entropy=FixedEntropy(), patience=patience)
