@@ -173,25 +173,25 @@ class Informer:
         """End the block when nothing came for too long; raises Silent."""
         loop = asyncio.get_running_loop()
         self._stirred = loop.time()
+        timers: list[asyncio.TimerHandle] = []
 
         def look() -> None:
-            nonlocal timer
             due = self._stirred + self._patience
             if due > loop.time():
-                timer = loop.call_at(due, look)
+                timers[:] = [loop.call_at(due, look)]
             else:
                 limit.reschedule(loop.time())
 
-        timer = loop.call_later(self._patience, look)
         try:
             async with asyncio.timeout(None) as limit:
+                timers.append(loop.call_later(self._patience, look))
                 yield
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise Silent(f"the watch said nothing for {self._patience:.0f} seconds") from error
         finally:
-            timer.cancel()
+            timers[0].cancel()
 
     @contextmanager
     def _touch(self) -> Iterator[None]:
