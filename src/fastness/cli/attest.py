@@ -90,7 +90,8 @@ def explain(
 ) -> None:
     """Say why MACHINE stands as it does, and what to do: 0 when it is attested, 1 when not.
 
-    Without MACHINE: the same of every machine that is not attested, and 0 when there is none.
+    Without MACHINE: the same of every machine that is not attested, with the nodes that never were. 0 when machines enrolled and
+    all are attested, 1 otherwise.
     """
     from fastness.cli.explain import explained, told_plainly
 
@@ -106,20 +107,29 @@ def explain(
 
 
 def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str, output: str) -> Exit:
-    """Tell of all machines that are not attested, as many as one can read."""
+    """Tell of all machines that are not attested and all nodes that never were, as many as one can read."""
     from fastness.cli.explain import told_plainly, unattested
 
     with told():
-        found, left_out = asyncio.run(unattested(kubeconfig, context))
+        found = asyncio.run(unattested(kubeconfig, context))
+    good = bool(found.enrolled) and not found.machines and not found.nodes
     if output == "json":
-        show_json([one.to_json() for one in found])
-    elif found:
-        click.echo("\n\n".join(told_plainly(one, everything=everything) for one in found))
-    else:
-        tell("every machine is attested")
-    if left_out:
-        tell(f"{left_out} more are not attested: see `fastness machine list`, and explain one by its name")
-    return Exit.NO if found else Exit.OK
+        show_json({
+            "enrolled": found.enrolled, "machines": [one.to_json() for one in found.machines],
+            "leftOut": found.left_out, "nodesNeverAttested": list(found.nodes),
+        })  # fmt: skip
+        return Exit.OK if good else Exit.NO
+    if found.machines:
+        click.echo("\n\n".join(told_plainly(one, everything=everything) for one in found.machines))
+    for node in found.nodes:
+        click.echo(f"node {node} never attested: it joined before attestation was asked for, or around it")
+    if found.left_out:
+        tell(f"{found.left_out} more are not attested: see `fastness machine list`, and explain one by its name")
+    if not found.enrolled:
+        tell("no machine has enrolled: nothing is attested")
+    elif good:
+        tell("every machine that enrolled is attested")
+    return Exit.OK if good else Exit.NO
 
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

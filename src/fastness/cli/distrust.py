@@ -231,6 +231,7 @@ async def _carry_out(
     target: Callable[[Cluster], Any], reason: str, name: str, until: str, plan: bool, yes: bool,
     kubeconfig: Path | None, context: str,
 ) -> tuple[Radius, str]:  # fmt: skip
+    from fastness.cli.standings import standings
     from fastness.cluster.port import Scope, WriteOptions
     from fastness.crypto.digests import sha256
     from fastness.domain.attestation.blastradius import blast_radius
@@ -251,7 +252,8 @@ async def _carry_out(
         read = read_distrust(body)
         if read is None:
             raise CliError("this names nothing that can be distrusted", code=Exit.USAGE)
-        radius = blast_radius(read, (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items)
+        machines = (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
+        radius = blast_radius(read, machines, await standings(cluster))
         if plan:
             return radius, ""
         if radius.emptied and not yes:

@@ -2,50 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fastness.cli.audit import refusals_of
 from fastness.cli.errors import CliError
 from fastness.cli.machine import all_machines, connected, one_machine
-from fastness.cluster.errors import ApiError, NotFound
+from fastness.cli.standings import confidential_cluster, standings
+from fastness.cluster.errors import ApiError, Forbidden, NotFound
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.explain import Explanation, Unproved, explain, unproved_of
-from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.model.fastness_dev.verdict import VERDICT, Check
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, view
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 from fastness.trust.errors import TrustError
 
+NODES: Final = Resource("", "v1", "nodes", "Node", False)
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
 _WIDTH: Final = 100
 MOST: Final = 10
 """As many machines as are explained at once: whoever has more to read looks at one of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unattested:
+    """What a cluster has to tell of those that did not prove themselves."""
+
+    machines: list[Explanation]
+    left_out: int
+    enrolled: int
+    nodes: tuple[str, ...]
+
+
 async def explained(name: str, kubeconfig: Path | None, context: str) -> Explanation:
     """The explanation of one machine of a cluster; raises CliError, ApiError."""
     async with connected(kubeconfig, context) as cluster:
-        machine = await one_machine(cluster, name)
+        machine, standing = await one_machine(cluster, name), await standings(cluster)
         verdict = await _verdict(cluster, machine)
-    return explain(machine, verdict, await _unproved(machine, kubeconfig, context))
+    return explain(machine, standing(view(machine, Machine)), verdict, await _unproved(machine, kubeconfig, context))
 
 
-async def unattested(kubeconfig: Path | None, context: str) -> tuple[list[Explanation], int]:
-    """The explanations of machines that are not attested, at most MOST of them, and how many were left out; raises ApiError."""
+async def unattested(kubeconfig: Path | None, context: str) -> Unattested:
+    """Machines that are not attested, at most MOST of them explained, and nodes that never were; raises ApiError."""
     async with connected(kubeconfig, context) as cluster:
-        chosen = [one for one in await all_machines(cluster) if not _stands(one)]
-        judged = [(one, await _verdict(cluster, one)) for one in chosen[:MOST]]
-    found = [explain(machine, verdict, await _unproved(machine, kubeconfig, context)) for machine, verdict in judged]
-    return found, len(chosen) - len(found)
+        machines, standing = await all_machines(cluster), await standings(cluster)
+        judged = [(one, standing(view(one, Machine))) for one in machines]
+        chosen = [(one, stands) for one, stands in judged if not stands.proved]
+        nodes = await _nodes(cluster, machines)
+        verdicts = [await _verdict(cluster, one) for one, _ in chosen[:MOST]]
+    found = [
+        explain(machine, stands, verdict, await _unproved(machine, kubeconfig, context))
+        for (machine, stands), verdict in zip(chosen, verdicts, strict=False)
+    ]
+    return Unattested(found, len(chosen) - len(found), len(machines), nodes)
 
 
-def _stands(machine: JsonObject) -> bool:
-    """Whether a machine is attested and nobody has taken it out since."""
-    attested = (condition(machine, "Attested") or {}).get("status") == "True"
-    return attested and membership_of(view(machine, Machine)) is Membership.APPROVED
+async def _nodes(cluster: Cluster, machines: Sequence[JsonObject]) -> tuple[str, ...]:
+    """The nodes that never attested, worked out here as the control plane does; raises ApiError."""
+    confidential = await confidential_cluster(cluster)
+    try:
+        nodes, pools = (await cluster.list(NODES)).items, (await cluster.list(MACHINE_CONFIG_POOL.resource)).items
+    except Forbidden:
+        # Whoever may not list nodes gets what the control plane wrote down.
+        return tuple(((confidential or {}).get("status") or {}).get("neverAttested") or ())
+    return never_attested(confidential, nodes, pools, [view(one, Machine) for one in machines])
 
 
 async def _verdict(cluster: Cluster, machine: JsonObject) -> JsonObject | None:
@@ -71,7 +96,7 @@ async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) 
 
 def told_plainly(found: Explanation, *, everything: bool) -> str:
     """The explanation as text: the answer, why, and what to do."""
-    simulated = " [simulated]" if found.simulated else ""
+    simulated = " [simulated]" if found.standing.simulated else ""
     where = f" ({found.node}, pool {found.pool})" if found.node else ""
     lines = [f"{found.machine}{where} {found.answer}{simulated}"]
     if found.last_attested:

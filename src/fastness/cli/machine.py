@@ -7,14 +7,15 @@
     fastness machine release NAME… [--reason TEXT]
 
 NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
-`spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts.
+`spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts. STATE is that
+decision; ATTESTED is how the machine stands, in the words of every surface (`domain.attestation.machinestanding`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,9 @@ from fastness.cli.tickets import cluster_options
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
     from fastness.domain.attestation.decisions import Decision, Standing
+    from fastness.domain.attestation.machinestanding import MachineStanding
     from fastness.model.kind import JsonObject
+    from fastness.model.trusted_execution.machine import Machine
 
 _STATES = ("Pending", "Approved", "Quarantined", "Revoked")
 _REASON = click.option("--reason", default="", help="Why; kept on the Machine and in the record.")
@@ -56,11 +59,11 @@ def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context
     if not found:
         tell("no machines")
         return
-    rows = [["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "ENROLLED", "NOTES"]]
+    rows = [["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "REASON", "ENROLLED", "NOTES"]]
     rows += [
         [
             entry["name"], entry["pool"] or "-", entry["node"] or "-", entry["tee"] or "-", entry["state"],
-            entry["attested"], entry["enrolled"], ", ".join(entry["notes"]) or "-",
+            entry["attested"], entry["why"], entry["enrolled"], ", ".join(entry["notes"]) or "-",
         ]
         for entry in found
     ]  # fmt: skip
@@ -132,17 +135,18 @@ async def connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Clus
 
 async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     async with connected(kubeconfig, context) as cluster:
-        rows = [_row(entry) for entry in await all_machines(cluster)]
+        standing = await _standings(cluster)
+        rows = [_row(entry, standing) for entry in await all_machines(cluster)]
     rows.sort(key=lambda row: (row["enrolled"], row["name"]))
     return [row for row in rows if row["pool"] == (pool or row["pool"]) and row["state"] == (state or row["state"])]
 
 
 async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
     async with connected(kubeconfig, context) as cluster:
-        found = _one(await all_machines(cluster), name)
+        found, standing = _one(await all_machines(cluster), name), await _standings(cluster)
     status = found.get("status") or {}
     return {
-        **_row(found), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
+        **_row(found, standing), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
         "uid": found["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
         "ticket": status.get("ticket", ""), "endorsement": (status.get("endorsement") or {}).get("key", ""),
         "root": (status.get("endorsement") or {}).get("root", ""), "chip": status.get("chip", ""),
@@ -179,13 +183,13 @@ async def _write(
 def _standing(found: JsonObject, decision: Decision) -> Standing:
     """How a machine stands to a decision; raises CliError where it makes no sense."""
     from fastness.domain.attestation.decisions import Standing, standing, way_out
+    from fastness.domain.attestation.membership import membership_of
     from fastness.model.objects import view
     from fastness.model.trusted_execution.machine import Machine
 
     seen = view(found, Machine)
     if standing(seen, decision) is Standing.CLOSED:
-        row = _row(found)
-        raise CliError(f"{row['name']} is {row['state'].lower()}", way_out(seen), Exit.NO)
+        raise CliError(f"{seen.metadata.name} is {membership_of(seen).lower()}", way_out(seen), Exit.NO)
     return standing(seen, decision)
 
 
@@ -227,14 +231,21 @@ def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:
     raise CliError(f"{name} means several machines: {several}", "Give more of the name.", Exit.USAGE)
 
 
-def _row(found: JsonObject) -> dict[str, Any]:
+async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
+    from fastness.cli.standings import standings
+
+    return await standings(cluster)
+
+
+def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
     from fastness.domain.attestation.chip import HIDDEN
     from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, membership_of
     from fastness.model.objects import condition, view
     from fastness.model.trusted_execution.machine import Machine
 
-    seen, attested = view(found, Machine), condition(found, "Attested")
-    notes = ["simulated"] if seen.status.simulated else []
+    seen = view(found, Machine)
+    stands = standing(seen)
+    notes = ["simulated"] if stands.simulated else []
     if seen.status.endorsement is not None and seen.status.endorsement.trust_on_first_use:
         notes.append("trusted on first use")
     if seen.status.supersedes:
@@ -247,6 +258,6 @@ def _row(found: JsonObject) -> dict[str, Any]:
         notes.append(seen.spec.approval_reason)
     return {
         "name": seen.metadata.name, "pool": seen.status.pool, "node": seen.status.node_name, "tee": seen.status.tee,
-        "state": str(membership_of(seen)), "attested": attested["status"] if attested else "Unknown",
+        "state": str(membership_of(seen)), "attested": str(stands.state), "why": stands.reason,
         "enrolled": seen.metadata.creation_timestamp or "", "notes": notes,
     }  # fmt: skip

@@ -24,12 +24,12 @@ import click
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cluster.port import PatchType, Scope, WriteOptions
+from fastness.domain.attestation.machinestanding import State
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 
 if TYPE_CHECKING:
@@ -124,14 +124,14 @@ async def _tampered(plane: ControlPlane, teller: Teller) -> None:
     name, node, state = *_victim(plane), ("--state", str(teller.state))
     await teller.chapter(f"Somebody replaces the boot loader of {name} and reboots it.")
     await teller.fastness("sim", "tamper", name, "changed-boot-loader", *state)
-    await _until(lambda: _standing(plane, node, "False"), plane, f"the refusal of {name}")
+    await _until(lambda: _standing(plane, node, State.REFUSED), plane, f"the refusal of {name}")
     teller.say(
         "  It boots, measures what it booted, and is refused: no configuration, no keys, no place in the cluster. Why?"
     )
     await teller.fastness("attest", "explain", node)
     await teller.chapter("The boot loader is put back. Nobody has to touch the machine.")
     await teller.fastness("sim", "undo", name, *state)
-    await _until(lambda: _standing(plane, node, "True"), plane, f"the proof of {name}")
+    await _until(lambda: _standing(plane, node, State.PROVED), plane, f"the proof of {name}")
     await teller.fastness("attest", "explain", node)
 
 
@@ -210,14 +210,14 @@ async def _machines(plane: ControlPlane) -> list[JsonObject]:
 
 async def _attested(plane: ControlPlane, count: int) -> bool:
     found = await _machines(plane)
-    good = [one for one in found if (condition(one, "Attested") or {}).get("status") == "True"]
+    good = [one for one in found if str((one.get("status") or {}).get("standing", "")).startswith(State.PROVED)]
     return len(good) >= count and all(row.running for row in _rows(plane))
 
 
-async def _standing(plane: ControlPlane, node: str, status: str) -> bool:
+async def _standing(plane: ControlPlane, node: str, state: State) -> bool:
     for one in await _machines(plane):
         if (one.get("status") or {}).get("nodeName") == node:
-            return (condition(one, "Attested") or {}).get("status") == status
+            return str((one.get("status") or {}).get("standing", "")).startswith(state)
     return False
 
 

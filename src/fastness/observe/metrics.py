@@ -7,7 +7,8 @@ something (the store) are set when they are asked for: `refreshed_by`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter as CountOf
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -94,6 +95,24 @@ class _Refusals:
         self._counter.labels(door, code).inc()
 
 
+class _Standings:
+    """How many machines stand how, and how many of them are simulated."""
+
+    def __init__(self) -> None:
+        self._gauge = Gauge(
+            "fastness_machines", "Machines by how they stand; only Proved proved what they booted",
+            ("standing", "simulated"), registry=REGISTRY,
+        )  # fmt: skip
+        self._shown: set[tuple[str, bool]] = set()
+
+    def show(self, standings: Iterable[tuple[str, bool]]) -> None:
+        """Show the machines of now; a standing that nobody has any more goes to 0."""
+        counts = CountOf(standings)
+        self._shown |= set(counts)
+        for standing, simulated in self._shown:
+            self._gauge.labels(standing, "true" if simulated else "false").set(counts[standing, simulated])
+
+
 class _Answers:
     """Answers of a door by route and code; both are out of closed sets."""
 
@@ -120,6 +139,10 @@ RECORD_ALARMS = Counter(
 ATTESTATIONS = Labelled("fastness_attestations_total", "Appraisals of evidence, by outcome", "result")
 LAST_ATTESTED = Gauge(
     "fastness_last_attestation_seconds", "Unix time at which a machine last passed an appraisal", registry=REGISTRY
+)
+MACHINE_STANDINGS = _Standings()
+NODES_NEVER_ATTESTED = Gauge(
+    "fastness_nodes_never_attested", "Nodes of confidential pools that never proved anything", registry=REGISTRY
 )
 ENROLMENTS = Labelled("fastness_enrolment_answers_total", "Answers of the enrolment door", "code")
 CONFIG_COPY_AGE = Gauge(

@@ -43,6 +43,7 @@ MOST_WARNINGS, MOST_NORMAL = 32, 16
 MAX_DETAIL: Final = 200
 NORMAL, WARNING = "Normal", "Warning"
 RELEASED, ENROLLED, REFUSED, STRANGERS = "Released", "Enrolled", "Refused", "StrangersRefused"
+OVERRIDDEN = "Overridden"
 _KINDS: Final = {
     MACHINE.kind: (MACHINE, NAMESPACE),
     JOIN_TICKET.kind: (JOIN_TICKET, ""),
@@ -59,6 +60,9 @@ class Telling(Protocol):
 
     def admitted(self, machine: JsonObject) -> None:
         """A machine was taken in."""
+
+    def overridden(self, who: Subject, override: str) -> None:
+        """A machine that proved nothing was let in by an override."""
 
     def refused(self, who: Subject, refusal: Refusal) -> None:
         """A machine that is known was refused."""
@@ -77,6 +81,9 @@ class Silent:
         """Nothing."""
 
     def admitted(self, machine: JsonObject) -> None:
+        """Nothing."""
+
+    def overridden(self, who: Subject, override: str) -> None:
         """Nothing."""
 
     def refused(self, who: Subject, refusal: Refusal) -> None:
@@ -138,6 +145,11 @@ class DoorEvents:
         meta = machine["metadata"]
         place = _Place(MACHINE.kind, str(meta["name"]), str(meta.get("uid", "")), NORMAL, ENROLLED, "")
         self._tell(place, "the machine proved its key, and is known from now on")
+
+    def overridden(self, who: Subject, override: str) -> None:
+        """A machine that proved nothing was let in by an override."""
+        message = f"the {self._door} let the machine in without proof, by an override: {override[:MAX_DETAIL]}"
+        self._tell(self._machine(who, WARNING, OVERRIDDEN, override), message)
 
     def refused(self, who: Subject, refusal: Refusal) -> None:
         """A machine that is known was refused."""

@@ -18,10 +18,12 @@ from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.checks import Check
 from fastness.domain.attestation.chip import Wait, chip_status
-from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL, ROUNDS
+from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
 from fastness.domain.attestation.conclude import Conclusion
+from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.subject import Subject
 from fastness.formats import json
@@ -97,7 +99,7 @@ class Verdicts:
             return await self._cluster.get(VERDICT.resource, name)
 
     async def mark(self, machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> None:
-        """Write on the Machine how it stands. A refusal takes `Attested` away; it never moves `lastAttested`."""
+        """Write on the Machine how it stands. Only an affirmed machine is Attested and moves `lastAttested`."""
         name = str(machine["metadata"]["name"])
         for _ in range(_TRIES):
             version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
@@ -132,7 +134,9 @@ class Verdicts:
 class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
-    __slots__ = ("chip", "conclusion", "counts_for", "policy", "properties", "simulated", "value_sets", "wait")
+    __slots__ = (
+        "chip", "conclusion", "counts_for", "override", "policy", "properties", "simulated", "value_sets", "wait",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -145,6 +149,7 @@ class Found:
         counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
         chip: str = "",
         wait: Wait | None = None,
+        override: Override | None = None,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
@@ -154,6 +159,7 @@ class Found:
         self.counts_for = counts_for
         self.chip = chip
         self.wait = wait
+        self.override = override
 
 
 def _content(tee: str, found: Found) -> str:
@@ -174,29 +180,35 @@ def _content(tee: str, found: Found) -> str:
 
 
 def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
+    """What the status of a Machine becomes; empty when it says all that already."""
     conclusion, known = found.conclusion, machine.get("status") or {}
     chip = chip_status(known, found.chip, found.wait, now, accepted=conclusion.accepted)
+    affirmed = conclusion.accepted and found.override is None
     conditions = with_condition(
         chip.pop("conditions", None) or known.get("conditions") or [],
         kind="Attested",
-        status="True" if conclusion.accepted else "False",
+        status="True" if affirmed else "False",
         reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
         message=_message(conclusion),
         now=now,
     )
+    status: JsonObject = {**chip, **_times(known, found, now)}
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
-    if same and (known.get("lastVerdict"), known.get("simulated")) == (verdict["metadata"]["name"], found.simulated):
-        return {**chip, **_proved(found, now)} if conclusion.accepted else chip
-    status: JsonObject = {
-        **chip,
-        "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
-        "properties": _replacing(known.get("properties") or {}, found.properties),
-    }  # fmt: skip
-    return {**status, **_proved(found, now)} if conclusion.accepted else status
+    if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
+        status |= {
+            "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
+            "properties": _replacing(known.get("properties") or {}, found.properties),
+        }  # fmt: skip
+    return {**status, **standing_change(machine, status, now, found.counts_for / ROUNDS, found.override)}
 
 
-def _proved(found: Found, now: datetime) -> JsonObject:
-    return {"lastAttested": rfc3339(now), "attestedUntil": rfc3339(now + found.counts_for)}
+def _times(known: Mapping[str, Any], found: Found, now: datetime) -> JsonObject:
+    """Until when this counts: as a proof, by an override, or not at all."""
+    until = rfc3339(now + found.counts_for)
+    if found.override is not None:
+        return {"overriddenUntil": until}
+    ended: JsonObject = {"overriddenUntil": None} if known.get("overriddenUntil") else {}
+    return {**ended, "lastAttested": rfc3339(now), "attestedUntil": until} if found.conclusion.accepted else ended
 
 
 def _message(conclusion: Conclusion) -> str:

@@ -27,10 +27,11 @@ from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anch
 from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.chip import PENDING_CODE, chip_of, held, told_hidden
-from fastness.domain.attestation.clusterstatus import ROUNDS, interval_of
+from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.conclude import Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
+from fastness.domain.attestation.machinestanding import ROUNDS
 from fastness.domain.attestation.membership import Membership, membership_of, subject_of
 from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import Subject
@@ -161,6 +162,7 @@ class ClusterVerifier:
             conclusion, books.policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
             properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait,
+            override=override if conclusion.reason == breakglass.CODE else None,
         )  # fmt: skip
         return await self._settle(attempt, machine, found, now)
 
@@ -169,16 +171,18 @@ class ClusterVerifier:
         conclusion, subject = found.conclusion, _subject(machine, found.simulated)
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
+        override = found.override
         verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
         if conclusion.accepted:
             await self._chips.approved_change(machine, found.chip)
         await self._verdicts.mark(raw, verdict, found, now)
         name = object_name(verdict).name
-        override = live_override(self.books.cluster, now) if conclusion.reason == breakglass.CODE else None
         detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
         detail |= {"override": override.line} if override is not None else {}
+        # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
+        what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
         entry = Entry(
-            "attested" if conclusion.accepted else "refusal", subject.thumbprint, verdict=name,
+            what, subject.thumbprint, verdict=name,
             evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
         )  # fmt: skip
         await self._record.append(entry)

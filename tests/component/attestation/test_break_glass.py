@@ -93,7 +93,7 @@ async def test_an_override_lets_the_pool_in_without_secrets_and_says_so(here: At
         assert secret.value.reason == "policy-denied"
     found = condition(await here.machine_object(machine), "Attested")
     assert found is not None
-    assert (found["status"], found["reason"]) == ("True", "BreakGlass")
+    assert (found["status"], found["reason"]) == ("False", "BreakGlass")
     assert "ada and grace" in found["message"]
     results = [one["spec"]["result"] for one in (await here.cluster.list(VERDICT.resource)).items]
     assert sorted(results) == ["NotAssessed", "Refused"]

@@ -110,19 +110,22 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
         words = ["explain", "--kubeconfig", str(embedded_server.kubeconfig), *more]
         return await asyncio.to_thread(CliRunner().invoke, attest, words)
 
+    empty = await everybody()
+    assert (empty.exit_code, empty.stderr) == (1, "no machine has enrolled: nothing is attested\n"), empty.output
     await here.approve("tpm")
     good = await here.enrolled("tpm")
     async with here.broker(good) as broker:
         await broker.attest()
     nobody = await everybody()
-    assert (nobody.exit_code, nobody.stdout, nobody.stderr) == (0, "", "every machine is attested\n"), nobody.output
+    told = "every machine that enrolled is attested\n"
+    assert (nobody.exit_code, nobody.stdout, nobody.stderr) == (0, "", told), nobody.output
     for option in ("init=/bin/sh", "init=/bin/bash"):
         await refused(here, "tpm", changed(default_image(), command_line=option))
     both = await everybody()
     assert both.exit_code == 1
     assert both.stdout.count("is refused: value-differs [simulated]") == 2
     assert good.machine.thumbprint.removeprefix("sha256:")[:12] not in both.stdout
-    assert len(json.loads((await everybody("-o", "json")).stdout)) == 2
+    assert len(json.loads((await everybody("-o", "json")).stdout)["machines"]) == 2
     monkeypatch.setattr("fastness.cli.explain.MOST", 1)
     one = await everybody()
     assert one.stdout.count("is refused") == 1

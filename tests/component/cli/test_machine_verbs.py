@@ -105,7 +105,7 @@ async def test_the_list_can_be_narrowed_and_says_when_it_is_empty(administrator:
     await world.enrol(world.machine("snp"), await world.ticket("infra"))
     worker = await world.enrol(world.machine("tdx"), await world.ticket("worker"))
     lines = (await administrator.run("list", "--pool", "worker")).stdout.splitlines()
-    assert lines[0].split() == ["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "ENROLLED", "NOTES"]
+    assert lines[0].split() == ["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "REASON", "ENROLLED", "NOTES"]
     assert [line.split()[0] for line in lines[1:]] == [worker.name]
     assert (await administrator.run("list", "--state", "Revoked")).stdout == ""
 

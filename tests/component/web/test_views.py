@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from fastness.cluster.embedded.local import LocalCluster
+from fastness.domain.attestation.machinestanding import MachineStanding
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
@@ -141,9 +142,9 @@ async def test_the_first_answer_finds_its_rows_made(web: WebWorld, monkeypatch: 
     made: list[str] = []
     make = fleet.row_of
 
-    def counted(machine: JsonObject, node: JsonObject | None) -> fleet.Row:
+    def counted(machine: JsonObject, node: JsonObject | None, standing: MachineStanding) -> fleet.Row:
         made.append(machine["metadata"]["name"])
-        return make(machine, node)
+        return make(machine, node, standing)
 
     monkeypatch.setattr(fleet, "row_of", counted)
     server = web.embedded.server

@@ -96,7 +96,7 @@ async def test_a_person_quarantines_with_the_keyboard(login: tuple[str, str]) ->
     async with tab(*login) as (page, complaints):
         await page.keyboard.press("/")
         assert await page.evaluate("document.activeElement.id") == "q"
-        await page.locator("main tr", has_text="attested").locator("a[href^='/machines/']").first.press("Enter")
+        await page.locator("main tr", has_text="proved").locator("a[href^='/machines/']").first.press("Enter")
         await page.get_by_role("heading", name="Decide").wait_for(timeout=SOON)
         await page.get_by_label(re.compile("Quarantine: why")).fill("seen in another rack")
         await page.keyboard.press("Enter")

@@ -82,7 +82,7 @@ async def test_a_tampered_machine_is_refused_explained_and_comes_back(live: Live
         await picture(page, "fleet")
         await show(page, "/simulator")
         await undo.press("Enter")
-        await row.get_by_text("attested").wait_for(timeout=LATER)
+        await row.get_by_text("proved").wait_for(timeout=LATER)
         await page.get_by_text("no faults").wait_for(timeout=SOON)
         await _change(live, page)
         assert complaints == []

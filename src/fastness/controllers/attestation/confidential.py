@@ -1,4 +1,8 @@
-"""The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth."""
+"""The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth.
+
+How each machine stands is `domain.attestation.machinestanding`, and which nodes never attested `unprovednodes`; the same numbers
+are metrics. Beginning and end of an override go on the record, and are Events.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.domain.attestation.alarms import newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
-from fastness.domain.attestation.clusterstatus import conditions_of, counted, interval_of
+from fastness.domain.attestation.clusterstatus import StandingRules, conditions_of, counted
 from fastness.domain.attestation.collateralstate import freshness
+from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, condition, object_name, view, with_condition
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.model.objects import ObjectName, condition, labels_of, object_name, view, with_condition
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
-from fastness.observe.metrics import LAST_ATTESTED
+from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
 from fastness.trust import collateralnews
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 KEY: Final = ObjectName("", NAME)
+NODES: Final = Resource("", "v1", "nodes", "Node", False)
+POOLS: Final = MACHINE_CONFIG_POOL.resource
+MOST_NAMED: Final = 100
 GATHER_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 30.0
 # Counting thousands of machines takes a while: at most a fiftieth of the time, however often they change.
@@ -47,7 +57,7 @@ class Confidential:
     """Writes the status of the ConfidentialCluster."""
 
     name = "confidential-cluster"
-    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource)
+    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, record: Record | None = None) -> None:
         self.sources: Sequence[Source] = (
@@ -56,6 +66,8 @@ class Confidential:
             Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
             Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
             Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
+            Source(NODES, self._if_changed, delay=GATHER_SECONDS),
+            Source(POOLS, self._if_changed, delay=GATHER_SECONDS),
         )
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
@@ -66,6 +78,10 @@ class Confidential:
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._maps = informers.of(CONFIG_MAPS)
+        self._nodes, self._pools = informers.of(NODES), informers.of(POOLS)
+        self._nodes.subscribe(self._node_changed)
+        self._pools.subscribe(self._pool_changed)
+        self._recorder = Recorder(cluster, self.name, clock)
         self._clock = clock
         self._record = record
         self._not_before = float("-inf")
@@ -77,6 +93,15 @@ class Confidential:
         seen, known = view(new, Machine), self._seen.get(object_name(new))
         self._changed = self._changed or known is None or _story(seen) != _story(known)
         self._seen[object_name(new)] = seen
+
+    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Only which nodes there are and in which pools: a node tells of itself all the time."""
+        moved = old is None or new is None or labels_of(old) != labels_of(new)
+        self._changed = self._changed or moved
+
+    def _pool_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        selects = [(one.get("spec") or {}).get("nodeSelector") for one in (old or {}, new or {})]
+        self._changed = self._changed or selects[0] != selects[1]
 
     def _if_changed(self, _: Any) -> Iterable[ObjectName]:
         return (KEY,) if self._changed else ()
@@ -101,17 +126,27 @@ class Confidential:
         return Done(again_after=LOOK_SECONDS)
 
     async def _note_override(self, old: JsonObject, new: JsonObject) -> None:
-        """Beginning and end of an override go on the record before anything says so."""
+        """Beginning and end of an override go on the record before anything says so, and are told to everybody who watches."""
         was, now = condition(old, "Overridden") or {}, condition(new, "Overridden") or {}
-        if self._record is None or was.get("status", "False") == now.get("status"):
+        if was.get("status", "False") == now.get("status"):
             return
-        what = "break-glass-begins" if now.get("status") == "True" else "break-glass-ends"
-        await self._record.append(Entry(what, NAME, "cluster", detail={"override": str(now.get("message", ""))[:512]}))
+        begins, told = now.get("status") == "True", str(now.get("message", ""))
+        if self._record is not None:
+            what = "break-glass-begins" if begins else "break-glass-ends"
+            await self._record.append(Entry(what, NAME, "cluster", detail={"override": told[:512]}))
+        if begins:
+            await self._recorder.warning(old, "OverrideBegins", f"machines are let in without proof: {told}")
+        else:
+            await self._recorder.normal(old, "OverrideEnds", f"machines have to attest again: {told}")
 
     def _status(self, found: JsonObject) -> JsonObject:
         now = self._clock.now()
-        machines, interval = self._seen.values(), interval_of(found)
-        counts = counted(machines, now, interval)
+        machines, rules = self._seen.values(), StandingRules.of(found, now)
+        standings = [rules.standing(machine, now) for machine in machines]
+        MACHINE_STANDINGS.show((str(one.state), one.simulated) for one in standings)
+        unproved = never_attested(found, self._nodes.list(), self._pools.list(), machines)
+        NODES_NEVER_ATTESTED.set(len(unproved))
+        counts = counted(standings)
         book = ValueBook.of(self._sets.list(), now, self._images.list())
         conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
         generation = found["metadata"].get("generation")
@@ -119,14 +154,16 @@ class Confidential:
         collateral = freshness(told.values(), now)
         last = newest_success(machines)
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
-        alarms = (verifying(found, machines, now, interval), override_said(found, now))
-        for said in (*conditions_of(found, accepted_evidence(found), book, counts, collateral), *alarms):
+        alarms = (verifying(found, machines, now, rules.interval, unproved), override_said(found, now))
+        stands = conditions_of(found, accepted_evidence(found), book, counts, collateral, rules.override, unproved)
+        for said in (*stands, *alarms):
             status = "Unknown" if said.status is None else str(said.status)
             conditions = with_condition(
                 conditions, kind=said.kind, status=status, reason=said.reason, message=said.message, now=now,
                 generation=generation,
             )  # fmt: skip
-        return {"conditions": list(conditions), "observedGeneration": generation, **counts.to_json()}
+        nodes = {"nodesNeverAttested": len(unproved), "neverAttested": list(unproved[:MOST_NAMED])}
+        return {"conditions": list(conditions), "observedGeneration": generation, **counts.to_json(), **nodes}
 
 
 def _story(machine: Machine) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Source
 from fastness.domain.attestation.distrust import DISTRUSTED, Distrusted, about_machine, against, read_distrust
+from fastness.domain.attestation.machinestanding import taken_away
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
@@ -178,7 +179,7 @@ def wanted_status(machine: JsonObject, found: Sequence[Distrusted], now: datetim
         told = with_condition(
             conditions, kind="Revoked", status="True", reason=DISTRUSTED, message=message[:1024], now=now
         )
-        return {"conditions": told, "epoch": epoch + 1}
+        return {"conditions": taken_away(told, "Revoked", message, now), "epoch": epoch + 1}
     if who is None and ours:
         told = with_condition(
             conditions, kind="Revoked", status="False", reason="TrustedAgain", message="nothing stands against it", now=now

@@ -29,6 +29,7 @@ from fastness.domain.attestation.chip import (
     standing_against,
     waits_for_bar_alone,
 )
+from fastness.domain.attestation.machinestanding import taken_away
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
     CHIP_CHANGED,
@@ -118,8 +119,11 @@ class Machines:
         chip = spec.get("chip") or "" if what == "approve" else ""
         await self._append(f"machine-{what}", machine, reason=spec.get("approvalReason") or "", chip=chip)
         # Whoever comes out of quarantine proves itself anew: tokens of before stay dead.
-        epoch = {"epoch": int(machine["status"].get("epoch") or 0) + 1} if what == "quarantine" else {}
-        return await self._set(machine, conditions, **epoch)
+        if what != "quarantine":
+            return await self._set(machine, conditions)
+        epoch = int(machine["status"].get("epoch") or 0) + 1
+        why = "the machine is in quarantine"
+        return await self._set(machine, taken_away(conditions, "Quarantined", why, self._clock.now()), epoch=epoch)
 
     async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
         """Revoke the machine if a newer one has its endorsement key, or the older ones if it is the newest."""
@@ -135,7 +139,7 @@ class Machines:
                 old["status"].get("conditions") or [], kind="Revoked", status="True", reason=SUPERSEDED,
                 message=message, now=self._clock.now(),
             )  # fmt: skip
-            changed = await self._set(old, conditions)
+            changed = await self._set(old, taken_away(conditions, SUPERSEDED, message, self._clock.now()))
             if object_name(old) == object_name(machine):
                 machine = changed
         return machine
@@ -145,7 +149,8 @@ class Machines:
         seen = view(machine, Machine)
         standing = membership_of(seen)
         ours = POOL_LABEL in labels_of(machine) or bool(seen.status.key_thumbprint)
-        if not ours or seen.status.last_attested or standing in (Membership.QUARANTINED, Membership.REVOKED):
+        came = seen.status.last_attested or seen.status.overridden_until
+        if not ours or came or standing in (Membership.QUARANTINED, Membership.REVOKED):
             return Done()
         left = (_end(machine, standing) - self._clock.now()).total_seconds()
         if left > 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock
@@ -26,12 +26,13 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES
-from fastness.domain.attestation.breakglass import ANNOTATION, live_override
+from fastness.domain.attestation.breakglass import ANNOTATION, Override, live_override
+from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
+from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
 from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE
 from fastness.domain.attestation.standing import (
     NOTE,
-    PROOF_EXPIRED,
     Demand,
     Proof,
     Rules,
@@ -92,9 +93,10 @@ class Standing:
         seen = view(machine, Machine)
         if not seen.status.key_thumbprint:
             return Done()
-        proof = proof_of(seen, now, interval_of(confidential), live_override(confidential, now))
+        override, interval = live_override(confidential, now), interval_of(confidential)
+        proof = proof_of(seen, now, interval, override)
         try:
-            await self._tell(machine, proof, now)
+            await self._tell(machine, proof, override, interval)
             node = self._nodes.get("", seen.status.node_name)
             if node is None:
                 return _again(proof.until, now)
@@ -111,18 +113,25 @@ class Standing:
             found if enforced(confidential, pool) else Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
         )
 
-    async def _tell(self, machine: JsonObject, proof: Proof, now: datetime) -> None:
-        """Say on the Machine that its proof grew old, or that it is not old after all; other outcomes are the verifier's."""
+    async def _tell(self, machine: JsonObject, proof: Proof, override: Override | None, interval: timedelta) -> None:
+        """Say on the Machine how it stands now, and on `Attested` that the proof grew old, or counts again.
+
+        Other outcomes of `Attested` are the verifier's.
+        """
+        now, status = self._clock.now(), {}
         known = condition(machine, "Attested") or {}
-        expired = known.get("reason") == PROOF_EXPIRED
-        if proof.overdue == expired or not (proof.overdue or proof.good):
+        affirmed = proof.good and proof.reason != BREAK_GLASS
+        told = known.get("reason")
+        grew_old = proof.overdue and told not in (PROOF_EXPIRED, BREAK_GLASS)
+        if grew_old or (affirmed and told in TAKEN_AWAY):
+            status["conditions"] = with_condition(
+                (machine.get("status") or {}).get("conditions") or [], kind="Attested",
+                status="True" if affirmed else "False", reason=proof.reason, message=proof.message, now=now,
+            )  # fmt: skip
+        status |= standing_change(machine, status, now, interval, override)
+        if not status:
             return
-        conditions = with_condition(
-            (machine.get("status") or {}).get("conditions") or [], kind="Attested",
-            status="True" if proof.good else "False", reason=proof.reason, message=proof.message, now=now,
-        )  # fmt: skip
-        version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
-        patch = {"metadata": version, "status": {"conditions": conditions}}
+        patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": status}
         name = object_name(machine).name
         await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
 

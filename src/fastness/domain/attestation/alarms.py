@@ -6,14 +6,14 @@ good proofs is an alarm of its own. It compares the newest success of all machin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import BadOverride, agreed_override
 from fastness.domain.attestation.clusterstatus import Said
 from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.unprovednodes import named
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.trusted_execution.machine import Machine
 
@@ -22,21 +22,26 @@ SILENT_ROUNDS: Final = 3
 
 
 def newest_success(machines: Iterable[Machine]) -> datetime | None:
-    """When any machine last passed an appraisal, not counting those that an override let pass."""
+    """When any machine last passed an appraisal; what an override lets in does not move that time."""
     # Times of one form in UTC: as texts they sort as they follow one another.
-    last = max((one.status.last_attested or "" for one in machines if not _let_pass(one)), default="")
+    last = max((one.status.last_attested or "" for one in machines), default="")
     return datetime.fromisoformat(last) if last else None
 
 
-def _let_pass(machine: Machine) -> bool:
-    return any(one.type == "Attested" and one.reason == BREAK_GLASS for one in machine.status.conditions)
-
-
-def verifying(cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta) -> Said:
-    """Whether proofs still come in, while there is somebody who should bring them."""
+def verifying(
+    cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta, unproved: Sequence[str] = ()
+) -> Said:
+    """Whether proofs still come in, while there is somebody who should bring them; `unproved` nodes never did."""
     waiting = [one for one in machines if membership_of(one) is Membership.APPROVED]
-    if mode_of(cluster) is Mode.DISABLED or not waiting:
+    if mode_of(cluster) is Mode.DISABLED:
         return Said("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
+    if unproved:
+        told = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
+        return Said("Verifying", False, "NodesNeverAttested", told)
+    if not waiting:
+        return Said(
+            "Verifying", True, "NobodyToVerify", "no machine is enrolled, and no node of a confidential pool runs"
+        )
     last = newest_success(machines)
     # A cluster that never verified anybody is given as long as one that stopped.
     since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)

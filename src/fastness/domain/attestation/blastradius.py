@@ -6,14 +6,14 @@ machine that proves something distrusted only tomorrow is not in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fastness.domain.attestation.distrust import Distrusted, about_machine
-from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.machinestanding import MachineStanding
 from fastness.model.kind import JsonObject
-from fastness.model.objects import holds, is_being_deleted, view
+from fastness.model.objects import is_being_deleted, view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -59,8 +59,10 @@ class Radius:
         }  # fmt: skip
 
 
-def blast_radius(distrust: Distrusted, machines: Iterable[Object]) -> Radius:
-    """Whom a Distrust hits among these machines."""
+def blast_radius(
+    distrust: Distrusted, machines: Iterable[Object], standing: Callable[[Machine], MachineStanding]
+) -> Radius:
+    """Whom a Distrust hits among these machines; `standing` says how each stands."""
     hits: list[Hit] = []
     totals: dict[str, int] = {}
     lost: dict[str, int] = {}
@@ -69,7 +71,7 @@ def blast_radius(distrust: Distrusted, machines: Iterable[Object]) -> Radius:
         if is_being_deleted(machine) or not seen.status.key_thumbprint:
             continue
         pool = seen.status.pool
-        good = membership_of(seen) is Membership.APPROVED and holds(seen.status.conditions, "Attested")
+        good = standing(seen).proved
         totals[pool] = totals.get(pool, 0) + good
         if distrust.hits(about_machine(seen)):
             lost[pool] = lost.get(pool, 0) + good

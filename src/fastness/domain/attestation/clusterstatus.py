@@ -1,31 +1,39 @@
 """How a confidential cluster stands, as its status tells it.
 
-Counts come from the Machines, values from published sets, the freshness of documents from what doors tell. A machine counts as
-attested while its last proof is younger than twice the interval at which machines attest again: one missed round is noticed, and
-nothing stale is shown as good.
+Counts come from the standings of the Machines (`machinestanding`), values from published sets, the freshness of documents from
+what doors tell. Nodes that never attested have no Machine to be counted by, so they are counted and named beside them.
+
+* Only Proved counts as attested; a machine that an override let in is counted apart.
+* `Enforcing` is not True while there is a way in without proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from fastness.domain.attestation.breakglass import Override, live_override
 from fastness.domain.attestation.collateralstate import Freshness
+from fastness.domain.attestation.machinestanding import (
+    MachineStanding,
+    State,
+    counted_states,
+    machine_standing,
+)
 from fastness.domain.attestation.measured import COMPARED
-from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.tuples import uncovered
+from fastness.domain.attestation.unprovednodes import named
 from fastness.domain.attestation.values import ValueBook
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
-from fastness.model.objects import holds, view
+from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
-ROUNDS = 2
 DEFAULT_INTERVAL = timedelta(minutes=15)
 
 
@@ -38,12 +46,14 @@ class Counts:
     pending: int = 0
     refused: int = 0
     revoked: int = 0
+    stale: int = 0
+    overridden: int = 0
 
     def to_json(self) -> dict[str, int]:
         """As the status has them."""
         return {
             "enrolled": self.enrolled, "attested": self.attested, "pending": self.pending, "refused": self.refused,
-            "revoked": self.revoked,
+            "revoked": self.revoked, "stale": self.stale, "overridden": self.overridden,
         }  # fmt: skip
 
 
@@ -65,67 +75,92 @@ def interval_of(cluster: Object | None) -> timedelta:
         return DEFAULT_INTERVAL
 
 
-def proof_ends(machine: Machine, interval: timedelta) -> datetime | None:
-    """When the last proof of a machine grows old: by the interval that it was told, else by that of now; None without one."""
-    if machine.status.last_attested is None:
-        return None
-    if machine.status.attested_until is not None:
-        return datetime.fromisoformat(machine.status.attested_until)
-    return datetime.fromisoformat(machine.status.last_attested) + interval * ROUNDS
+@dataclass(frozen=True, slots=True)
+class StandingRules:
+    """What the standing of every machine of a cluster depends on beside the machine and the time."""
+
+    interval: timedelta
+    override: Override | None
+
+    @classmethod
+    def of(cls, cluster: Object | None, now: datetime) -> StandingRules:
+        """The rules of a ConfidentialCluster at a time."""
+        return cls(interval_of(cluster), live_override(cluster, now))
+
+    def standing(self, machine: Machine, now: datetime) -> MachineStanding:
+        """How a machine stands."""
+        return machine_standing(machine, now, self.interval, self.override)
 
 
-def standing_of(machine: Machine, now: datetime, interval: timedelta) -> str:
-    """attested, pending, refused or revoked."""
-    membership = membership_of(machine)
-    if membership in (Membership.REVOKED, Membership.QUARANTINED):
-        return "revoked"
-    if membership is Membership.PENDING or not machine.status.last_verdict:
-        return "pending"
-    ends = proof_ends(machine, interval)
-    fresh = ends is not None and now < ends
-    return "attested" if fresh and holds(machine.status.conditions, "Attested") else "refused"
-
-
-def counted(machines: Iterable[Machine], now: datetime, interval: timedelta) -> Counts:
-    """The counts over all machines."""
-    found = {"attested": 0, "pending": 0, "refused": 0, "revoked": 0}
-    total = 0
-    for one in machines:
-        total += 1
-        found[standing_of(one, now, interval)] += 1
-    return Counts(total, found["attested"], found["pending"], found["refused"], found["revoked"])
+def counted(standings: Iterable[MachineStanding]) -> Counts:
+    """The counts over all machines. A stale machine is refused as well: the columns must not lose it."""
+    by = counted_states(standings)
+    return Counts(
+        enrolled=sum(by.values()),
+        attested=by[State.PROVED],
+        pending=by[State.WAITING],
+        refused=by[State.REFUSED] + by[State.STALE],
+        revoked=by[State.REVOKED],
+        stale=by[State.STALE],
+        overridden=by[State.OVERRIDDEN],
+    )
 
 
 def conditions_of(
-    cluster: Object, accepted: Iterable[str], book: ValueBook, counts: Counts, collateral: Freshness
+    cluster: Object,
+    accepted: Iterable[str],
+    book: ValueBook,
+    counts: Counts,
+    collateral: Freshness,
+    override: Override | None = None,
+    unproved: Sequence[str] = (),
 ) -> list[Said]:
-    """What the cluster says about itself."""
+    """What the cluster says about itself; `override` counts now, `unproved` are nodes that never attested."""  # fmt: skip
     mode = mode_of(cluster)
-    enforcing = mode is Mode.ENFORCE
     published = [tee for tee in accepted if not uncovered(tee, book.tuples(tee))]
     partly = [tee for tee in accepted if any(book.query(one.name) for one in COMPARED[tee]) and tee not in published]
     values = bool(published) and not partly
     missing = ", ".join(partly) or "every kind of evidence"
-    degraded = counts.refused > 0
     return [
-        Said(
-            "Enforcing", enforcing, str(mode),
-            "nothing is released without attestation" if enforcing else f"the mode is {mode}: attestation is not demanded",
-        ),
+        _enforcing(mode, override, unproved),
         Said(
             "ValuesReady", values, "Published" if values else "Incomplete",
             f"values are published for {', '.join(published)}" if values else f"values are missing for {missing}",
         ),
         Said("CollateralFresh", collateral.status, collateral.reason, collateral.message),
-        Said(
-            "Degraded", degraded, "MachinesRefused" if degraded else "AllGood",
-            f"{counts.refused} of {counts.enrolled} machines are refused or stale; see `fastness machine list`"
-            if degraded
-            else "no machine is refused",
-        ),
+        _degraded(counts, unproved),
         Said(
             "Ready", mode is Mode.DISABLED or values, "AsAsked" if mode is Mode.DISABLED or values else "ValuesMissing",
             "machines can attest" if values else "nobody asks for attestation" if mode is Mode.DISABLED
             else "no machine can attest before values are published: fastness image approve",
         ),
     ]  # fmt: skip
+
+
+def _enforcing(mode: Mode, override: Override | None, unproved: Sequence[str]) -> Said:
+    """Whether nothing is released without proof; an override is a way around that, so while it counts the answer is no."""
+    if mode is not Mode.ENFORCE:
+        return Said("Enforcing", False, str(mode), f"the mode is {mode}: attestation is not demanded")
+    if override is not None:
+        told = f"an override lets machines in without proof: {override.line}; everybody else has to attest"
+        return Said("Enforcing", False, "Overridden", told)
+    told = "nothing is released without attestation"
+    if unproved:
+        told += f"; {len(unproved)} nodes run that never attested: {named(unproved)}"
+    return Said("Enforcing", True, str(mode), told)
+
+
+def _degraded(counts: Counts, unproved: Sequence[str]) -> Said:
+    """Whether anything runs, or wants to, that did not prove itself."""
+    reasons = []
+    if counts.refused:
+        of = f"{counts.refused} of {counts.enrolled} machines are refused or stale"
+        reasons.append(("MachinesRefused", f"{of}; see `fastness machine list`"))
+    if unproved:
+        reasons.append(("NodesNeverAttested", f"{len(unproved)} nodes never attested: {named(unproved)}"))
+    if counts.overridden:
+        of = f"{counts.overridden} of {counts.enrolled} machines were let in by an override without proof"
+        reasons.append(("MachinesOverridden", of))
+    if not reasons:
+        return Said("Degraded", False, "AllGood", "no machine is refused, and no node runs without proof")
+    return Said("Degraded", True, reasons[0][0], "; ".join(message for _, message in reasons))

@@ -1,22 +1,22 @@
 """Why a machine stands as it does, and what to do about it.
 
-    explained = explain(machine, verdict)
+    explained = explain(machine, machine_standing(...), verdict)
     explained.answer, explained.why, explained.actions
 
-The verdict holds every check; this chooses what a person needs first: the outcome in a sentence, the checks that decided it, and
-commands that change it. Nothing is looked up that the objects do not say, so the page and the command line tell the same.
+The outcome is the machine's standing, as every surface tells it. The verdict holds every check; this chooses what a person needs
+first: the outcome in a sentence, the checks that decided it, and commands that change it. Nothing is looked up that the objects
+do not say, so the page and the command line tell the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from fastness.domain.attestation.membership import Membership, membership_of
-from fastness.domain.attestation.standing import PROOF_EXPIRED
+from fastness.domain.attestation.machinestanding import CHIP_REASONS, NEVER, PROOF_EXPIRED, MachineStanding, State
 from fastness.model.fastness_dev.verdict import Check, Verdict
-from fastness.model.objects import holds, view
+from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -64,8 +64,7 @@ class Explanation:
     node: str
     pool: str
     answer: str
-    attested: bool
-    simulated: bool
+    standing: MachineStanding
     why: tuple[Check, ...]
     others: tuple[Check, ...]
     actions: tuple[str, ...]
@@ -73,11 +72,17 @@ class Explanation:
     last_attested: str = ""
     unproved: tuple[Unproved, ...] = ()
 
+    @property
+    def attested(self) -> bool:
+        """Whether the machine proved what it booted."""
+        return self.standing.proved
+
     def to_json(self) -> dict[str, Any]:
         """For machines."""
         return {
             "machine": self.machine, "node": self.node, "pool": self.pool, "attested": self.attested, "answer": self.answer,
-            "simulated": self.simulated, "verdict": self.verdict, "lastAttested": self.last_attested,
+            "standing": str(self.standing.state), "reason": self.standing.reason, "simulated": self.standing.simulated,
+            "verdict": self.verdict, "lastAttested": self.last_attested,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
             "unproved": [{"time": one.time, "code": one.code} for one in self.unproved],
         }  # fmt: skip
@@ -93,11 +98,12 @@ def unproved_of(machine: Object, entries: Iterable[Object]) -> list[Unproved]:
     ]
 
 
-def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved] = ()) -> Explanation:
-    """Explain a Machine by its last Verdict, and by what was refused in its name since; of each code the last is told."""
+def explain(
+    machine: Object, standing: MachineStanding, verdict: Object | None, unproved: Sequence[Unproved] = ()
+) -> Explanation:
+    """Explain how a Machine stands by its last Verdict, and by what was refused in its name since; of each code the last."""
     seen = view(machine, Machine)
     judged = view(verdict, Verdict) if verdict is not None else None
-    membership = membership_of(seen)
     checks = judged.spec.checks if judged else ()
     # A warning decides where the policy refused for its sake: then the verdict has its code.
     reason = judged.spec.reason if judged else ""
@@ -107,57 +113,64 @@ def explain(machine: Object, verdict: Object | None, unproved: Sequence[Unproved
         if check.code != "ok"
         and (check.result in ("Fail", "NotAssessed") or (check.result == "Warn" and check.code == reason))
     )
-    answer, actions = _answer(seen, membership, judged)
+    answer, actions = _answer(seen, standing, judged)
     last = tuple({one.code: one for one in unproved}.values())
-    attested = (
-        membership is Membership.APPROVED
-        and not _overdue(seen)
-        and (judged.spec.result == "Affirmed" if judged is not None else holds(seen.status.conditions, "Attested"))
-    )
+    decided = standing.state in (State.REVOKED, State.WAITING)
     return Explanation(
         machine=seen.metadata.name,
         node=seen.status.node_name,
         pool=seen.status.pool,
-        answer=_still(answer, seen, last) if attested and last else answer,
-        attested=attested,
-        simulated=seen.status.simulated,
+        answer=_still(answer, seen, last) if standing.proved and last else answer,
+        standing=standing,
         why=why,
         others=tuple(check for check in checks if check not in why),
-        actions=(*actions, *_advice([*why, *last])) if membership is Membership.APPROVED else actions,
+        actions=actions if decided else (*actions, *_advice([*why, *last])),
         verdict=judged.metadata.name if judged else "",
         last_attested=seen.status.last_attested or "",
         unproved=last,
     )
 
 
-def _answer(machine: Machine, membership: Membership, verdict: Verdict | None) -> tuple[str, tuple[str, ...]]:
+def _answer(machine: Machine, standing: MachineStanding, verdict: Verdict | None) -> tuple[str, tuple[str, ...]]:
     name = machine.metadata.name
-    if membership is Membership.PENDING:
-        return "waits for approval", (f"fastness machine approve {name}",)
-    if membership is Membership.QUARANTINED:
-        return "is quarantined: nothing is released to it", (f"fastness machine release {name}    # to trust it again",)
-    if membership is Membership.REVOKED:
-        return "is revoked: a Distrust names it, another machine took its place, or somebody withdrew it", (
-            "fastness distrust list    # ending the one that names it brings the machine back",
-            "Otherwise let the machine enrol anew.",
-        )
-    if _overdue(machine) and (verdict is None or verdict.spec.result == "Affirmed"):
-        return "is no longer attested: its last proof is too old", (
-            "Look whether the machine runs and reaches the broker: it proves itself again as soon as it can.",
-        )
-    if verdict is None and machine.status.last_verdict:
-        # Verdicts end, and not everybody may read them: the outcome stands on the Machine.
-        said = next((one for one in machine.status.conditions if one.type == "Attested"), None)
-        if said is not None and said.status == "True":
-            return "is attested", ()
-        return f"is refused: {said.reason if said else 'unknown'}", ()
-    if verdict is None:
-        return "has enrolled and not attested yet", (
-            "Look at the machine's console: its agent says what it waits for.",
-        )
-    if verdict.spec.result == "Affirmed":
-        return f"is attested ({verdict.spec.evidence.type})", ()
-    return f"is refused: {verdict.spec.reason}", ()
+    match standing.state:
+        case State.PROVED:
+            by = f" ({verdict.spec.evidence.type})" if verdict is not None else ""
+            return f"is attested{by}", ()
+        case State.WAITING if standing.reason in CHIP_REASONS:
+            return f"waits for approval: {standing.message}", (f"fastness machine approve {name}",)
+        case State.WAITING if standing.reason != NEVER:
+            return "waits for approval", (f"fastness machine approve {name}",)
+        case State.WAITING:
+            look = "Look at the machine's console: its agent says what it waits for."
+            return "has enrolled and not attested yet", (look,)
+        case State.REVOKED if standing.reason == "Quarantined":
+            back = f"fastness machine release {name}    # to trust it again"
+            return "is quarantined: nothing is released to it", (back,)
+        case State.REVOKED:
+            return "is revoked: a Distrust names it, another machine took its place, or somebody withdrew it", (
+                "fastness distrust list    # ending the one that names it brings the machine back",
+                "Otherwise let the machine enrol anew.",
+            )
+        case State.OVERRIDDEN:
+            return f"is not attested: it was {standing.message}", (
+                "fastness break-glass end    # machines then have to prove themselves again",
+            )
+        case State.STALE:
+            return _stale(standing)
+        case State.REFUSED:
+            # Verdicts end, and not everybody may read them: the outcome stands on the Machine.
+            code = verdict.spec.reason if verdict is not None else ""
+            return f"is refused: {code or standing.reason}", ()
+    assert_never(standing.state)
+
+
+def _stale(standing: MachineStanding) -> tuple[str, tuple[str, ...]]:
+    """It proved something once, and that counts no more."""
+    again = "Look whether the machine runs and reaches the broker: it proves itself again as soon as it can."
+    if standing.reason == PROOF_EXPIRED:
+        return "is no longer attested: its last proof is too old", (again,)
+    return f"is not attested: {standing.message}", (again,)
 
 
 def _still(answer: str, machine: Machine, refused: Sequence[Unproved]) -> str:
@@ -165,11 +178,6 @@ def _still(answer: str, machine: Machine, refused: Sequence[Unproved]) -> str:
     until = f", until {machine.status.attested_until}" if machine.status.attested_until else ""
     codes = ", ".join(one.code for one in refused)
     return f"{answer.replace('is', 'is still', 1)} by its last proof{until}; newer evidence in its name is refused: {codes}"
-
-
-def _overdue(machine: Machine) -> bool:
-    """Whether the last proof merely grew old."""
-    return any(one.type == "Attested" and one.reason == PROOF_EXPIRED for one in machine.status.conditions)
 
 
 def _advice(why: Sequence[Check | Unproved]) -> tuple[str, ...]:

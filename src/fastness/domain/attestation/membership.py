@@ -140,6 +140,8 @@ def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
         status["endorsement"] = {"key": newcomer.endorsement, **root, "trustOnFirstUse": newcomer.first_use}
     if newcomer.supersedes:
         status["supersedes"] = newcomer.supersedes
+    status["standing"] = "Waiting (simulated)" if newcomer.simulated else "Waiting"
+    status["standingReason"] = "NeverAttested" if newcomer.approved else "Pending"
     return status
 
 

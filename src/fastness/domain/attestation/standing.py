@@ -4,12 +4,12 @@
     demand = demanded(proof, now, rules)              # taint, cordon, drain
     patch = node_patch(node, demand, labels)          # one write, or None when the node is as it should be
 
-A proof is good while the last appraisal affirmed the machine and is younger than two rounds of re-attestation. When it is not:
+A proof is good while the machine stands as Proved or Overridden (`machinestanding`, which every surface asks). When it is not:
 
 * The node is tainted at once, so that nothing new is scheduled; after a grace it is cordoned; where the cluster says so it is
   drained. Revoked and quarantined machines get no grace.
-* Attested properties are labels of the node under their own prefix, only while the proof is good. Whatever else stands under the
-  prefix is removed, whoever wrote it.
+* Attested properties are labels of the node under their own prefix, only while the machine stands as Proved: an override gives it
+  a place and affirms nothing. Whatever else stands under the prefix is removed, whoever wrote it.
 * Recovery takes back exactly what was done here: a node that somebody else cordoned stays cordoned, and so does one that an
   update is about to disturb.
 
@@ -26,13 +26,12 @@ from typing import Any, Final
 
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
-from fastness.domain.attestation.clusterstatus import ROUNDS, proof_ends
-from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, State, machine_standing
 from fastness.domain.attestation.properties import label_value
 from fastness.domain.machineconfig.nodes import drain_verb
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import Condition, annotations_of, holds, labels_of, metadata
+from fastness.model.objects import annotations_of, labels_of, metadata
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
@@ -42,8 +41,6 @@ LABEL_PREFIX: Final = "attested.fastness.dev/"
 NOTE: Final = "fastness.dev/attestation"
 CORDONED: Final = "fastness.dev/cordoned-by"
 BY_US: Final = "attestation"
-PROOF_EXPIRED: Final = "ProofExpired"
-NEVER: Final = "NeverAttested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,36 +89,16 @@ class Demand:
 
 def proof_of(machine: Machine, now: datetime, interval: timedelta, override: Override | None = None) -> Proof:
     """How the proof of a machine stands; `override` is the one that counts now, if any."""
-    membership, conditions = membership_of(machine), machine.status.conditions
-    if membership is Membership.REVOKED:
-        return Proof(False, "Revoked", "the machine is revoked", _since(conditions, "Revoked"), final=True)
-    if membership is Membership.QUARANTINED:
-        return Proof(False, "Quarantined", "the machine is in quarantine", _since(conditions, "Approved"), final=True)
-    last = machine.status.last_attested
-    if last is None:
-        return Proof(False, NEVER, "the machine never passed an appraisal", _since(conditions, "Attested"))
-    if membership is Membership.PENDING:
-        return Proof(False, "Pending", "the machine waits for approval", _since(conditions, "Approved"))
-    until = proof_ends(machine, interval) or now
-    if not holds(conditions, "Attested") and not _only_old(conditions):
-        found = _condition(conditions, "Attested")
-        reason = found.reason if found else "Refused"
-        return Proof(False, reason, found.message if found else "", _since(conditions, "Attested"))
-    found = _condition(conditions, "Attested")
-    if found is not None and found.reason == BREAK_GLASS:
-        if override is None or override.pool != machine.status.pool:
-            ended = "the override that the machine was accepted by has ended"
-            return Proof(False, "OverrideEnded", ended, datetime.fromisoformat(last))
-        until = min(until, override.expires)
-    if now >= until:
-        return Proof(False, PROOF_EXPIRED, f"the last proof is from {last}: the machine missed {ROUNDS} rounds", until)
-    return Proof(True, BREAK_GLASS if found is not None and found.reason == BREAK_GLASS else "Affirmed", until=until)
+    found = machine_standing(machine, now, interval, override)
+    good = found.state in (State.PROVED, State.OVERRIDDEN)
+    final = found.state is State.REVOKED
+    return Proof(good, found.reason, found.message, found.since, found.until if good else None, final)
 
 
 def demanded(proof: Proof, now: datetime, rules: Rules, labels: Mapping[str, str]) -> Demand:
-    """What the node of a machine must show; `labels` only while the proof is good."""
+    """What the node of a machine must show; `labels` only while it proved them."""
     if proof.good:
-        return Demand(Step.NOTHING, proof.reason, labels, proof.until)
+        return Demand(Step.NOTHING, proof.reason, {} if proof.reason == BREAK_GLASS else labels, proof.until)
     since = proof.since or now
     cordon = since if proof.final else since + rules.cordon_after
     drain = None if rules.drain_after is None else since if proof.final else since + rules.drain_after
@@ -186,19 +163,3 @@ def _cordon_change(node: Object, demand: Demand, notes: dict[str, str | None]) -
     notes[CORDONED] = None
     updating = drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
     return {"unschedulable": None} if cordoned and not updating else {}
-
-
-def _only_old(conditions: tuple[Condition, ...]) -> bool:
-    """Whether Attested was taken away for age alone, so that the next good look at the time may give it back."""
-    found = _condition(conditions, "Attested")
-    return found is not None and found.reason == PROOF_EXPIRED
-
-
-def _condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
-    return next((one for one in conditions if one.type == kind), None)
-
-
-def _since(conditions: tuple[Condition, ...], kind: str) -> datetime | None:
-    found = _condition(conditions, kind)
-    text = found.last_transition_time if found else None
-    return datetime.fromisoformat(text) if text else None

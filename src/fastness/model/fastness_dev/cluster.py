@@ -181,10 +181,16 @@ _STATUS = s.obj(
             "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden and Degraded."
         ),
         "enrolled": _count("Machines that enrolled."),
-        "attested": _count("Machines whose last appraisal passed and still counts."),
+        "attested": _count("Machines that proved what they booted, and whose proof still counts."),
         "pending": _count("Machines that have not attested yet."),
-        "refused": _count("Machines whose last appraisal failed."),
+        "refused": _count("Machines whose last appraisal failed, or whose proof no longer counts."),
         "revoked": _count("Machines that are no longer trusted."),
+        "stale": _count("Of those that are refused: machines whose proof no longer counts."),
+        "overridden": _count("Machines that an override let in without proof; they are not attested."),
+        "nodesNeverAttested": _count("Nodes of confidential pools that never proved anything."),
+        "neverAttested": s.list_set(
+            s.object_name("Name of a node."), "Those nodes by name, the first hundred.", maxItems=100
+        ),
     },
     "What was observed.",
 )
@@ -291,6 +297,10 @@ class ConfidentialClusterStatus(View):
     pending: int = 0
     refused: int = 0
     revoked: int = 0
+    stale: int = 0
+    overridden: int = 0
+    nodes_never_attested: int = 0
+    never_attested: tuple[str, ...] = ()
 
 
 class ConfidentialCluster(View):

@@ -5,6 +5,8 @@ the doors and controllers: which pool its ticket was for, which key it enrolled 
 may become, how the last appraisal went and what it proved. Pool, key and node name are written once: a machine that lost its key
 enrols anew as another Machine, which names the old one in `supersedes`.
 
+`standing` is what `domain.attestation.machinestanding` makes of all that: the columns, the page and the command line show it.
+
 An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
 record. A quarantine counts at once. `domain.attestation.membership` reads them.
 
@@ -24,6 +26,7 @@ from fastness.model.trusted_execution import GROUP, VERSION
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
 CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked")
 APPROVALS = ("Pending", "Approved", "Quarantined")
+STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
 
 _SPEC = s.obj(
     {
@@ -83,6 +86,15 @@ _STATUS = s.immutable_once_set(
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
             "lastAttested": s.timestamp("When the machine last passed an appraisal."),
             "attestedUntil": s.timestamp("Until when that counts, by the interval that the machine was told."),
+            "overriddenUntil": s.timestamp(
+                "Until when an override lets the machine in that proved nothing; left out where none does."
+            ),
+            "standing": s.enum(
+                *(word for state in STANDINGS for word in (state, f"{state} (simulated)")),
+                description="How the machine stands, as every surface says it. Only Proved means that it proved what it "
+                "booted.",
+            ),
+            "standingReason": s.string("Why it stands like that, in one word.", maxLength=128),
             "simulated": s.boolean("Whether the machine's evidence came from a simulated TEE."),
             "properties": s.mapping(
                 s.string(maxLength=512), "What the last authentic evidence proved, in plain words.", maxProperties=32
@@ -120,8 +132,8 @@ MACHINE = Kind(
     columns=(
         Column("ID", ".spec.id"),
         Column("Pool", ".status.pool"),
-        Column("Attested", '.status.conditions[?(@.type=="Attested")].status'),
-        Column("Reason", '.status.conditions[?(@.type=="Attested")].reason'),
+        Column("Attested", ".status.standing"),
+        Column("Reason", ".status.standingReason"),
         Column("LastVerdict", ".status.lastVerdict"),
         AGE,
     ),
@@ -162,6 +174,9 @@ class MachineStatus(View):
     last_verdict: str = ""
     last_attested: str | None = None
     attested_until: str | None = None
+    overridden_until: str | None = None
+    standing: str = ""
+    standing_reason: str = ""
     simulated: bool = False
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     epoch: int = 0

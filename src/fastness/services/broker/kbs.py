@@ -23,6 +23,7 @@ from fastness.crypto import jwe
 from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.ear import Proved, standing
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
@@ -30,6 +31,7 @@ from fastness.domain.attestation.resources import ResourcePath, may_read, split_
 from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
 from fastness.model.kind import JsonObject
+from fastness.model.objects import rfc3339
 from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens
@@ -166,6 +168,8 @@ class Steps:
                 raise Refusal(401, error.code, "this challenge was answered before: ask for a new one") from error
         if not judgement.accepted or judgement.subject is None:
             raise self._refused(judgement)
+        if judgement.code == breakglass.CODE and judgement.expires is not None:
+            self._telling.overridden(judgement.subject, f"until {rfc3339(judgement.expires)}")
         try:
             token, claims = self._behind.tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement))
             found = standing(claims)

@@ -116,7 +116,8 @@ class PageApp:
 
     def prepare(self) -> None:
         """Make the row of every machine before somebody looks: of thousands that is the longest part of a first answer."""
-        self._rows.of(*self._behind.stock.fleet())
+        now = self._behind.clock.now()
+        self._rows.of(*self._behind.stock.fleet(), self._behind.stock.rules(now), now)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Send) -> None:
         """One request."""

@@ -1,32 +1,39 @@
 """Machines as a fleet: one row each, filters, and who needs a decision.
 
 A row is read off the Machine and its Node and kept while neither changes, so that a page of five thousand machines costs a
-lookup each. `standing` puts a machine into one of seven states:
+lookup each. How the machine stands is `domain.attestation.machinestanding`; a machine that proved what it booted is told apart by
+its node as well. That makes nine states:
 
-    attested     proved what it booted, and has what it should have
-    working      attested, and on its way to another configuration
-    waiting      enrolled, has not proved anything yet or has not joined yet
-    pending      waits for somebody to approve it             needs a decision
-    refused      its last proof was refused                   needs a decision
-    degraded     its agent says that something is wrong       needs a decision
-    barred       quarantined or revoked
+    proved       proved what it booted, and has what it should have
+    working      proved, and on its way to another configuration
+    degraded     proved, and its agent says that something is wrong      needs a decision
+    waiting      has not proved anything yet, or not joined yet
+    pending      waits for somebody to approve it                        needs a decision
+    refused      its last proof was refused                              needs a decision
+    stale        its last proof counts no more                           needs a decision
+    overridden   let in by an override, without proof                    needs a decision
+    revoked      revoked or in quarantine
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, assert_never
 
-from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.clusterstatus import StandingRules
+from fastness.domain.attestation.machinestanding import CHIP_REASONS, NEVER, MachineStanding, State
 from fastness.domain.machineconfig.nodes import facts
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, view
+from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 
 PAGE_ROWS: Final = 50
-STATES: Final = ("pending", "refused", "degraded", "waiting", "working", "barred", "attested")
-NEEDS: Final = frozenset({"pending", "refused", "degraded"})
+STATES: Final = (
+    "pending", "refused", "overridden", "stale", "degraded", "waiting", "working", "revoked", "proved",
+)  # fmt: skip
+NEEDS: Final = frozenset({"pending", "refused", "overridden", "stale", "degraded"})
 _ORDER: Final = {state: number for number, state in enumerate(STATES)}
 Object = Mapping[str, Any]
 
@@ -40,11 +47,14 @@ class Row:
     pool: str
     tee: str
     state: str
-    verdict: str
+    standing: MachineStanding
     image: str
     last_proof: str
     waits: str
-    simulated: bool
+
+    def over(self, now: datetime) -> bool:
+        """Whether the standing has ended by itself: a proof grows old without any object changing."""
+        return self.standing.until is not None and now >= self.standing.until
 
     @property
     def needs_decision(self) -> bool:
@@ -105,25 +115,32 @@ class Fleet:
     tees: Sequence[str]
     inbox: Sequence[Row]
     needing: int
+    proved: int
 
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of machines, made again only when the machine or its node changed."""
+    """Rows of machines, made again only when the machine, its node or what decides its standing changed."""
 
-    _kept: dict[str, tuple[str, str, Row]] = field(default_factory=dict)
+    _kept: dict[str, tuple[str, str, StandingRules, Row]] = field(default_factory=dict)
 
-    def of(self, machines: Iterable[JsonObject], nodes: Iterable[JsonObject]) -> list[Row]:
+    def of(
+        self, machines: Iterable[JsonObject], nodes: Iterable[JsonObject], rules: StandingRules, now: datetime
+    ) -> list[Row]:
         """A row for each machine, those that need somebody first."""
         by_name = {node["metadata"]["name"]: node for node in nodes}
-        fresh: dict[str, tuple[str, str, Row]] = {}
+        fresh: dict[str, tuple[str, str, StandingRules, Row]] = {}
         for machine in machines:
             node = by_name.get((machine.get("status") or {}).get("nodeName") or "")
             uid, mine, its = machine["metadata"]["uid"], _version(machine), _version(node)
             kept = self._kept.get(uid)
-            fresh[uid] = kept if kept and kept[:2] == (mine, its) else (mine, its, row_of(machine, node))
+            if kept is None or kept[:3] != (mine, its, rules) or kept[3].over(now):
+                row = row_of(machine, node, rules.standing(view(machine, Machine), now))
+                kept = (mine, its, rules, row)
+            fresh[uid] = kept
         self._kept = fresh
-        return sorted((row for _, _, row in fresh.values()), key=lambda row: (_ORDER[row.state], row.node or row.name))
+        rows = (kept[3] for kept in fresh.values())
+        return sorted(rows, key=lambda row: (_ORDER[row.state], row.node or row.name))
 
 
 def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
@@ -138,36 +155,36 @@ def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
     return Fleet(
         found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(found), len(rows), page, pages, counts,
         sorted({row.pool for row in rows if row.pool}), sorted({row.tee for row in rows if row.tee}),
-        needing[:inbox_rows], len(needing),
+        needing[:inbox_rows], len(needing), sum(row.standing.proved for row in rows),
     )  # fmt: skip
 
 
-def row_of(machine: Object, node: Object | None) -> Row:
+def row_of(machine: Object, node: Object | None, standing: MachineStanding) -> Row:
     """One machine, with its node where it has one."""
     seen = view(machine, Machine)
-    state, waits = standing(machine, seen, node)
-    attested = condition(machine, "Attested") or {}
+    state, waits = state_of(standing, node)
     return Row(
         name=seen.metadata.name, node=seen.status.node_name, pool=seen.status.pool, tee=seen.status.tee, state=state,
-        verdict=str(attested.get("reason") or "none"), image=seen.status.properties.get("image", ""),
-        last_proof=seen.status.last_attested or "", waits=waits, simulated=seen.status.simulated,
+        standing=standing, image=seen.status.properties.get("image", ""), last_proof=seen.status.last_attested or "",
+        waits=waits,
     )  # fmt: skip
 
 
-def standing(machine: Object, seen: Machine, node: Object | None) -> tuple[str, str]:
-    """The state of a machine, and what it waits for in a sentence."""
-    membership = membership_of(seen)
-    if membership is Membership.PENDING:
-        decided = seen.spec.approval == Membership.APPROVED
-        return ("waiting", "its approval is being recorded") if decided else ("pending", "somebody to approve it")
-    if membership is not Membership.APPROVED:
-        return "barred", seen.spec.approval_reason or f"is {membership.value.lower()}"
-    attested = condition(machine, "Attested") or {}
-    if attested.get("status") != "True":
-        message = str(attested.get("message") or "")
-        if attested.get("reason") in (None, "NeverAttested"):
-            return "waiting", "its first proof"
-        return "refused", message
+def state_of(standing: MachineStanding, node: Object | None) -> tuple[str, str]:
+    """The state of a machine on the page, and what it waits for in a sentence: its standing, and its node once it proved."""
+    match standing.state:
+        case State.PROVED:
+            return _node_state(node)
+        case State.WAITING if standing.asks:
+            return "pending", standing.message if standing.reason in CHIP_REASONS else "somebody to approve it"
+        case State.WAITING:
+            return "waiting", "its first proof" if standing.reason == NEVER else standing.message
+        case State.REFUSED | State.STALE | State.OVERRIDDEN | State.REVOKED:
+            return str(standing.state).lower(), standing.message
+    assert_never(standing.state)
+
+
+def _node_state(node: Object | None) -> tuple[str, str]:
     if node is None:
         return "waiting", "joining the cluster"
     known = facts(node)
@@ -175,7 +192,7 @@ def standing(machine: Object, seen: Machine, node: Object | None) -> tuple[str, 
         return "degraded", known.reason or "its agent reports a problem"
     if known.managed and not known.done:
         return "working", f"reaching {known.desired}"
-    return ("attested", "") if known.ready else ("working", "its node to be ready")
+    return ("proved", "") if known.ready else ("working", "its node to be ready")
 
 
 def _version(obj: Object | None) -> str:

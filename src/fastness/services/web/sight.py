@@ -8,24 +8,29 @@ besides the API's. Kinds that are not in `SEEN` (secrets first of all) cannot be
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, Protocol
 
 from fastness.cluster.errors import ApiError, Forbidden
 from fastness.cluster.informers import Informer, Informers
 from fastness.domain.access import Attributes, Decision, User, refusal
+from fastness.domain.attestation.clusterstatus import StandingRules
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.cluster import NAME as CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import view
 from fastness.model.registry import find
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.services.http import Request
 
 MACHINES: Final = MACHINE.resource
@@ -83,6 +88,16 @@ class Stock:
         """All machines and all nodes, whoever may see them."""
         return self.informers[MACHINES].list(NAMESPACE), self.informers[NODES].list()
 
+    def rules(self, now: datetime) -> StandingRules:
+        """What decides how machines stand: the same for everybody, also for those who may not read the cluster's object."""
+        return StandingRules.of(self.informers[CLUSTERS].get("", CLUSTER), now)
+
+    def unproved_nodes(self) -> tuple[str, ...]:
+        """The nodes of confidential pools that never attested."""
+        machines = (view(one, Machine) for one in self.informers[MACHINES].list(NAMESPACE))
+        cluster = self.informers[CLUSTERS].get("", CLUSTER)
+        return never_attested(cluster, self.informers[NODES].list(), self.informers[POOLS].list(), machines)
+
     @property
     def simulated(self) -> bool:
         """Whether this cluster believes simulated evidence; everybody who sees a page is told."""
@@ -96,6 +111,14 @@ class Sight:
         self.user = user
         self._guard = guard
         self._stock = stock
+
+    def rules(self, now: datetime) -> StandingRules:
+        """What decides how machines stand."""
+        return self._stock.rules(now)
+
+    def unproved_nodes(self) -> tuple[str, ...]:
+        """The nodes that never attested, as far as the user may list nodes."""
+        return self._stock.unproved_nodes() if self.may("list", NODES) else ()
 
     def may(self, verb: str, resource: Resource, name: str = "") -> bool:
         """Whether the API would allow it."""

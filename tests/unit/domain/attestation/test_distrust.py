@@ -19,6 +19,7 @@ from fastness.domain.attestation.distrust import (
     read_distrust,
     refused_for,
 )
+from fastness.domain.attestation.machinestanding import MachineStanding, machine_standing
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.model.objects import rfc3339, view
 from fastness.model.trusted_execution.machine import Machine
@@ -124,9 +125,13 @@ def machine(number: int, pool: str, properties: dict[str, str], *, attested: boo
         "spec": {"id": "i", "approval": "Approved"},
         "status": {
             "keyThumbprint": f"sha256:{number:064}", "pool": pool, "nodeName": f"{pool}-{number}",
-            "conditions": conditions, "properties": properties,
+            "conditions": conditions, "properties": properties, "lastAttested": "2026-01-01T00:00:00Z",
         },
     }  # fmt: skip
+
+
+def stands(found: Machine) -> MachineStanding:
+    return machine_standing(found, datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=15))
 
 
 def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> None:
@@ -136,7 +141,7 @@ def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> 
         machine(4, "infra", milan, attested=False),
         {"metadata": {"name": "not-enrolled", "uid": "u"}, "spec": {"id": "i"}},
     ]  # fmt: skip
-    radius = blast_radius(distrust(chipGeneration="Milan"), machines)
+    radius = blast_radius(distrust(chipGeneration="Milan"), machines, stands)
     assert [(hit.node, hit.attested) for hit in radius.hits] == [
         ("infra-3", True),
         ("infra-4", False),

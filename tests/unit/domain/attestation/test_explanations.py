@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from fastness.domain.attestation.explain import Explanation, Unproved, explain, unproved_of
+from fastness.domain.attestation import explain as explaining
+from fastness.domain.attestation.explain import Explanation, Unproved, unproved_of
+from fastness.domain.attestation.machinestanding import machine_standing
+from fastness.model.objects import view
+from fastness.model.trusted_execution.machine import Machine
 
 THUMBPRINT = f"sha256:{'a' * 64}"
 
@@ -36,6 +42,14 @@ def verdict(result: str = "Affirmed", reason: str = "", *checks: tuple[str, str]
     return {"metadata": {"name": "v"}, "spec": spec}
 
 
+def explain(body: dict[str, Any], judged: dict[str, Any], lately: Sequence[Unproved] = ()) -> Explanation:
+    """As it stands a minute after its last proof, or an hour later where that is said to be old."""
+    old = any(one["reason"] == "ProofExpired" for one in body["status"]["conditions"])
+    now = datetime(2026, 1, 1, tzinfo=UTC) + (timedelta(hours=1) if old else timedelta(minutes=1))
+    standing = machine_standing(view(body, Machine), now, timedelta(minutes=15))
+    return explaining.explain(body, standing, judged, lately)
+
+
 def codes(found: Explanation) -> list[str]:
     return [check.code for check in found.why]
 
@@ -46,9 +60,11 @@ def test_a_proof_that_grew_old_is_no_proof_and_says_where_to_look() -> None:
     assert "reaches the broker" in found.actions[0]
 
 
-def test_a_refusal_is_told_before_the_age_of_the_last_proof() -> None:
-    found = explain(machine("False", "ProofExpired"), verdict("Refused", "tcb-behind", ("Fail", "tcb-behind")))
-    assert found.answer == "is refused: tcb-behind"
+def test_a_refusal_is_told_in_the_words_of_its_verdict_and_without_one_in_those_of_the_machine() -> None:
+    refused = machine("False", "TcbBehind")
+    assert explain(refused, verdict("Refused", "tcb-behind", ("Fail", "tcb-behind"))).answer == "is refused: tcb-behind"
+    standing = machine_standing(view(refused, Machine), datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=15))
+    assert explaining.explain(refused, standing, None).answer == "is refused: TcbBehind"
 
 
 def test_the_warning_that_a_policy_refused_for_is_among_the_reasons_and_others_are_not() -> None:
@@ -64,7 +80,7 @@ def test_the_warning_that_a_policy_refused_for_is_among_the_reasons_and_others_a
 def test_what_was_refused_without_proof_is_told_once_by_code_and_changes_no_verdict(attested: bool) -> None:
     lately = [Unproved(f"2026-01-01T00:0{minute}:00Z", "nonce-differs") for minute in range(3)]
     judged = verdict() if attested else verdict("Refused", "value-differs", ("Fail", "value-differs"))
-    found = explain(machine(str(attested)), judged, lately)
+    found = explain(machine(str(attested), "Affirmed" if attested else "ValueDiffers"), judged, lately)
     assert found.attested is attested
     assert found.unproved == (lately[-1],)
     assert any("another challenge" in action for action in found.actions)

@@ -45,6 +45,7 @@ def machine(last: datetime | None = NOW, *, approval: str = "Approved", **condit
     ]
     status = {"keyThumbprint": "sha256:" + "a" * 64, "pool": "worker", "conditions": listed}
     status |= {"lastAttested": rfc3339(last)} if last else {}
+    status |= {"overriddenUntil": rfc3339(NOW + 2 * INTERVAL)}
     return view({"metadata": {"name": "m"}, "spec": {"id": "i", "approval": approval}, "status": status}, Machine)
 
 
@@ -58,11 +59,16 @@ def machine(last: datetime | None = NOW, *, approval: str = "Approved", **condit
         (machine(Attested=("False", "ProofExpired")), NOW + MINUTE, True, "Affirmed"),
         (machine(Attested=("False", "ValueDiffers")), NOW, False, "ValueDiffers"),
         (machine(Attested=("False", "Distrusted")), NOW, False, "Distrusted"),
+        (machine(None, Attested=("False", "NeverAttested")), NOW, False, "NeverAttested"),
         (machine(None), NOW, False, "NeverAttested"),
-        (machine(Approved=("False", "Pending")), NOW, False, "Pending"),
+        (machine(Approved=("False", "Pending")), NOW, False, "ApprovalBeingRecorded"),
+        (machine(approval="Pending"), NOW, False, "Pending"),
+        (machine(Approved=("False", "ChipBarred")), NOW, False, "ChipBarred"),
         (machine(approval="Quarantined"), NOW, False, "Quarantined"),
         (machine(Revoked=("True", "Distrusted")), NOW, False, "Revoked"),
-        (machine(Attested=("True", "BreakGlass")), NOW, False, "OverrideEnded"),
+        (machine(Attested=("False", "BreakGlass")), NOW, False, "OverrideEnded"),
+        (machine(Attested=("False", "Quarantined")), NOW, True, "Affirmed"),
+        (machine(Attested=("False", "Quarantined")), NOW + 30 * MINUTE, False, "ProofExpired"),
     ],
 )
 def test_a_proof_is_good_while_it_is_affirmed_and_young(seen: Machine, at: datetime, good: bool, reason: str) -> None:
@@ -81,10 +87,21 @@ def test_a_shorter_interval_counts_for_a_machine_only_once_it_was_told() -> None
 
 def test_a_proof_by_override_is_good_as_long_as_the_override() -> None:
     override = Override("worker", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
-    proof = proof_of(machine(Attested=("True", "BreakGlass")), NOW + MINUTE, INTERVAL, override)
+    seen = machine(Attested=("False", "BreakGlass"))
+    proof = proof_of(seen, NOW + MINUTE, INTERVAL, override)
     assert (proof.good, proof.reason, proof.until) == (True, "BreakGlass", override.expires)
     other = Override("infra", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
-    assert not proof_of(machine(Attested=("True", "BreakGlass")), NOW, INTERVAL, other).good
+    assert not proof_of(seen, NOW, INTERVAL, other).good
+    longer = Override("worker", "x", NOW, NOW + 90 * MINUTE, ("a", "b"))
+    assert proof_of(seen, NOW + 29 * MINUTE, INTERVAL, longer).good
+    assert not proof_of(seen, NOW + 30 * MINUTE, INTERVAL, longer).good, "it missed its rounds under the override"
+
+
+def test_a_machine_under_an_override_gets_a_place_and_no_label_of_something_proved() -> None:
+    override = Override("worker", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
+    proof = proof_of(machine(Attested=("False", "BreakGlass")), NOW, INTERVAL, override)
+    demand = demanded(proof, NOW, Rules(), {f"{LABEL_PREFIX}image": "x"})
+    assert (demand.step, demand.labels) == (Step.NOTHING, {})
 
 
 REASONS = st.sampled_from(["ProofExpired", "ValueDiffers", "Revoked"])

@@ -79,7 +79,7 @@ def radius_part(radius: Radius) -> Markup:
     hits = table(
         f"Hit: {counted(len(radius.hits), 'machine')}", ("Machine", "Pool", "State"),
         ((tag("a", hit.node or hit.machine, href=machine_path(hit.machine)), hit.pool,
-          badge("attested" if hit.attested else "refused")) for hit in radius.hits[:MAX_HITS]),
+          badge("proved" if hit.attested else "not proved")) for hit in radius.hits[:MAX_HITS]),
     )  # fmt: skip
     effect = (
         "They are revoked until it ends." if radius.revokes else "They are refused until they prove something better."

@@ -5,7 +5,7 @@ Filters are a form that asks the server, so they work without a script; fifty ro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlencode
@@ -15,17 +15,20 @@ from fastness.services.web.markup import Child, Markup, join, tag
 from fastness.services.web.pages.layout import Frame, Place, page
 from fastness.services.web.pages.parts import badge, bar, counted, hidden, image, machine_path, section, table, when
 
-_HEADS = ("Machine", "State", "Waits for", "Pool", "Evidence", "Verdict", "Image", "Last proof")
+MOST_NODES = 50
+_HEADS = ("Machine", "State", "Waits for", "Pool", "Evidence", "Standing", "Image", "Last proof")
 
 
-def fleet_page(frame: Frame, fleet: Fleet, wanted: Filter, deciding: Collection[str] = ()) -> bytes:
-    """The whole view; `deciding` are the machines of the inbox that the user may decide about."""
-    good = fleet.counts["attested"]
+def fleet_page(
+    frame: Frame, fleet: Fleet, wanted: Filter, deciding: Collection[str] = (), unproved: Sequence[str] = ()
+) -> bytes:
+    """The whole view; `deciding` are the machines of the inbox that the user may decide about, `unproved` nodes without proof."""
     lead = (
-        f"{good} of {counted(fleet.total, 'machine')} proved what they booted."
+        f"{fleet.proved} of {counted(fleet.total, 'machine')} proved what they booted."
         if fleet.total
         else "No machine enrolled yet."
     )
+    lead += f" {counted(len(unproved), 'node')} never attested." if unproved else ""
     rows = table(
         f"{fleet.found} of {counted(fleet.total, 'machine')}",
         _HEADS,
@@ -34,7 +37,19 @@ def fleet_page(frame: Frame, fleet: Fleet, wanted: Filter, deciding: Collection[
     )
     listed = section("Machines", _filters(fleet, wanted), rows, _pages(fleet, wanted), id_="machines")
     place = Place("Fleet", "/", "machines", lead=lead)
-    return page(frame, place, _counts(fleet, wanted), _inbox(frame, fleet, deciding), listed)
+    return page(frame, place, _counts(fleet, wanted), _inbox(frame, fleet, deciding), _never(unproved), listed)
+
+
+def _never(unproved: Sequence[str]) -> Markup | None:
+    """Nodes that belong to no machine that ever proved anything: no row of a machine shows them."""
+    if not unproved:
+        return None
+    names = tag("ul", [tag("li", tag("code", name)) for name in unproved[:MOST_NODES]])
+    more = tag("p", f"{len(unproved) - MOST_NODES} more") if len(unproved) > MOST_NODES else None
+    told = "They run in confidential pools and joined before attestation was asked for, or around it."
+    return section(
+        f"Nodes that never attested ({len(unproved)})", tag("p", told), names, more, kind="attention", id_="unproved"
+    )
 
 
 def _inbox(frame: Frame, fleet: Fleet, deciding: Collection[str]) -> Markup:
@@ -87,7 +102,7 @@ def _counts(fleet: Fleet, wanted: Filter) -> Markup:
 def _row(row: Row, now: datetime) -> tuple[Child, ...]:
     return (
         _link(row), badge(row.state), row.waits or "–", row.pool or "–", row.tee or "–",
-        join(row.verdict, tag("small", " simulated") if row.simulated else None),
+        join(row.standing.word, tag("small", f" {row.standing.reason}")),
         image(row.image) if row.image else "–", when(row.last_proof, now),
     )  # fmt: skip
 

@@ -111,7 +111,8 @@ def _standing(story: Story, frame: Frame) -> Markup:
     return section(
         "Identity",
         facts([
-            ("Machine", row.name), ("Pool", row.pool), ("Evidence", row.tee),
+            ("Machine", row.name), ("Standing", f"{row.standing.word}: {row.standing.reason}"), ("Pool", row.pool),
+            ("Evidence", row.tee),
             ("Waits for", row.waits), ("Image", image(row.image) if row.image else ""),
             ("Last proof", when(row.last_proof, frame.now)), ("Verdict", story.explained.verdict),
             ("Counts until", str(status.get("attestedUntil", "")) if story.explained.attested else ""),

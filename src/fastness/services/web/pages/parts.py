@@ -18,11 +18,11 @@ from urllib.parse import quote
 from fastness.services.web.markup import Child, Markup, join, tag
 
 GOOD: Final = frozenset({
-    "attested", "updated", "Pass", "Affirmed", "True", "Current", "Active", "passes", "running", "approved", "verified",
+    "proved", "updated", "Pass", "Affirmed", "True", "Current", "Active", "passes", "running", "approved", "verified",
 })  # fmt: skip
 BAD: Final = frozenset({
-    "refused", "degraded", "barred", "Fail", "Refused", "Withdrawn", "fails", "stopped", "Degraded", "Unreconcilable", "cut off",
-    "distrusted", "not verified",
+    "refused", "degraded", "revoked", "stale", "overridden", "not proved", "Fail", "Refused", "Withdrawn", "fails", "stopped",
+    "Degraded", "Unreconcilable", "cut off", "distrusted", "not verified",
 })  # fmt: skip
 CALM: Final = frozenset(
     {"working", "Working", "updating", "Transition", "NotAssessed", "inactive", "Unknown", "paused"}

@@ -16,7 +16,7 @@ async def fleet_view(shown: Shown) -> bytes:
     wanted = Filter.of(shown.query)
     fleet = survey(_rows(shown), wanted)
     deciding = {row.name for row in fleet.inbox if shown.sight.may("patch", MACHINES, row.name)}
-    return fleet_page(shown.frame, fleet, wanted, deciding)
+    return fleet_page(shown.frame, fleet, wanted, deciding, shown.sight.unproved_nodes())
 
 
 async def simulator_view(shown: Shown) -> bytes:
@@ -32,4 +32,5 @@ async def simulator_view(shown: Shown) -> bytes:
 
 
 def _rows(shown: Shown) -> list[Row]:
-    return shown.rows.of(shown.sight.all(MACHINES), shown.sight.those(NODES))
+    now = shown.frame.now
+    return shown.rows.of(shown.sight.all(MACHINES), shown.sight.those(NODES), shown.sight.rules(now), now)

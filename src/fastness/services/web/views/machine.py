@@ -43,8 +43,10 @@ async def machine_view(shown: Shown) -> bytes:
     origins = _origins(sight, str(status.get("pool") or ""))
     known = facts(node) if node else None
     moments = moments_of(machine, sight.verdicts_of(machine["metadata"]["uid"]), mine)
+    standing = sight.rules(shown.frame.now).standing(view(machine, Machine), shown.frame.now)
+    explained = explain(machine, standing, verdict, unproved_of(machine, reversed(mine)))
     return machine_page(shown.frame, Story(
-        machine, row_of(machine, node), explain(machine, verdict, unproved_of(machine, reversed(mine))), known,
+        machine, row_of(machine, node, standing), explained, known,
         [*moments, *await _events(shown, known)],
         [one for one in mine if one.get("what") == "release"][:NEWEST],
         origins, drifted(known, origins),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from fastness.cluster.errors import NotFound
 from fastness.domain.attestation.blastradius import blast_radius
 from fastness.domain.attestation.distrust import Distrusted, read_distrust
+from fastness.domain.attestation.machinestanding import MachineStanding
 from fastness.domain.attestation.properties import GENERATION, images_in
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.trusted_execution.machine import Machine
 from fastness.services.web.pages.distrusts import Doubt, Doubts, WhatIf
 from fastness.services.web.pages.record import entry_page
 from fastness.services.web.pages.trust import TrustStory, trust_page
@@ -32,7 +35,7 @@ async def trust_view(shown: Shown) -> bytes:
     before = number(shown.query.get("before", ""))
     return trust_page(shown.frame, TrustStory(
         sight.those(CLUSTERS), sight.those(IMAGES), sight.those(VALUE_SETS), sight.those(POLICIES),
-        _doubts(sight, machines, shown.query.get("distrust", "")), checkpoint,
+        _doubts(sight, machines, shown.query.get("distrust", ""), shown.frame.now), checkpoint,
         await shown.reader.newest(checkpoint, NEWEST, before), hidden, _booted(machines),
     ))  # fmt: skip
 
@@ -60,16 +63,20 @@ def _booted(machines: Sequence[JsonObject]) -> Counter[str]:
     return Counter(image.rpartition("@")[2] for machine in machines for image in images_in(_properties(machine)))
 
 
-def _doubts(sight: Sight, machines: Sequence[JsonObject], asked: str) -> Doubts:
-    sees = sight.may("list", MACHINES)
+def _doubts(sight: Sight, machines: Sequence[JsonObject], asked: str, now: datetime) -> Doubts:
+    sees, rules = sight.may("list", MACHINES), sight.rules(now)
+
+    def stands(machine: Machine) -> MachineStanding:
+        return rules.standing(machine, now)
+
     standing = []
     for one in sight.those(DISTRUSTS):
         read = read_distrust(one)
-        standing.append(Doubt(one, blast_radius(read, machines) if read is not None and sees else None))
-    return Doubts(standing, _what_if(machines, asked))
+        standing.append(Doubt(one, blast_radius(read, machines, stands) if read is not None and sees else None))
+    return Doubts(standing, _what_if(machines, asked, stands))
 
 
-def _what_if(machines: Sequence[JsonObject], asked: str) -> WhatIf:
+def _what_if(machines: Sequence[JsonObject], asked: str, stands: Callable[[Machine], MachineStanding]) -> WhatIf:
     """What could be distrusted of what machines proved; an address can ask for nothing else."""
     images = sorted({image for machine in machines for image in images_in(_properties(machine))})
     chips = sorted({found for machine in machines if (found := _properties(machine).get(GENERATION))})
@@ -78,5 +85,5 @@ def _what_if(machines: Sequence[JsonObject], asked: str) -> WhatIf:
     if asked not in dict(targets):
         return WhatIf(targets)
     kind, _, target = asked.partition(":")
-    radius = blast_radius(Distrusted("", kind, target), machines)
+    radius = blast_radius(Distrusted("", kind, target), machines, stands)
     return WhatIf(targets, asked, radius, _COMMANDS[kind].format(target))

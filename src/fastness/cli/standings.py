@@ -1,0 +1,39 @@
+"""How machines stand, asked from a command line: the function that every surface asks, with what a client can know.
+
+The clock of a client is not that of the control plane. Where the control plane has said that a proof grew old, that is so,
+whatever the time is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from fastness.cluster.errors import Forbidden, NotFound
+from fastness.cluster.port import Cluster
+from fastness.domain.attestation.clusterstatus import StandingRules
+from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, MachineStanding, proof_ends
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import Machine
+
+
+async def confidential_cluster(cluster: Cluster) -> JsonObject | None:
+    """The ConfidentialCluster, where there is one and the user may read it; raises ApiError."""
+    try:
+        return await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except (NotFound, Forbidden):
+        return None
+
+
+async def standings(cluster: Cluster, now: datetime | None = None) -> Callable[[Machine], MachineStanding]:
+    """How each machine of a cluster stands; raises ApiError."""
+    at = now or datetime.now(UTC)
+    rules = StandingRules.of(await confidential_cluster(cluster), at)
+
+    def standing(machine: Machine) -> MachineStanding:
+        told = any(one.type == "Attested" and one.reason == PROOF_EXPIRED for one in machine.status.conditions)
+        ended = proof_ends(machine, rules.interval) if told else None
+        return rules.standing(machine, max(at, ended) if ended is not None else at)
+
+    return standing
