@@ -53,7 +53,7 @@ class Shelf:
     asked: list[tuple[str, str]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         """The configuration of any pool."""
         self.asked.append((pool, accept))
         if self.refusals:

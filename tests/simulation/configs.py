@@ -31,11 +31,11 @@ class Configs:
             await informers.of(resource).synced()
         return cls(informers, busy)
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         """The configuration of a pool; raises Refusal."""
         if self._busy:
             raise self._busy.pop(0)
-        return await self._configs.fetch(pool, accept, token)
+        return await self._configs.fetch(pool, accept, token, rendered)
 
 
 def machine_config(number: int, bad: str = "") -> JsonObject:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fastness.agent.boot import Ask, BootedConfig, BootRefused, boot_once
-from fastness.agent.enrol import DoorUnreachable, Patience
+from fastness.agent.configs import AttestedConfigs
+from fastness.agent.enrol import Doors, DoorUnreachable, Patience
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import DoorRefused
 from fastness.agent.reattest import Staying
@@ -32,7 +33,7 @@ TEES = ("tpm", "snp", "tdx")
 AGAIN_SECONDS = 600.0
 PATIENCE_SECONDS = 3600.0
 FIRST_PROOF_SECONDS = 60.0
-BROKER = "https://broker.test"
+BROKER, GATE = "https://broker.test", "https://gate.test"
 
 
 class Around(NamedTuple):
@@ -71,6 +72,7 @@ class SimMachine:
         CALLER.set(str(self.number))
         attester, clock = self.attester(around.vendor), LoopClock()
         staying = Staying(attester, lambda: BROKER, lambda: around.trust.tls, clock, around.entropy)
+        configs = AttestedConfigs(attester, lambda: Doors(BROKER, GATE), lambda: around.trust, clock, around.entropy)
         wait = 0.0
         while not self.configured:
             booted = await self._first_boot(attester, around)
@@ -86,7 +88,7 @@ class SimMachine:
             async with asyncio.TaskGroup() as group:
                 proving = group.create_task(staying.run(wait))
                 if self.node is not None:
-                    await self.node.live(*self.lines)
+                    await self.node.live(configs, *self.lines)
                     proving.cancel()
             wait = 0.0
 

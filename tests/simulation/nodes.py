@@ -17,6 +17,7 @@ from typing import Any
 
 from fastness.agent import disk
 from fastness.agent.agent import Agent
+from fastness.agent.configs import RenderedConfigs
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.ports import Files
 from fastness.cluster.clock import Entropy
@@ -102,11 +103,13 @@ class SimNode:
         found = self._machine.host.root.look(path)
         return found.content if isinstance(found, File) else b""
 
-    async def live(self, kubelet: Cluster, agent: Cluster) -> None:
+    async def live(self, configs: RenderedConfigs, kubelet: Cluster, agent: Cluster) -> None:
         """One boot, to the moment at which the machine goes down by itself."""
         await self._insist(lambda: self._join(kubelet))
         self.boots += 1
-        await Agent(agent, self._machine.host, self.name, self._clock, self._entropy).run()
+        await Agent(
+            agent, self._machine.host, self.name, self._clock, self._entropy, configs=configs
+        ).run()  # fmt: skip
         await self._insist(lambda: self._ready(kubelet, "False"))
         await self._clock.sleep(REBOOT_SECONDS)
         self._machine.reboot()

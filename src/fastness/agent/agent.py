@@ -22,9 +22,10 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent import disk
 from fastness.agent.apply import Applier
+from fastness.agent.configs import ApiConfigs, RenderedConfigs
 from fastness.agent.desired import Desired
 from fastness.agent.drift import DriftMonitor
-from fastness.agent.errors import AgentError, BadConfig, DrainTimeout, DriftFound, Irreconcilable, Superseded
+from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, Superseded
 from fastness.agent.journal import Begin, Phase
 from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
@@ -41,7 +42,6 @@ from fastness.domain.machineconfig.nodes import drain_request, drain_verb
 from fastness.drivers.errors import DriverError
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.machineconfiguration.names import Progress
 from fastness.model.objects import annotations_of
 from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
@@ -66,7 +66,10 @@ class Agent:
         clock: Clock,
         entropy: Entropy,
         settings: Settings = Settings(),  # noqa: B008
+        *,
+        configs: RenderedConfigs | None = None,
     ) -> None:
+        """Look after one host; without `configs` rendered configs are read from the API."""
         self.node = node
         self._cluster = cluster
         self._host = host
@@ -76,6 +79,7 @@ class Agent:
         self._applier = Applier(host)
         self._reporter = Reporter(cluster, node, clock, entropy)
         self._persistent = Persistent(clock)
+        self._configs = configs or ApiConfigs(cluster, clock)
         self._changed = asyncio.Event()
         scope = Scope(fields=f"metadata.name={node}")
         self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
@@ -170,21 +174,13 @@ class Agent:
             name = str((first or {}).get(names.CURRENT_CONFIG) or reported)
             if not name:
                 return _EMPTY
-            config = await self._fetch(name)
+            config = disk.read_served(self._host.root, name) or await self._configs.fetch(name)
             found = config
             await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, found))
         if config != self._current.config:
             self._current = disk.goal(self._host.root, config)
             self._checked = ""
         return self._current
-
-    async def _fetch(self, name: str) -> JsonObject:
-        try:
-            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIG.resource, name))
-        except NotFound as error:
-            raise BadConfig(
-                f"machineconfig {name} not found", "The render controller makes it; see the pool."
-            ) from error
 
     async def _settle(self, current: Goal, node: JsonObject) -> None:
         """The machine is where it should be: prove it, put the node back to work, say so."""
@@ -241,7 +237,7 @@ class Agent:
 
     async def _update(self, current: Goal, wanted: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config; True when it goes down."""
-        config = await self._fetch(wanted)
+        config = await self._configs.fetch(wanted)
         if not forced and current is not _EMPTY:
             await self._preflight(current, node)
         self._drift.watch(())

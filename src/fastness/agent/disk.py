@@ -70,6 +70,17 @@ def read_first_boot(root: Files) -> JsonObject | None:
     return _read(root, names.NODE_ANNOTATIONS_FILE)
 
 
+def read_served(root: Files, name: str) -> JsonObject | None:
+    """The rendered config of this name, as it came with the first boot; None where it did not, or not as it was rendered."""
+    config = _read(root, names.CONTENT_FILE) or {}
+    spec = config.get("spec")
+    if object_name(config).name != name or not isinstance(spec, dict):
+        return None
+    # For old versions of Ignition arguments of the document were moved into those of the config: what was rendered is another.
+    moved = isinstance(spec.get("config"), dict) and bool(spec["config"].get("kernelArguments"))
+    return None if moved else config
+
+
 def adopt_first_boot(root: Files, config: JsonObject) -> None:
     """What Ignition wrote is the current config from now on."""
     root.put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0))

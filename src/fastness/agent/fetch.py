@@ -4,7 +4,8 @@
     broker    the resource pool/<pool>/config, sealed to the key of this boot; the signature lies beside the config
 
 Both give bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement is worth
-is checked by `boot.py`, in one place. Bodies are bounded; one that ends too early is no answer, and asking again may help.
+is checked by `boot.py`, on day two by `configs.py`. Bodies are bounded; one that ends too early is no answer, and asking again
+may help.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ssl
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlencode
 
 import httpx
 
@@ -47,16 +49,16 @@ async def from_gate(
     gate: str, tls: ssl.SSLContext, broker: BrokerClient, pool: str, question: Question, now: Now
 ) -> Delivered:
     """The configuration from the gate; asks for a nonce of the gate first; raises GateRefused."""
-    path = f"/config/{pool}"
+    path, query = f"/config/{pool}", f"?{urlencode({'rendered': question.rendered})}" if question.rendered else ""
     shown = {
         "authorization": f"DPoP {broker.token.reveal()}",
         **({"accept": question.accept} if question.accept else {}),
     }
     async with HttpsClient(gate, tls, SECONDS) as http:
-        answer = await _asked(http, path, shown)
+        answer = await _asked(http, path + query, shown)
         if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
             proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
-            answer = await _asked(http, path, {**shown, "dpop": proof})
+            answer = await _asked(http, path + query, {**shown, "dpop": proof})
     if answer.status != 200:
         raise refusal(GateRefused, "gate", answer.status, answer.body, answer.headers.get("retry-after", ""))
     return Delivered(answer.body, answer.headers.get(HEADER, ""))

@@ -87,6 +87,10 @@ class BrokerClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all connections. The token stays: who asks again opens new ones."""
         await self._http.close()
 
     def go_to(self, url: str) -> None:
@@ -116,6 +120,14 @@ class BrokerClient:
             return None
 
     @property
+    def expires(self) -> datetime | None:
+        """When the token ends, by the clock of the doors; None without a token that says so."""
+        try:
+            return datetime.fromtimestamp(int(self._claims()["exp"]), UTC)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+
+    @property
     def reattest(self) -> timedelta | None:
         """How often the cluster wants this machine to attest again; None without a token that says so."""
         try:
@@ -128,6 +140,12 @@ class BrokerClient:
         """The uid of this machine in the cluster; empty without a token that says so."""
         ours = self._claims().get("fastness")
         return str(ours.get("machine") or "") if isinstance(ours, dict) else ""
+
+    @property
+    def pool(self) -> str:
+        """The pool of this machine; empty without a token that says so."""
+        ours = self._claims().get("fastness")
+        return str(ours.get("pool") or "") if isinstance(ours, dict) else ""
 
     @property
     def node_name(self) -> str:

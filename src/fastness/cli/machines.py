@@ -60,11 +60,12 @@ SWTPM: Final = "swtpm"
 @dataclass(frozen=True, slots=True)
 class Believed:
     """What the image of a virtual machine carries: the doors' authority and the keys that sign configurations, as of now; and
-    where the broker is that it proves itself to, again and again. `doors` are those that fresh user-data leads to."""
+    where broker and gate are, that it goes to again and again. `doors` are those that fresh user-data leads to."""
 
     ca: Callable[[], str]
     keys: Callable[[], list[JsonObject]]
     broker: Callable[[], str]
+    gate: Callable[[], str]
     doors: tuple[str, ...] = ()
 
     def trust(self) -> ImageTrust:
@@ -117,7 +118,7 @@ class Simulated:
         vendor = kept_vendor(simulation.state / SEED_FILE, entropy)
         async with _tpm_maker(simulation) as maker:
             desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
-            proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker)
+            proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
             fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
             async with self._opened(fleet, desk, SimVendor(entropy)):
                 yield

@@ -254,7 +254,7 @@ def _machines(
     from fastness.cli.machines import Believed
 
     doors = (opened.now.enrolment, opened.now.config_server)
-    believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker, doors)
+    believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker, lambda: opened.now.gate, doors)
     return simulated.running(server.api, believed, entropy, hatch_deeds(server, entropy))
 
 

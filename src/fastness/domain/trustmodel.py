@@ -63,6 +63,11 @@ def trust_model(cluster: Object | None, pool: str) -> TrustModel:
     return TrustModel.NONE if mode_of(cluster) is Mode.DISABLED else TrustModel.CONFIDENTIAL_CLUSTER
 
 
+def enforces(cluster: Object | None, pool: str) -> bool:
+    """Whether machines of a pool get nothing, and their nodes are not used, without a proof: on the first day and later."""
+    return mode_of(cluster) is Mode.ENFORCE and trust_model(cluster, pool) is TrustModel.CONFIDENTIAL_CLUSTER
+
+
 def _spec(cluster: Object | None) -> Object:
     spec = (cluster or {}).get("spec")
     return spec if isinstance(spec, dict) else {}

@@ -1,6 +1,7 @@
 """A configuration that the key broker delivers: the question a machine adds to its request, and what lies in the sealed answer.
 
-    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&accept=<Accept header of Ignition>
+    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&accept=<Accept header of Ignition>     a machine that boots
+    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&rendered=<name>                        one that runs
     → sealed to the key of the boot: {"config": <base64>, "signature": <text>}
 
 The signature is the one that the gate sends as `Fastness-Signature` (`domain.attestation.configproof`), over the bytes of the
@@ -26,6 +27,8 @@ from fastness.formats.errors import FormatError, JsonError
 MAX_ENVELOPE: Final = 48 * 1024 * 1024
 MAX_SIGNATURE: Final = 1024
 MAX_ACCEPT: Final = 256
+MAX_RENDERED: Final = 253
+_RENDERED: Final = re.compile(r"rendered-[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z", re.ASCII)
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}\Z", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+\Z", re.ASCII)
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_ENVELOPE, max_depth=2)
@@ -40,14 +43,16 @@ class DeliveredError(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a machine adds to the request: a nonce of its own, and which configurations its Ignition reads."""
+    """What a machine adds to the request: a nonce of its own; which configurations its Ignition reads, or which one it needs."""
 
     nonce: str
     accept: str = ""
+    rendered: str = ""
 
     def query(self) -> str:
         """The query of the request."""
-        return urlencode({"nonce": self.nonce, **({"accept": self.accept} if self.accept else {})})
+        more = {"accept": self.accept, "rendered": self.rendered}
+        return urlencode({"nonce": self.nonce, **{name: value for name, value in more.items() if value}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Delivered:
 
 def parse_question(query: Mapping[str, str]) -> Question:
     """Read the query of a request; raises DeliveredError."""
-    strange = sorted(set(query) - {"nonce", "accept"})
+    strange = sorted(set(query) - {"nonce", "accept", "rendered"})
     if strange:
         raise DeliveredError("unknown-parameter", f"unknown parameter {strange[0][:64]!r}", strange[0][:64])
     nonce, accept = query.get("nonce", ""), query.get("accept", "")
@@ -68,7 +73,15 @@ def parse_question(query: Mapping[str, str]) -> Question:
         raise DeliveredError("bad-nonce", "nonce is 16 to 128 characters of base64url", "nonce")
     if accept and (len(accept) > MAX_ACCEPT or _PRINTABLE.match(accept) is None):
         raise DeliveredError("bad-accept", f"accept is at most {MAX_ACCEPT} printable characters", "accept")
-    return Question(nonce, accept)
+    return Question(nonce, accept, parse_rendered(query))
+
+
+def parse_rendered(query: Mapping[str, str]) -> str:
+    """The rendered config that a query names, empty without one; raises DeliveredError."""
+    rendered = query.get("rendered")
+    if rendered is not None and (len(rendered) > MAX_RENDERED or _RENDERED.match(rendered) is None):
+        raise DeliveredError("bad-rendered", "rendered is the name of a rendered MachineConfig", "rendered")
+    return rendered or ""
 
 
 def envelope(delivered: Delivered) -> bytes:

@@ -31,7 +31,8 @@ from fastness.agent import disk
 from fastness.agent.agent import Agent, uninterrupted
 from fastness.agent.attester import Attester
 from fastness.agent.boot import Ask, BootRefused, boot_once, hint_for
-from fastness.agent.enrol import Patience
+from fastness.agent.configs import AttestedConfigs
+from fastness.agent.enrol import Doors, Patience
 from fastness.agent.errors import AgentError
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.imagetrust import ImageTrust
@@ -71,11 +72,12 @@ _log = logger("machines")
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """How machines of a confidential pool prove themselves: by which hardware, believing whom, to which broker."""
+    """How machines of a confidential pool prove themselves: by which hardware, believing whom, to which doors."""
 
     hardware: Callable[[Spec], Hardware]
     trust: Callable[[], ImageTrust]
     broker: Callable[[], str]
+    gate: Callable[[], str]
     patience: float = 600.0
 
 
@@ -224,7 +226,7 @@ class VirtualMachine:
         self.boots += 1
         agent = Agent(
             Cabled(fleet.as_node(self.node), self.cable), self.machine.host, self.node, fleet.clock, fleet.entropy,
-            fleet.settings,
+            fleet.settings, configs=self._configs(),
         )  # fmt: skip
         self.running, self.console, self._refusals = True, "running", 0
         async with self._staying_attested():
@@ -233,6 +235,16 @@ class VirtualMachine:
         await self._tell(kubelet.REBOOTING)
         await fleet.clock.sleep(fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
+
+    def _configs(self) -> AttestedConfigs | None:
+        """The doors, where rendered configs come from on a machine that proves itself; else its agent reads the API."""
+        proofs, attester, way = self.fleet.proofs, self._attester, self.cable.way
+        if proofs is None or attester is None:
+            return None
+        return AttestedConfigs(
+            attester, lambda: Doors(way(proofs.broker()), way(proofs.gate())), proofs.trust, self.fleet.clock,
+            self.fleet.entropy,
+        )  # fmt: skip
 
     @asynccontextmanager
     async def _staying_attested(self) -> AsyncIterator[None]:

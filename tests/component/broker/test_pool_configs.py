@@ -15,6 +15,7 @@ from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
 from fastness.observe import metrics
+from fastness.services.assignments import Assignments
 from fastness.services.broker.configs import PoolConfigs
 from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config
@@ -35,7 +36,7 @@ class Source:
         self.body = b"one"
         self.name = "rendered-worker-1"
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         self.asked += 1
         if self.down:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer")
@@ -91,6 +92,7 @@ class Bench:
             self.cluster,
             self.pools,
             Overlays(cast("Any", Cache(None))),
+            Assignments(cast("Any", None)),
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)

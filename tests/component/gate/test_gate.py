@@ -41,14 +41,17 @@ class Shelf:
     """Configurations in memory."""
 
     asked: list[tuple[str, str]] = field(default_factory=list)
+    rendered: list[str] = field(default_factory=list)
     refusal: Refusal | None = None
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         """The configuration of any pool."""
         self.asked.append((pool, accept))
         if self.refusal is not None:
             raise self.refusal
-        return Config(BODY, b'"etag"', f"rendered-{pool}-1")
+        if rendered:
+            self.rendered.append(rendered)
+        return Config(BODY, b'"etag"', rendered or f"rendered-{pool}-1")
 
 
 @dataclass
@@ -79,9 +82,11 @@ class Machine:
         key, jwk = change.get("key", self.key), change.get("jwk", self.recipient)
         return dpop.make_proof(key, jwk, demand, change.get("nonce", self.nonce), now, change.get("jti", "request-1"))
 
-    async def get(self, path: str = "/config/worker", method: str = "GET", **change: Any) -> httpx.Response:
+    async def get(
+        self, path: str = "/config/worker", method: str = "GET", query: str = "", **change: Any
+    ) -> httpx.Response:
         headers = {"authorization": f"DPoP {self.token}", "dpop": self.proof(path, method, **change)}
-        return await self.world.http.request(method, path, headers=headers)
+        return await self.world.http.request(method, f"{path}{query}", headers=headers)
 
     async def ready(self) -> Machine:
         """Learn a nonce, as every client does with its first request."""

@@ -11,6 +11,9 @@ from typing import Any
 
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
+from fastness.domain.machineconfig.errors import SeveralPools
+from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.trustmodel import Mode, enforces, mode_of
 from fastness.formats import json
 from fastness.model import kata
 from fastness.model.kata import names
@@ -81,10 +84,26 @@ class StoreLookups:
                     yield pod
 
     def rendered_configs(self, node: str) -> frozenset[str]:
-        """The rendered MachineConfigs that a node may read: what it has and what it shall have."""
+        """The rendered MachineConfigs that a node may read: what it has and what it shall have.
+
+        None in a pool that enforces attestation: there configurations leave by the doors, to machines that prove themselves.
+        """
         found = self.find("nodes", "", node)
+        if self._enforced(found):
+            return frozenset()
         notes = annotations_of(found or {})
         return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
+
+    def _enforced(self, node: JsonObject | None) -> bool:
+        """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed."""
+        cluster = self.confidential_cluster()
+        if mode_of(cluster) is not Mode.ENFORCE:
+            return False
+        try:
+            pools = PoolSelectors(self.pools()).of(node or {}).pools
+        except SeveralPools as error:
+            pools = error.pools
+        return any(enforces(cluster, pool) for pool in pools or ("",))
 
     def signing_request(self, name: str) -> JsonObject | None:
         """One CertificateSigningRequest."""

@@ -44,7 +44,7 @@ from fastness.domain.attestation.standing import (
 )
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.waves import duration
-from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
+from fastness.domain.trustmodel import enforces
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, condition, object_name, view, with_condition
@@ -110,7 +110,7 @@ class Standing:
     ) -> Demand:
         found = demanded(proof, now, rules_of(confidential), labels)
         return (
-            found if enforced(confidential, pool) else Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
+            found if enforces(confidential, pool) else Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
         )
 
     async def _tell(self, machine: JsonObject, proof: Proof, override: Override | None, interval: timedelta) -> None:
@@ -169,7 +169,7 @@ class Standing:
         if node is None or NOTE not in annotations_of(node):
             return GONE
         pool = object_name(node).name.removesuffix(suffix)
-        step = Step.CORDON if enforced(confidential, pool) else Step.NOTHING
+        step = Step.CORDON if enforces(confidential, pool) else Step.NOTHING
         try:
             await self._apply(node, Demand(step, "MachineGone"), self._clock.now())
         except Conflict:
@@ -181,12 +181,6 @@ def machine_of(node: Object) -> Iterable[ObjectName]:
     """The Machine that may be this node: both names come from the key of the machine."""
     found = _NODE_OF.search(object_name(node).name)
     return (ObjectName(NAMESPACE, f"machine-{found[1]}"),) if found else ()
-
-
-def enforced(confidential: JsonObject | None, pool: str) -> bool:
-    """Whether nodes of a pool are taken out of service when their machines prove nothing."""
-    confidential_pool = trust_model(confidential, pool) is TrustModel.CONFIDENTIAL_CLUSTER
-    return confidential_pool and mode_of(confidential) is Mode.ENFORCE
 
 
 def rules_of(confidential: JsonObject | None) -> Rules:

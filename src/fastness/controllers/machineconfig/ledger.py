@@ -29,6 +29,7 @@ class PoolBook:
     _untold: set[str] = field(default_factory=set)
     _failing: set[str] = field(default_factory=set)
     _degraded: set[str] = field(default_factory=set)
+    _unavailable: set[str] = field(default_factory=set)
 
     def put(self, node: NodeFacts) -> None:
         """A node came or changed."""
@@ -44,13 +45,15 @@ class PoolBook:
             self._failing.add(node.name)
         if node.degraded:
             self._degraded.add(node.name)
+        if node.unavailable:
+            self._unavailable.add(node.name)
 
     def remove(self, name: str) -> None:
         """A node left."""
         known = self.nodes.pop(name, None)
         if known is not None:
             self.counts = self.counts.minus(counted(known, self.goal))
-            for names in (self._untold, self._failing, self._degraded):
+            for names in (self._untold, self._failing, self._degraded, self._unavailable):
                 names.discard(name)
 
     def aim(self, goal: Goal) -> None:
@@ -64,6 +67,10 @@ class PoolBook:
     def behind(self) -> list[NodeFacts]:
         """The nodes that were not told to go to the goal, and those that failed on the way to it."""
         return [self.nodes[name] for name in sorted(self._untold | self._failing)]
+
+    def unsettled(self) -> list[NodeFacts]:
+        """The nodes that a rollout has to do with: not told, failed, or unavailable."""
+        return [self.nodes[name] for name in sorted(self._untold | self._failing | self._unavailable)]
 
     def mismarked(self) -> list[str]:
         """The nodes whose taint does not fit: those that wait and are not marked, those that were told and still are."""

@@ -8,6 +8,8 @@ the name of its next config as an annotation. The agent on the node does the res
 * A machine that tries for longer than its RolloutPolicy allows stays with what it has, and is not told the same again.
 * Waves of a RolloutPolicy survive a restart in an annotation of the pool.
 * Taking a bad config back retargets every node that failed on it: undo always recovers.
+* In a pool that enforces attestation a node whose machine is not attested is left where it is. It uses up no budget, and the
+  pool names it. What a Machine is sent to is written on it first: the doors give it that and nothing else.
 * Of masters, the node that runs a machine-config operator goes last. Where an arbiter shares the quorum, masters and arbiter are
   never unavailable together.
 """
@@ -30,7 +32,9 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.imagegate import ImageGate
 from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
 from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
+from fastness.controllers.machineconfig.proofs import Proofs, node_name_of
 from fastness.controllers.machineconfig.timing import FIELD, Timing
+from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig import rollout, trying, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, first_pool, selector_labels, selects_all, taint_change
@@ -38,11 +42,13 @@ from fastness.domain.machineconfig.status import Observed, all_updated, pool_sta
 from fastness.domain.machineconfig.wavestatus import PoolProgress
 from fastness.formats import json
 from fastness.formats.errors import FormatError
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name
 from fastness.model.openshift.config import INFRASTRUCTURE
+from fastness.model.trusted_execution.machine import MACHINE
 
 POOLS = MACHINE_CONFIG_POOL.resource
 NODES = Resource("", "v1", "nodes", "Node", False)
@@ -65,7 +71,7 @@ class Rollout:
     """Brings the nodes of every pool to its config, a few at a time."""
 
     name = "machine-config-rollout"
-    writes: Sequence[Resource] = (POOLS, NODES, POLICIES, EVENTS)
+    writes: Sequence[Resource] = (POOLS, NODES, POLICIES, MACHINE.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
@@ -74,6 +80,8 @@ class Rollout:
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
             Source(INFRASTRUCTURES, keys=_all_pools, delay=timing.rollout_delay),
             *(Source(one, keys=_all_pools, delay=timing.rollout_delay) for one in ImageGate.reads),
+            Source(MACHINE.resource, keys=self._pools_of_machine, delay=timing.rollout_delay),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._pools_asked, delay=timing.rollout_delay),
         )
         self._cluster = cluster
         self._clock = clock
@@ -82,19 +90,52 @@ class Rollout:
         self._policies = informers.of(POLICIES)
         self._infrastructures = informers.of(INFRASTRUCTURES)
         self._images = ImageGate(informers, clock)
+        self._proofs = Proofs(informers, clock)
+        self._held: dict[str, str] = {}
+        self._unassigned: set[str] = set()
+        self._asked: object = None
         self._reports = PolicyReports(cluster, self._policies, clock)
         self._ledger = Ledger()
         self._concerned: dict[str, set[str]] = {}
         informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
         informers.of(NODES).subscribe(self._node_changed)
+        informers.of(MACHINE.resource).subscribe(lambda _old, new: self._compare(node_name_of(new or {})))
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         concerned = self._ledger.node_changed(old, new)
         name = object_name(new or old or {}).name
         if new is None:
             self._concerned.pop(name, None)
+            self._held.pop(name, None)
+            self._proofs.forget(name)
         else:
             self._concerned[name] = concerned
+        self._compare(name)
+
+    def _compare(self, name: str) -> None:
+        """Remember a node whose Machine does not say yet what the node was told."""
+        desired = annotations_of(self._ledger.node(name) or {}).get(names.DESIRED_CONFIG, "")
+        astray = bool(desired) and not self._proofs.is_assigned(name, desired)
+        (self._unassigned.add if astray else self._unassigned.discard)(name)
+
+    def _pools_of_machine(self, machine: Object) -> Iterable[ObjectName]:
+        """The pool of a Machine's node, when that may go now and could not before, or the other way round."""
+        name = node_name_of(dict(machine))
+        pool = self._ledger.pool_of(name)
+        if not pool:
+            return ()
+        why = self._proofs.unproved(name) if self._proofs.enforces(pool) else ""
+        if why == self._held.get(name, "") and name not in self._unassigned:
+            return ()
+        return (ObjectName("", pool),)
+
+    def _pools_asked(self, _cluster: Object) -> Iterable[ObjectName]:
+        """All pools when the cluster asks for something else."""
+        asks = self._proofs.asks()
+        if asks == self._asked:
+            return ()
+        self._asked = asks
+        return (EVERY,)
 
     def _pools_of(self, node: Object) -> Iterable[ObjectName]:
         """The pools that the last change of a node concerns: where it was, where it is, all that claim it."""
@@ -149,18 +190,22 @@ class Rollout:
 
     async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal, policy: Object | None) -> PoolProgress:
         """Tell the next nodes where to go; how far the pool is, and why the others wait."""
+        unproved = self._unproved(object_name(pool).name, book)
         try:
             budget = rollout.max_unavailable(pool, len(book.nodes))
             patience = trying.patience_of(policy)
             until = await self._give_up(book, goal, patience)
-            held = waves.hold(policy, tuple(book.nodes.values()), goal, self._clock.now(), _state_of(pool))
+            moving = tuple(node for node in book.nodes.values() if node.name not in unproved)
+            held = waves.hold(policy, moving, goal, self._clock.now(), _state_of(pool))
         except (BadMaxUnavailable, BadPolicy) as error:
             return PoolProgress(problem=str(error), why=str(error))
         await self._mark(book, goal)
-        behind = [node for node in book.behind() if not self._is_elsewhere(node.name)]
+        await self._assign_late(pool, book, goal)
+        behind = [node for node in book.behind() if node.name not in unproved and not self._is_elsewhere(node.name)]
         last = await self._operator_node(pool, len(behind))
         choice = rollout.candidates(
-            behind, goal, budget, unavailable=book.counts.unavailable, operator_node=last,
+            behind, goal, budget, operator_node=last,
+            unavailable=book.counts.unavailable - sum(book.nodes[name].unavailable for name in unproved),
             hold=trying.not_again(goal, self._images.hold(object_name(pool).name, goal)),
         )  # fmt: skip
         choice = held.limit(choice)
@@ -174,11 +219,40 @@ class Rollout:
             choice = replace(choice, nodes=back, why=waits)
         await self._remember(pool, held.state)
         more = trying.timing(goal, self._clock.now()) if patience is not None else {}
-        await _abreast([self._target(book, node, goal, more) for node in choice.nodes])
+        await _abreast([self._target(pool, book, node, goal, more) for node in choice.nodes])
         if patience is not None and choice.nodes:
             until = min(until or self._clock.now() + patience, self._clock.now() + patience)
         complete = book.counts.updated == book.counts.total
-        return PoolProgress(held, complete, why=held.stopped or held.waiting or choice.why, deadline=until)
+        why = held.stopped or held.waiting or ("" if unproved and not behind else choice.why)
+        why = "; ".join(text for text in (why, rollout.held_text(unproved)) if text)
+        return PoolProgress(held, complete, why=why, deadline=until)
+
+    def _unproved(self, pool: str, book: PoolBook) -> dict[str, str]:
+        """The nodes that stay where they are because nobody knows what runs there, and why."""
+        for name in [name for name in self._held if self._ledger.pool_of(name) == pool]:
+            del self._held[name]
+        if not self._proofs.enforces(pool):
+            return {}
+        reasons = ((node.name, self._proofs.unproved(node.name)) for node in book.unsettled())
+        found = {name: why for name, why in reasons if why}
+        self._held |= found
+        return found
+
+    async def _assign(self, pool: JsonObject, node: NodeFacts, goal: Goal) -> bool:
+        """Say on the Machine of a node where it is sent to, before the node hears of it; False when the Machine is gone."""
+        spec, status = pool.get("spec") or {}, pool.get("status") or {}
+        served = {str((one.get("configuration") or {}).get("name") or "") for one in (spec, status)}
+        change = self._proofs.assigned(node.name, node.current, goal.config, served)
+        if change is None:
+            return True
+        machine, patch = change
+        written = await self._patch(MACHINE.resource, object_name(machine).name, patch, _STATUS, NAMESPACE)
+        return written is not None
+
+    async def _assign_late(self, pool: JsonObject, book: PoolBook, goal: Goal) -> None:
+        """Machines whose nodes came with the goal from their first boot: nobody had to tell them."""
+        late = [book.nodes[name] for name in sorted(self._unassigned) if name in book.nodes]
+        await _abreast([self._assign(pool, node, goal) for node in late if node.targets(goal)])
 
     async def _give_up(self, book: PoolBook, goal: Goal, patience: timedelta | None) -> datetime | None:
         """Tell who has tried for too long to stay with what it has; when the next one will have."""
@@ -244,7 +318,11 @@ class Rollout:
         with suppress(Conflict):
             await self._patch(NODES, name, patch, _AS)
 
-    async def _target(self, book: PoolBook, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]) -> None:
+    async def _target(
+        self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]
+    ) -> None:
+        if not await self._assign(pool, node, goal):
+            return
         patch = rollout.target_patch(goal)
         patch["metadata"]["annotations"] |= more
         if topology := self._topology():
@@ -270,11 +348,11 @@ class Rollout:
             )
 
     async def _patch(
-        self, resource: Resource, name: str, patch: JsonObject, options: WriteOptions
+        self, resource: Resource, name: str, patch: JsonObject, options: WriteOptions, namespace: str = ""
     ) -> JsonObject | None:
         """Patch an object; None when it is gone."""
         try:
-            return await self._cluster.patch(resource, name, patch, PatchType.MERGE, "", options)
+            return await self._cluster.patch(resource, name, patch, PatchType.MERGE, namespace, options)
         except NotFound:
             return None
 

@@ -3,9 +3,9 @@
     Fastness-Signature: <base64url header>..<base64url signature>          a detached JWS (EdDSA)
 
 The header says algorithm, key and expiry; the payload is left out, because both sides know it: hash of the body, pool,
-machine, nonce of the request, expiry. A machine checks it with the key out of its measured image, so whoever sits between
-it and the gate, and whoever holds the gate's TLS certificate, can neither change a configuration nor hand it another
-machine's or an older one.
+machine, nonce of the request, expiry; for a rendered config that was asked for by its name (day two) that name too. A machine
+checks it with the key out of its measured image, so whoever sits between it and the gate, and whoever holds the gate's TLS
+certificate, can neither change a configuration nor hand it another machine's or an older one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _LIMITS: Final = json.JsonLimits(max_bytes=512, max_depth=2)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a signature is about."""
+    """What a signature is about; `rendered` is the name that a running machine asked for, empty for one that boots."""
 
     body: bytes
     pool: str
     machine: str
     nonce: str
+    rendered: str = ""
 
 
 class BadConfigProof(Exception):
@@ -91,7 +92,7 @@ def _header(header: Any, keys: Mapping[str, Ed25519Verifier]) -> tuple[int, Ed25
 def _message(shown: str, served: Served, until: int) -> bytes:
     payload = {
         "sha256": _digest(served.body), "pool": served.pool, "machine": served.machine, "nonce": served.nonce,
-        "exp": until,
+        "exp": until, **({"rendered": served.rendered} if served.rendered else {}),
     }  # fmt: skip
     return f"{shown}.{encoded(json.canonical(payload))}".encode()
 

@@ -26,7 +26,7 @@ from fastness.domain.attestation.properties import IMAGE
 from fastness.domain.machineconfig import validate
 from fastness.domain.machineconfig.merge import Source
 from fastness.domain.machineconfig.problem import Problem, fatal
-from fastness.domain.machineconfig.serving import CONTENT_FILE, KUBECONFIG_FILE
+from fastness.domain.machineconfig.serving import KUBECONFIG_FILE
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.model.kind import JsonObject
@@ -42,7 +42,7 @@ DIGEST_HEX: Final = 12
 ORIGIN: Final = "overlay:"
 RESERVED: Final = frozenset({
     names.NODE_ANNOTATIONS_FILE, names.ENCAPSULATED_FILE, names.CURRENT_CONFIG_FILE, names.OVERLAY_FILE, names.FORCE_FILE,
-    CONTENT_FILE, KUBECONFIG_FILE,
+    names.CONTENT_FILE, KUBECONFIG_FILE,
 })  # fmt: skip
 _DATA: Final = "data:"
 

@@ -9,6 +9,8 @@
 * A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
   go one after the other and old nodes before young ones.
 * A node may be held back by `hold`, which knows what the node would meet: an image whose reference values do not count yet.
+* A node of an enforcing pool whose machine is not attested goes nowhere and uses up nothing: the caller leaves it out, and
+  `held_text` names it.
 * Where an arbiter shares the quorum with masters, the two pools never have unavailable nodes at the same time.
 
 The node controller writes the annotations; `plan` shows the same order beforehand.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fastness.domain.machineconfig.errors import BadMaxUnavailable
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
@@ -31,6 +33,22 @@ from fastness.model.objects import object_name
 Object = Mapping[str, Any]
 Hold = Callable[[NodeFacts], str]
 """Why a node must not be sent to the goal yet; empty when it may go."""
+
+
+MOST_NAMED: Final = 10
+
+
+def held_text(held: Mapping[str, str]) -> str:
+    """Who stays where it is, and why: nodes by name, those with the same reason together; empty for nobody."""
+    by_reason: dict[str, list[str]] = {}
+    for name in sorted(held):
+        by_reason.setdefault(held[name], []).append(name)
+    return "; ".join(f"held back: {_named(nodes)} ({why})" for why, nodes in sorted(by_reason.items()))
+
+
+def _named(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+    return ", ".join(nodes[:MOST_NAMED]) + more
 
 
 def free(_: NodeFacts) -> str:

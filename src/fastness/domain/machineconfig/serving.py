@@ -4,6 +4,7 @@
 * `configuration_of` says which rendered config a pool hands out: the new one once a machine has proved it, else the old.
 * `document` is the rendered config with the files that the machine's agent starts from, in the version asked for. It is a pure
   function of its arguments, so a server makes the bytes once and keeps them.
+* `rendered_object` is the same for an agent that runs already and asks for a rendered config by name.
 
 The encapsulated config is always the last file. Nothing that was rendered is changed in place.
 """
@@ -24,7 +25,6 @@ from fastness.model.objects import object_name
 
 Object = Mapping[str, Any]
 MEDIA: Final = "vnd.coreos.ignition+json"
-CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
 KUBECONFIG_FILE: Final = "/etc/kubernetes/kubeconfig"
 _SEMVER: Final = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?\Z")
 MODE: Final = 0o644
@@ -105,7 +105,7 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
     files = [file_entry(names.NODE_ANNOTATIONS_FILE, json.encode(_annotations(name)))]
     if kubeconfig:
         files.append(file_entry(KUBECONFIG_FILE, kubeconfig.encode(), 0o600))
-    files.append(file_entry(CONTENT_FILE, json.encode({**plain, "spec": spec})))
+    files.append(file_entry(names.CONTENT_FILE, json.encode({**plain, "spec": spec})))
     empty = {"ignition": {"version": version}}
     files.append(file_entry(names.ENCAPSULATED_FILE, json.encode({**plain, "spec": {**spec, "config": empty}})))
     storage = body.get("storage") or {}
@@ -120,6 +120,12 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
         told = "; ".join(str(loss) for loss in losses[:5])
         raise CannotServe(f"{name} would lose something in Ignition {version}: {told}", "boot a newer image")
     return ignition.to_json(translated)
+
+
+def rendered_object(config: Object) -> bytes:
+    """The bytes for the agent of a running machine: the MachineConfig itself, without what only the API needs."""
+    plain = {"apiVersion": config.get("apiVersion"), "kind": "MachineConfig"}
+    return json.encode({**plain, "metadata": {"name": object_name(config).name}, "spec": config.get("spec") or {}})
 
 
 def _current(raw: Any) -> JsonObject:

@@ -163,6 +163,7 @@ CURRENT_CONFIG_FILE: Final = "/etc/machine-config-daemon/currentconfig"
 CURRENT_IMAGE_FILE: Final = "/etc/machine-config-daemon/currentimage"
 NODE_ANNOTATIONS_FILE: Final = "/etc/machine-config-daemon/node-annotations.json"
 OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
+CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
 ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
 
 # Managed user-data.

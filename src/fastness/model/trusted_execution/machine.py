@@ -99,6 +99,8 @@ _STATUS = s.immutable_once_set(
             "properties": s.mapping(
                 s.string(maxLength=512), "What the last authentic evidence proved, in plain words.", maxProperties=32
             ),
+            "desiredConfig": s.object_name("Rendered config that the machine was told to go to; controllers write it."),
+            "currentConfig": s.object_name("Rendered config that it goes back to, the one before."),
             "epoch": s.integer(
                 "Rises when trust in the machine ends; tokens of a lower epoch count no more.",
                 format="int64",
@@ -179,6 +181,8 @@ class MachineStatus(View):
     standing_reason: str = ""
     simulated: bool = False
     properties: dict[str, str] = msgspec.field(default_factory=dict)
+    desired_config: str = ""
+    current_config: str = ""
     epoch: int = 0
 
 

@@ -9,7 +9,8 @@ Where the bytes come from is a setting of the ConfidentialCluster and changes wh
 
 A copy is the bytes of one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on
 `run` renews it, so that machines do not wait for the config server. Overlays are laid over it for each machine. What is handed
-out is the same statement that the gate signs: body, pool, machine, nonce of the request.
+out is the same statement that the gate signs: body, pool, machine, nonce of the request. A machine that runs names the rendered
+config that it was told to go to, and gets that one if it is written on its Machine.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from fastness.formats.delivered import Delivered, envelope, parse_question
 from fastness.model.fastness_dev.cluster import NAME, ConfidentialCluster
 from fastness.model.objects import view
 from fastness.observe import metrics
+from fastness.services.assignments import Assignments
 from fastness.services.delivery import Overlays
 from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.refusals import Refusal
@@ -93,6 +95,7 @@ class PoolConfigs:
         confidential: Informer,
         pools: Informer,
         overlays: Overlays,
+        assignments: Assignments,
         clock: Clock,
     ) -> None:
         self._source = source
@@ -100,8 +103,10 @@ class PoolConfigs:
         self._confidential = confidential
         self._pools = pools
         self._overlays = overlays
+        self._assignments = assignments
         self._clock = clock
         self._copies: OrderedDict[tuple[str, str], Copy] = OrderedDict()
+        self._rendered_copies: OrderedDict[str, Config] = OrderedDict()
 
     async def deliver(
         self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str]
@@ -113,10 +118,25 @@ class PoolConfigs:
                 503, "delivered-by-gate", "configurations are handed out by the gate: enrol again to learn where"
             )
         question = parse_question(query)
-        config = self._overlays.over(await self._config(delivery, pool, question.accept), who)
-        served = Served(config.body, pool, grant.subject.machine, question.nonce)
+        if question.rendered:
+            await self._assignments.check(grant.subject.thumbprint, question.rendered, grant.verdict)
+            config = await self._by_name(delivery, pool, question.rendered)
+        else:
+            config = self._overlays.over(await self._config(delivery, pool, question.accept), who)
+        served = Served(config.body, pool, grant.subject.machine, question.nonce, question.rendered)
         signature = self._signer.sign(served, self._clock.now())
         return SecretBytes(envelope(Delivered(config.body, signature))), config
+
+    async def _by_name(self, delivery: Delivery, pool: str, rendered: str) -> Config:
+        """A rendered config. Its name follows from what it says, so a copy never grows old."""
+        kept = self._rendered_copies.get(rendered) if delivery.sync != "OnDemand" else None
+        if kept is not None:
+            self._rendered_copies.move_to_end(rendered)
+            return kept
+        config = self._rendered_copies[rendered] = await self._source.fetch(pool, "", "", rendered)
+        while len(self._rendered_copies) > MOST_COPIES:
+            self._rendered_copies.popitem(last=False)
+        return config
 
     async def _config(self, delivery: Delivery, pool: str, accept: str) -> Config:
         if delivery.sync == "OnDemand":

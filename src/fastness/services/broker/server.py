@@ -31,6 +31,7 @@ from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
+from fastness.services.assignments import Assignments
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.app import Broker, Ours
 from fastness.services.broker.configs import PoolConfigs
@@ -203,4 +204,4 @@ async def _configs(
     await pools.synced()
     await overlays.synced()
     signer = await ConfigSigner.open(cluster, informers, clock, entropy)
-    return PoolConfigs(source, signer, confidential, pools, Overlays(overlays), clock)
+    return PoolConfigs(source, signer, confidential, pools, Overlays(overlays), Assignments(cluster), clock)

@@ -21,7 +21,8 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.ear import standing
 from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
-from fastness.services.configserver.app import Admit
+from fastness.services.assignments import Assignments
+from fastness.services.configserver.app import Admit, rendered_in
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
 from fastness.trust.errors import BadToken, NoTokenKeys, TicketUnclear
@@ -38,6 +39,10 @@ def by_ticket(book: TicketBook, confidential: Informer) -> Admit:
     """Admission of the ticket port."""
 
     def admit(request: Request, pool: str) -> Awaitable[None] | None:
+        if rendered_in(request):
+            raise Refusal(
+                403, "wrong-credential", "a ticket is for machines that boot: rendered configs are not given for it"
+            )
         shown = bearer(request.header(b"authorization"))
         found = book.known(shown, pool)
         if found.problem is TicketProblem.UNKNOWN:
@@ -81,18 +86,21 @@ def by_certificate(authority: Callable[[], InternalAuthority], clock: Clock, aut
     return admit
 
 
-def by_token(tokens: TokenVerifier, revocations: Revocations, confidential: Informer) -> Authorize:
+def by_token(
+    tokens: TokenVerifier, revocations: Revocations, confidential: Informer, assignments: Assignments
+) -> Authorize:
     """What the gate forwards is verified once more: a token of ours, for this pool, of a machine that is still trusted.
 
     The broker keeps configurations for machines that come later, so it asks without a token. So does the gate for machines
-    that showed it a ticket, in a cluster that only watches.
+    that showed it a ticket, in a cluster that only watches. A rendered config by name goes to the machine that it is meant for.
     """
 
-    def authorize(request: Request, pool: str, role: Role) -> None:
+    def authorize(request: Request, pool: str, role: Role) -> Awaitable[None] | None:
         scheme, _, token = request.header(b"authorization").partition(" ")
-        watching = role is Role.GATE and mode_of(confidential.get("", "cluster")) is Mode.AUDIT
+        rendered = rendered_in(request)
+        watching = role is Role.GATE and mode_of(confidential.get("", "cluster")) is Mode.AUDIT and not rendered
         if not scheme and (role is Role.BROKER or watching):
-            return
+            return None
         if scheme.lower() != "dpop":
             raise Refusal(401, "token-required", "forward the token of the machine")
         try:
@@ -106,5 +114,6 @@ def by_token(tokens: TokenVerifier, revocations: Revocations, confidential: Info
             raise Refusal(403, "wrong-pool", "the machine of this token belongs to another pool")
         if revocations.revoked(claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted")
+        return assignments.check(found.subject.thumbprint, rendered, found.verdict) if rendered else None
 
     return authorize

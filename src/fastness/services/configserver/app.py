@@ -1,4 +1,4 @@
-"""`/config/<pool>` for machines that boot.
+"""`/config/<pool>` for machines that boot, `/config/<pool>?rendered=<name>` for agents of machines that run.
 
 Answers follow the table that all doors share: 401 without a good credential, 403 for a final refusal (a ticket of another pool,
 a confidential pool), 404 for an unknown pool after authorization, 503 with Retry-After while there is nothing rendered, 400
@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from fastness.cluster.errors import BadRequest
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.formats import urlpath
+from fastness.formats.delivered import DeliveredError, parse_rendered
 from fastness.observe import metrics
-from fastness.services.configserver.replies import NoConfig, Replies
+from fastness.services.configserver.replies import NoConfig, Replies, Reply
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
@@ -85,7 +87,15 @@ class ConfigServer:
         if waiting is not None:
             await waiting
         demand(self._touch)
-        return self._config(request, segments[1])
+        rendered = rendered_in(request)
+        return self._rendered(request, rendered) if rendered else self._config(request, segments[1])
+
+    def _rendered(self, request: Request, name: str) -> Answer:
+        """A rendered config as the object that agents read: whom it is meant for was asked on admission."""
+        reply = self._replies.rendered(name)
+        if reply is None:
+            raise Refusal(503, "not-rendered", "the rendered config is not there yet")
+        return _answer(request, reply)
 
     def _config(self, request: Request, pool: str) -> Answer:
         try:
@@ -99,7 +109,21 @@ class ConfigServer:
             raise Refusal(404, "unknown-pool", "there is no such pool") from error
         except CannotServe as error:
             raise Refusal(400, error.code, error.message) from error
-        headers = ((b"etag", reply.etag), (b"vary", b"Accept"), (RENDERED, reply.config.encode()))
-        if request.header(b"if-none-match").encode() == reply.etag:
-            return Answer(304, b"", headers=headers)
-        return Answer(200, reply.body, headers=headers)
+        return _answer(request, reply)
+
+
+def rendered_in(request: Request) -> str:
+    """The rendered config that a request names, empty for one of a machine that boots; raises Refusal."""
+    try:
+        return parse_rendered(request.query)
+    except BadRequest as error:
+        raise Refusal(400, "bad-query", error.message) from error
+    except DeliveredError as error:
+        raise Refusal(400, error.code, error.message) from error
+
+
+def _answer(request: Request, reply: Reply) -> Answer:
+    headers = ((b"etag", reply.etag), (b"vary", b"Accept"), (RENDERED, reply.config.encode()))
+    if request.header(b"if-none-match").encode() == reply.etag:
+        return Answer(304, b"", headers=headers)
+    return Answer(200, reply.body, headers=headers)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from fastness.cluster.informers import Informer
-from fastness.domain.machineconfig.serving import configuration_of, document
+from fastness.domain.machineconfig.serving import configuration_of, document, rendered_object
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 
@@ -60,6 +60,18 @@ class Replies:
         # An informer never changes an object, it puts another in its place: the same object has the same content.
         if kept is None or kept.source is not config:
             return self._keep(key, document(config, version), config)
+        self._kept.move_to_end(key)
+        return kept
+
+    def rendered(self, name: str) -> Reply | None:
+        """The rendered config of this name as the object that agents read; None when there is none."""
+        config = self._configs.get("", name)
+        if config is None:
+            return None
+        key = ("", name)
+        kept = self._kept.get(key)
+        if kept is None or kept.source is not config:
+            return self._keep(key, rendered_object(config), config)
         self._kept.move_to_end(key)
         return kept
 

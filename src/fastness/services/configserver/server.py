@@ -19,6 +19,7 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
+from fastness.services.assignments import Assignments
 from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket, by_token
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.replies import Replies
@@ -76,7 +77,8 @@ async def config_server(
         revocations = MachineRevocations(cluster, informers, clock)
         await revocations.synced()
         touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
-        authorize = by_token(await TokenVerifier.following(informers, clock), revocations, confidential)
+        tokens = await TokenVerifier.following(informers, clock)
+        authorize = by_token(tokens, revocations, confidential, Assignments(cluster))
     ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
     book = TicketBook(cluster, tickets, clock)
     outer = listener_of(ConfigServer(replies, by_ticket(book, confidential), touch), clock, options)

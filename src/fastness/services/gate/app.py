@@ -1,7 +1,10 @@
-"""`/config/<pool>` for machines that proved themselves.
+"""`/config/<pool>` for machines that proved themselves, and `/config/<pool>?rendered=<name>` for those that run already.
 
     token → proof of possession → in touch → revocation → pool is the machine's own → Grant → configuration, overlays
       → signature → record → in touch, machine and Grant again → bytes
+
+A running machine names the rendered config that it was told to go to. It gets that MachineConfig if the controllers wrote its
+name on the Machine (`services.assignments`), and no other; its agent lays its overlays over it by itself.
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -25,10 +28,12 @@ from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
 from fastness.observe import context, logs, metrics
+from fastness.services.assignments import Assignments
 from fastness.services.broker.configs import Delivery, delivery_of
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
+from fastness.services.configserver.app import rendered_in
 from fastness.services.delivery import Overlays, recipient
 from fastness.services.doorevents import Silent, Telling
 from fastness.services.gate.configs import Config, ConfigSource
@@ -67,6 +72,7 @@ class Behind:
     tickets: TicketBook
     policies: ActivePolicies
     overlays: Overlays
+    assignments: Assignments
 
 
 class Gate:
@@ -154,10 +160,21 @@ class Gate:
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
+        rendered = rendered_in(request)
         grant = self._granted(caller, pool)
+        if rendered:
+            return await self._release(caller, grant, pool, await self._rendered(caller, pool, rendered), seen, rendered)
         pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
         return await self._release(caller, grant, pool, found, seen)
+
+    async def _rendered(self, caller: Proven, pool: str, rendered: str) -> Config:
+        """The rendered config that a running machine was told to go to; raises Refusal, ApiError."""
+        found = caller.standing
+        if found.basis is not Basis.VERDICT:
+            raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", found.verdict)
+        await self._behind.assignments.check(found.subject.thumbprint, rendered, found.verdict)
+        return await self._behind.configs.fetch(pool, "", caller.token, rendered)
 
     def _delivery(self) -> Delivery:
         """How configurations reach machines now; read again only when the cluster's object is another."""
@@ -225,10 +242,12 @@ class Gate:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int) -> Answer:
+    async def _release(
+        self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int, rendered: str = ""
+    ) -> Answer:
         """The one way out, signed for this machine and this request: on the record first, then only if it may still happen."""
         # Signed while the caller's proof is at hand: next to the other signature, before bodies have emptied the CPU's caches.
-        served = Served(found.body, pool, grant.subject.machine, caller.nonce)
+        served = Served(found.body, pool, grant.subject.machine, caller.nonce, rendered)
         signature = self._behind.signer.sign(served, self._clock.now())
         detail = {"basis": str(grant.basis), **found.described()}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)

@@ -2,8 +2,8 @@
 
 In one process that is a function call. Otherwise the gate asks the config server's internal port, with its own certificate
 and with the machine's token, which the config server verifies once more. What a machine sent is never passed on: only the
-pool, the Ignition version it understands, and the token. The last answers are kept: the config server is asked about every
-request, but sends the bytes only when they changed.
+pool, the Ignition version it understands, the name of a rendered config, and the token. The last answers are kept: the config
+server is asked about every request, but sends the bytes only when they changed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Config(NamedTuple):
 class ConfigSource(Protocol):
     """Somebody who has the configurations of pools."""
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
-        """The configuration of a pool for whoever the token names; raises Refusal."""
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
+        """The configuration of a pool, or the rendered config of that name, for whoever the token names; raises Refusal."""
 
 
 class LocalConfigs:
@@ -58,8 +58,13 @@ class LocalConfigs:
     def __init__(self, replies: Replies) -> None:
         self._replies = replies
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         """The configuration; raises Refusal."""
+        if rendered:
+            found = self._replies.rendered(rendered)
+            if found is None:
+                raise Refusal(503, "not-rendered", "the rendered config is not there yet")
+            return Config(found.body, found.etag, found.config)
         try:
             reply = self._replies.of(pool, negotiate(accept))
         except UnsupportedAccept as error:
@@ -81,28 +86,31 @@ class RemoteConfigs:
         self._context = context
         self._shown: ssl.SSLContext | None = None
         self._http: httpx.AsyncClient | None = None
-        self._kept: dict[tuple[str, str], Config] = {}
+        self._kept: dict[tuple[str, str, str], Config] = {}
 
-    async def fetch(self, pool: str, accept: str, token: str) -> Config:
+    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
         """The configuration; raises Refusal."""
-        http, kept = await self._client(), self._kept.get((pool, accept))
+        key = (pool, accept, rendered)
+        http, kept = await self._client(), self._kept.get(key)
         headers = {"accept": accept}
         if token:
             headers["authorization"] = f"DPoP {token}"
         if kept is not None:
             headers["if-none-match"] = kept.etag.decode()
         try:
-            answer = await http.get(f"/config/{pool}", headers=headers)
+            answer = await http.get(
+                f"/config/{pool}", params={"rendered": rendered} if rendered else None, headers=headers
+            )
         except (httpx.HTTPError, ssl.SSLError) as error:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
-            return self._keep((pool, accept), Config(answer.content, answer.headers.get("etag", "").encode(), name))
+            return self._keep(key, Config(answer.content, answer.headers.get("etag", "").encode(), name))
         if answer.status_code == 304 and kept is not None:
-            return self._keep((pool, accept), kept)
+            return self._keep(key, kept)
         raise _refused(answer)
 
-    def _keep(self, key: tuple[str, str], found: Config) -> Config:
+    def _keep(self, key: tuple[str, str, str], found: Config) -> Config:
         """Remember an answer, and forget the one that was not asked for the longest."""
         self._kept.pop(key, None)
         if found.etag:

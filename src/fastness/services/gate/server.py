@@ -19,6 +19,7 @@ from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
+from fastness.services.assignments import Assignments
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import Overlays
@@ -79,7 +80,7 @@ async def gate(
         await TokenVerifier.following(informers, clock), macs, signer, revocations, touch, record, configs,
         Settings(confidential), confidential,
         TicketBook(cluster, tickets, clock),
-        ActivePolicies(policies), Overlays(overlays),
+        ActivePolicies(policies), Overlays(overlays), Assignments(cluster),
     )  # fmt: skip
     events = DoorEvents(cluster, FACE, clock, confidential)
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)

@@ -1,0 +1,161 @@
+"""Where a running machine gets the rendered config that its node was told to go to.
+
+    attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<name> ─▶ signature, name ─▶ config
+    unattested   the API, with the credential of the node
+
+A machine that proves itself takes the way of its first boot again: a live grant, an entry on the record, a signature of the
+cluster over exactly these bytes under exactly this name, for this machine and this request. It never believes the API about the
+content of a config: whoever holds its node's credential, or the API itself, cannot slip it another one.
+
+* A token lives ten minutes and proofs repeat every fifteen, so there is often none: then the machine attests on demand.
+* Doors that cannot answer now are asked again by the agent's loop, as an API that cannot; a refusal is told on the node.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from fastness.agent.attester import Attester
+from fastness.agent.enrol import Doors
+from fastness.agent.errors import AgentError, BadConfig
+from fastness.agent.fetch import from_broker, from_gate
+from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.prove import BrokerClient, DoorRefused
+from fastness.agent.report import Persistent
+from fastness.cluster.clock import Clock, Entropy
+from fastness.cluster.errors import NotFound, Unavailable
+from fastness.cluster.port import Cluster
+from fastness.domain.attestation.configproof import BadConfigProof, Served, check
+from fastness.formats import json
+from fastness.formats.delivered import Delivered, Question
+from fastness.formats.errors import JsonError
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.objects import object_name
+
+NONCE_BYTES: Final = 24
+MARGIN: Final = timedelta(seconds=30)
+ROUNDS: Final = 3
+OTHER: Final = {"delivered-by-broker": "Broker", "delivered-by-gate": "Gate"}
+
+
+class ConfigRefused(AgentError):
+    """The machine was told to go to a config that it does not get; the message says who refused and why."""
+
+    code = "config-refused"
+    hint = "On the control plane: fastness attest explain with the name of this machine."
+
+
+class RenderedConfigs(Protocol):
+    """Somebody who has rendered configs."""
+
+    async def fetch(self, name: str) -> JsonObject:
+        """The rendered config of this name; raises AgentError, ApiError, DriverError."""
+
+
+class ApiConfigs:
+    """The API itself, for nodes of pools that do not enforce attestation."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._persistent = Persistent(clock)
+
+    async def fetch(self, name: str) -> JsonObject:
+        """The rendered config of this name; raises BadConfig, ApiError."""
+        try:
+            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIG.resource, name))
+        except NotFound as error:
+            raise BadConfig(
+                f"machineconfig {name} not found", "The render controller makes it; see the pool."
+            ) from error
+
+
+class AttestedConfigs:
+    """Gate or broker, for a machine that proves itself."""
+
+    def __init__(
+        self,
+        attester: Attester,
+        doors: Callable[[], Doors],
+        trust: Callable[[], ImageTrust],
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._attester = attester
+        self._doors = doors
+        self._trust = trust
+        self._clock = clock
+        self._entropy = entropy
+        self._broker: BrokerClient | None = None
+        self._ahead = timedelta()
+        self._via = ""
+
+    async def fetch(self, name: str) -> JsonObject:
+        """The rendered config of this name, signed for this machine; raises ConfigRefused, Unavailable, DriverError."""
+        for _ in range(ROUNDS):
+            try:
+                return await self._once(name)
+            except DoorRefused as error:
+                if error.reason in OTHER:
+                    self._via = OTHER[error.reason]
+                elif error.status == 401:
+                    self._broker = None  # the token grew old on the way, or the doors have new keys: a new one helps
+                elif error.passing:
+                    raise Unavailable(f"{name}: {error.message}") from error
+                else:
+                    raise ConfigRefused(f"{name}: {error.message}", error.hint) from error
+        raise Unavailable(f"{name}: the doors ask for another attestation again and again")
+
+    async def _once(self, name: str) -> JsonObject:
+        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
+        doors, trust = self._doors(), self._trust()
+        broker = await self._attested(doors.broker, trust)
+        async with broker:
+            if (self._via or doors.via) == "Broker":
+                delivered = await from_broker(broker, broker.pool, question)
+            else:
+                delivered = await from_gate(doors.gate, trust.tls, broker, broker.pool, question, self._now)
+        return self._checked(delivered, broker, question, trust)
+
+    async def _attested(self, url: str, trust: ImageTrust) -> BrokerClient:
+        """A conversation whose token is still good for a while; raises DoorRefused, DriverError."""
+        known = self._broker
+        if known is not None and known.expires is not None and self._now() + MARGIN < known.expires:
+            known.go_to(url)
+            return known
+        fresh = BrokerClient(url, trust.tls, self._attester, self._entropy)
+        try:
+            await fresh.attest()
+        except BaseException:
+            await fresh.close()
+            raise
+        self._ahead = fresh.issued - self._clock.now() if fresh.issued else timedelta()
+        self._broker = fresh
+        return fresh
+
+    def _checked(self, delivered: Delivered, broker: BrokerClient, question: Question, trust: ImageTrust) -> JsonObject:
+        name = question.rendered
+        served = Served(delivered.config, broker.pool, broker.machine, question.nonce, name)
+        try:
+            check(delivered.signature, served, trust.keys, self._now())
+            config = json.decode(delivered.config)
+        except BadConfigProof as error:
+            raise ConfigRefused(
+                f"{name}: {error.detail}", "Build the image again with the trust.json of now."
+            ) from error
+        except JsonError as error:
+            raise BadConfig(f"{name} is not JSON: {error.message}") from error
+        if not isinstance(config, dict) or object_name(config).name != name:
+            raise BadConfig(f"{name}: the door gave another config")
+        return config
+
+    def _now(self) -> datetime:
+        """The time by the clock of the doors."""
+        return self._clock.now() + self._ahead
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")

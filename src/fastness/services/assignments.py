@@ -1,0 +1,28 @@
+"""Whether a rendered config is meant for the machine that asks for it by name: the same at gate, broker and config server.
+
+The controllers write a Machine's configs on it before they tell its Node. A cache may be behind them, and a config that was taken
+back must not leave a door that has not heard of it; so the Machine is read at the API, for every request of a running machine.
+"""
+
+from __future__ import annotations
+
+from fastness.cluster.port import Cluster
+from fastness.domain.machineconfig.assigned import is_assigned
+from fastness.services.refusals import Refusal
+from fastness.trust.machines import find_machine
+
+
+class Assignments:
+    """Knows which rendered configs are whose."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def check(self, thumbprint: str, rendered: str, verdict: str = "") -> None:
+        """Let the machine with this key have a rendered config; raises Refusal, ApiError."""
+        machine = await find_machine(self._cluster, thumbprint)
+        if machine is None or not is_assigned(machine, rendered):
+            # The same words whether there is such a config or not: names of other machines' configs are not told.
+            raise Refusal(
+                403, "not-assigned", "this is neither the desired nor the current config of the machine", verdict
+            )

@@ -1,0 +1,154 @@
+"""Enforcing means day two as well: a rollout moves attested machines and nobody else, and says whom it holds and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of, condition, rfc3339
+from fastness.model.trusted_execution.machine import MACHINE
+from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
+
+STATUS = WriteOptions(subresource="status")
+
+
+async def enforce(cluster: Cluster) -> None:
+    body: JsonObject = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce", "simulated": True},
+    }  # fmt: skip
+    await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
+
+
+async def machine_of(cluster: Cluster, node: str, number: int) -> str:
+    """A Machine that proved itself a moment ago and is this node."""
+    digest = f"{number:064x}"
+    name, now = f"machine-{node}", datetime.now(UTC)
+    body = {
+        "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"id": f"00000000-0000-4000-8000-{number:012d}", "approval": "Approved"},
+    }  # fmt: skip
+    await cluster.create(MACHINE.resource, body)
+    met = [
+        {"type": kind, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": rfc3339(now)}
+        for kind in ("Enrolled", "Approved", "Attested")
+    ]
+    status = {
+        "pool": "worker", "nodeName": node, "keyThumbprint": f"sha256:{digest}", "tee": "tpm", "conditions": met,
+        "lastAttested": rfc3339(now), "attestedUntil": rfc3339(now + timedelta(hours=1)),
+    }  # fmt: skip
+    await cluster.patch(MACHINE.resource, name, {"status": status}, PatchType.MERGE, NAMESPACE, STATUS)
+    return name
+
+
+async def quarantine(cluster: Cluster, machine: str, approval: str = "Quarantined") -> None:
+    await cluster.patch(MACHINE.resource, machine, {"spec": {"approval": approval}}, PatchType.MERGE, NAMESPACE)
+
+
+async def desired(world: World) -> dict[str, str]:
+    nodes = (await world.cluster.list(NODE)).items
+    return {node["metadata"]["name"]: annotations_of(node).get(names.DESIRED_CONFIG, "") for node in nodes}
+
+
+async def says(world: World, *words: str) -> str:
+    """What the pool says, once it says all of this."""
+
+    async def said() -> str:
+        found = condition(await world.pool(), "Updating") or {}
+        message = str(found.get("message", ""))
+        return message if all(word in message for word in words) else ""
+
+    return str(await until(said, f"the pool does not say {words}"))
+
+
+async def arrived(world: World, nodes: set[str], than: str) -> Any:
+    async def there() -> bool:
+        goal, now = await world.goal(), await desired(world)
+        return goal != than and all(now[name] == goal for name in nodes)
+
+    return await until(there, "not told")
+
+
+@pytest.mark.row("000-51", "000-02")
+async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world: World) -> None:
+    for name in ("a", "b"):
+        await world.add_node(name)
+    before = (await world.settled())["spec"]["configuration"]["name"]
+    await enforce(world.cluster)
+    await world.cluster.create(CONFIG, config("50-ssh"))
+    message = await says(world, "held back: a, b (it belongs to no Machine that attested)")
+    assert "unavailable" not in message
+    assert await desired(world) == {"a": before, "b": before}
+
+
+@pytest.mark.row("000-49", "000-48")
+async def test_a_held_node_uses_up_no_budget_and_the_others_go_on(world: World) -> None:
+    for number, name in enumerate(("a", "b", "c"), 1):
+        await world.add_node(name)
+        await machine_of(world.cluster, name, number)
+    before = (await world.settled())["spec"]["configuration"]["name"]
+    await enforce(world.cluster)
+    await quarantine(world.cluster, "machine-b")
+
+    async def cordoned() -> bool:
+        return bool(((await world.cluster.get(NODE, "b")).get("spec") or {}).get("unschedulable"))
+
+    await until(cordoned, "the node is still in service")
+    await world.cluster.create(CONFIG, config("50-motd"))
+    await arrived(world, {"a", "c"}, before)
+    assert (await desired(world))["b"] == before
+    await says(world, "held back: b (the machine is in quarantine)")
+    await quarantine(world.cluster, "machine-b", "Approved")
+    after = await world.settled(goal_is_not=before)
+    assert (await desired(world))["b"] == after["spec"]["configuration"]["name"]
+
+
+async def test_what_a_machine_is_sent_to_stands_on_it_before_its_node_hears_of_it(world: World) -> None:
+    await enforce(world.cluster)
+    await world.add_node("a")
+    await machine_of(world.cluster, "a", 1)
+    first = (await world.settled())["spec"]["configuration"]["name"]
+    seen: list[tuple[str, str]] = []
+
+    async def written(goal: str) -> bool:
+        machine = await world.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
+        told = (await desired(world))["a"]
+        if told == goal:
+            seen.append((str(machine["status"].get("desiredConfig")), told))
+        return told == goal
+
+    async def follows() -> bool:
+        machine = await world.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
+        return bool(machine["status"].get("desiredConfig") == first)
+
+    assert await until(follows, "who came with the goal is written down too")
+    await world.cluster.create(CONFIG, config("50-motd"))
+    await arrived(world, {"a"}, first)
+    second = await world.goal()
+    await written(second)
+    assert seen[0] == (second, second)
+    machine = await world.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
+    assert machine["status"]["currentConfig"] == first
+
+
+async def test_a_node_cannot_widen_what_its_machine_may_read(world: World) -> None:
+    await enforce(world.cluster)
+    await world.add_node("a")
+    await machine_of(world.cluster, "a", 1)
+    first = (await world.settled())["spec"]["configuration"]["name"]
+    foreign = f"rendered-master-{'f' * 32}"
+    await world.cluster.patch(POOL, "worker", {"spec": {"paused": True}}, PatchType.MERGE)
+    lie = {"metadata": {"annotations": {names.CURRENT_CONFIG: foreign}}}
+    await world.cluster.patch(NODE, "a", lie, PatchType.MERGE)
+    await world.cluster.create(CONFIG, config("50-motd"))
+    await world.cluster.patch(POOL, "worker", {"spec": {"paused": False}}, PatchType.MERGE)
+    await arrived(world, {"a"}, first)
+    status = (await world.cluster.get(MACHINE.resource, "machine-a", NAMESPACE))["status"]
+    assert foreign not in (status["desiredConfig"], status["currentConfig"])
