@@ -4,6 +4,9 @@ A node is out of service because of us from the write that sends it to another c
 while it is cordoned for a drain that its agent asked for. A machine that somebody switched off is not our doing, and one that
 failed before it was drained still works. The watch sees every write, so no moment is too short for it.
 
+A node whose machine is not trusted or did not prove itself any more goes nowhere and uses up nothing, until it has arrived
+somewhere after all: with it the pool would wait for ever.
+
 The budget of a story is only ever raised: what it was a moment ago, of which a controller may not have heard yet, is never more.
 """
 
@@ -13,12 +16,16 @@ from dataclasses import dataclass, field
 
 from fastness.cluster.embedded.store.records import LogEntry
 from fastness.cluster.port import EventType
+from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
+from fastness.domain.attestation.standing import proof_of
 from fastness.domain.machineconfig.nodes import drain_verb, facts
 from fastness.domain.machineconfig.rollout import max_unavailable
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of
+from fastness.model.objects import annotations_of, view
+from fastness.model.trusted_execution.machine import Machine
+from tests.simulation.loop import LoopClock
 
 
 def disturbed(node: JsonObject) -> bool:
@@ -39,12 +46,16 @@ class Budget:
     worst: int = 0
     disturbed: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
+    machines: dict[str, Machine] = field(default_factory=dict)
+    spared: set[str] = field(default_factory=set)
 
     def wrote(self, entry: LogEntry) -> str:
         """What a write breaks; nothing when it breaks nothing."""
         plural, name = entry.record.key.plural, entry.record.key.name
         if plural == "machineconfigpools" and name == self.pool and entry.type is not EventType.DELETED:
             self.most = max(self.most, max_unavailable(json.decode(entry.record.body), len(self.nodes)))
+        if plural == "machines":
+            self._machine(view(json.decode(entry.record.body), Machine), gone=entry.type is EventType.DELETED)
         if plural != "nodes":
             return ""
         known = name in self.disturbed
@@ -55,7 +66,24 @@ class Budget:
         self.nodes.add(name)
         if disturbed(json.decode(entry.record.body)):
             self.disturbed.add(name)
-        self.worst = max(self.worst, len(self.disturbed))
-        if known or name not in self.disturbed or len(self.disturbed) <= self.most:
+        else:
+            self.spared.discard(name)
+        self.spared |= {one for one in self.disturbed if one in self.machines and not self._proved(self.machines[one])}
+        counted = self.disturbed - self.spared
+        self.worst = max(self.worst, len(counted))
+        if known or name not in counted or len(counted) <= self.most:
             return ""
-        return f"{len(self.disturbed)} of at most {self.most} nodes are out of service because of us: {sorted(self.disturbed)}"
+        return f"{len(counted)} of at most {self.most} nodes are out of service because of us: {sorted(counted)}"
+
+    def _machine(self, machine: Machine, *, gone: bool) -> None:
+        """A Machine was written: while it is not trusted, or gone, its node is held."""
+        name = machine.status.node_name
+        if not name:
+            return
+        self.machines[name] = machine
+        if name in self.disturbed and (gone or not self._proved(machine)):
+            self.spared.add(name)
+
+    @staticmethod
+    def _proved(machine: Machine) -> bool:
+        return proof_of(machine, LoopClock().now(), DEFAULT_INTERVAL).good

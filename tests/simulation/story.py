@@ -79,13 +79,11 @@ class Story(Steps):
             raise Broken(f"machine {machine.number} is stuck: {machine.refusals}")
 
     async def _is_rolled_out(self) -> None:
-        """Every node that may, has what its pool wants, unless those that may not use up the budget."""
+        """Every node that may, has what its pool wants: those that may not use up no budget."""
         pool = await self.here.cluster.get(POOLS, names.WORKER)
         goal = Goal(pool["spec"]["configuration"]["name"])
         nodes = {one["metadata"]["name"]: facts(one) for one in (await self.here.cluster.list(NODES)).items}
         kept = {one.node.name: one for one in self.here.machines if one.node is not None and self.here.good(one)}
-        if sum(seen.unavailable for name, seen in nodes.items() if name not in kept) >= self.here.watch.budget.most:
-            return
         for name, machine in kept.items():
             seen, said = nodes.get(name), machine.node.says(STORY_FILE) if machine.node is not None else b""
             if seen is None or not seen.updated(goal) or not seen.ready or said != f"{CANARY}-{self.number}".encode():

@@ -22,6 +22,7 @@ from tests.attesting import until
 from tests.component.controllers.approvals import approved_image, manifest
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, MovedClock, settle_cluster
+from tests.proven import proven_machine
 
 A, B = (f"registry.example/os@sha256:{digit * 64}" for digit in "ab")
 WATCHED: tuple[Resource, ...] = (POOLS, NODES, SETS, IMAGES, MACHINE_CONFIG.resource)
@@ -119,6 +120,7 @@ async def fleet(cluster: Cluster) -> AsyncIterator[Fleet]:
         notes = {names.CURRENT_CONFIG: "ca", names.DESIRED_CONFIG: "ca", names.STATE: "Done"}
         meta = {"name": f"n{number}", "labels": {role: ""}, "annotations": notes}
         await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        await proven_machine(cluster, f"n{number}", number + 1, timedelta(days=30))
     clock = MovedClock()
     async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
         made = Fleet(cluster, informers, clock)

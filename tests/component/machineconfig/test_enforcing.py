@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.port import Cluster, PatchType
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition, rfc3339
+from fastness.model.objects import annotations_of, condition
 from fastness.model.trusted_execution.machine import MACHINE
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
-
-STATUS = WriteOptions(subresource="status")
+from tests.proven import proven_machine
 
 
 async def enforce(cluster: Cluster) -> None:
@@ -25,27 +23,6 @@ async def enforce(cluster: Cluster) -> None:
         "spec": {"mode": "Enforce", "simulated": True},
     }  # fmt: skip
     await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
-
-
-async def machine_of(cluster: Cluster, node: str, number: int) -> str:
-    """A Machine that proved itself a moment ago and is this node."""
-    digest = f"{number:064x}"
-    name, now = f"machine-{node}", datetime.now(UTC)
-    body = {
-        "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"id": f"00000000-0000-4000-8000-{number:012d}", "approval": "Approved"},
-    }  # fmt: skip
-    await cluster.create(MACHINE.resource, body)
-    met = [
-        {"type": kind, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": rfc3339(now)}
-        for kind in ("Enrolled", "Approved", "Attested")
-    ]
-    status = {
-        "pool": "worker", "nodeName": node, "keyThumbprint": f"sha256:{digest}", "tee": "tpm", "conditions": met,
-        "lastAttested": rfc3339(now), "attestedUntil": rfc3339(now + timedelta(hours=1)),
-    }  # fmt: skip
-    await cluster.patch(MACHINE.resource, name, {"status": status}, PatchType.MERGE, NAMESPACE, STATUS)
-    return name
 
 
 async def quarantine(cluster: Cluster, machine: str, approval: str = "Quarantined") -> None:
@@ -92,7 +69,7 @@ async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world
 async def test_a_held_node_uses_up_no_budget_and_the_others_go_on(world: World) -> None:
     for number, name in enumerate(("a", "b", "c"), 1):
         await world.add_node(name)
-        await machine_of(world.cluster, name, number)
+        await proven_machine(world.cluster, name, number)
     before = (await world.settled())["spec"]["configuration"]["name"]
     await enforce(world.cluster)
     await quarantine(world.cluster, "machine-b")
@@ -113,7 +90,7 @@ async def test_a_held_node_uses_up_no_budget_and_the_others_go_on(world: World) 
 async def test_what_a_machine_is_sent_to_stands_on_it_before_its_node_hears_of_it(world: World) -> None:
     await enforce(world.cluster)
     await world.add_node("a")
-    await machine_of(world.cluster, "a", 1)
+    await proven_machine(world.cluster, "a", 1)
     first = (await world.settled())["spec"]["configuration"]["name"]
     seen: list[tuple[str, str]] = []
 
@@ -141,7 +118,7 @@ async def test_what_a_machine_is_sent_to_stands_on_it_before_its_node_hears_of_i
 async def test_a_node_cannot_widen_what_its_machine_may_read(world: World) -> None:
     await enforce(world.cluster)
     await world.add_node("a")
-    await machine_of(world.cluster, "a", 1)
+    await proven_machine(world.cluster, "a", 1)
     first = (await world.settled())["spec"]["configuration"]["name"]
     foreign = f"rendered-master-{'f' * 32}"
     await world.cluster.patch(POOL, "worker", {"spec": {"paused": True}}, PatchType.MERGE)

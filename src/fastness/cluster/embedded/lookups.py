@@ -11,6 +11,7 @@ from typing import Any
 
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
+from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
 from fastness.domain.machineconfig.errors import SeveralPools
 from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.domain.trustmodel import Mode, enforces, mode_of
@@ -18,7 +19,8 @@ from fastness.formats import json
 from fastness.model import kata
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
-from fastness.model.objects import annotations_of, metadata
+from fastness.model.objects import annotations_of, metadata, view
+from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 RBAC = "rbac.authorization.k8s.io"
 MCO = "machineconfiguration.openshift.io"
@@ -93,6 +95,23 @@ class StoreLookups:
             return frozenset()
         notes = annotations_of(found or {})
         return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
+
+    def barred(self, node: str) -> str:
+        """Why the machine that is a node is no longer trusted; empty for others, and for nodes without a Machine."""
+        name = machine_of_node(node)
+        found = self._get(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name)) if name else None
+        if found is None:
+            return ""
+        machine = view(found, Machine)
+        if machine.status.node_name != node:
+            return ""
+        match membership_of(machine):
+            case Membership.QUARANTINED:
+                return "its machine is in quarantine"
+            case Membership.REVOKED:
+                return "its machine is revoked"
+            case _:
+                return ""
 
     def _enforced(self, node: JsonObject | None) -> bool:
         """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed."""

@@ -13,7 +13,6 @@ Nothing is written while nothing changes; the loop comes back when the proof wil
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -30,7 +29,7 @@ from fastness.domain.attestation.breakglass import ANNOTATION, Override, live_ov
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
-from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE
+from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.standing import (
     NOTE,
     Demand,
@@ -51,7 +50,6 @@ from fastness.model.objects import ObjectName, annotations_of, condition, object
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 EVICT_SECONDS: Final = 5.0
-_NODE_OF: Final = re.compile(rf"-([0-9a-f]{{{NAME_HEX}}})\Z", re.ASCII)
 _AS: Final = WriteOptions(manager="standing")
 _STATUS: Final = WriteOptions(manager="standing", subresource="status")
 _EVENTS: Final = {Step.TAINT: "NotAttested", Step.CORDON: "CordonedNotAttested", Step.DRAIN: "DrainedNotAttested"}
@@ -179,8 +177,8 @@ class Standing:
 
 def machine_of(node: Object) -> Iterable[ObjectName]:
     """The Machine that may be this node: both names come from the key of the machine."""
-    found = _NODE_OF.search(object_name(node).name)
-    return (ObjectName(NAMESPACE, f"machine-{found[1]}"),) if found else ()
+    name = machine_of_node(object_name(node).name)
+    return (ObjectName(NAMESPACE, name),) if name else ()
 
 
 def rules_of(confidential: JsonObject | None) -> Rules:

@@ -10,7 +10,9 @@ contain is decided by `noderestriction.py`.
   tell names.
 * The settings of machine configuration: they say what a change disturbs on the node.
 * The rendered MachineConfigs that are meant for it. Whoever answers `rendered_configs` must not take them from anything that the
-  node itself can write.
+  node itself can write. In pools that enforce attestation there are none: configurations leave by the doors.
+* The credential of a machine in quarantine, or of one that is revoked, reads its own objects and the pods that it still runs, so
+  that it can be emptied, and nothing else: no configurations, no Secrets, no writes. No role gives it more.
 
 What is not in the table is not allowed here; RBAC may still allow it, as on any Kubernetes.
 """
@@ -45,6 +47,9 @@ class NodeLookups(Protocol):
     def rendered_configs(self, node: str) -> Collection[str]:
         """Names of the rendered MachineConfigs that are meant for a node."""
 
+    def barred(self, node: str) -> str:
+        """Why the machine that is a node is no longer trusted; empty while nobody took trust away."""
+
     def signing_request(self, name: str) -> Object | None:
         """One CertificateSigningRequest."""
 
@@ -57,6 +62,9 @@ def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
     node = attrs.user.node
     if not node or not attrs.is_resource_request:
         return NO_OPINION
+    barred = lookups.barred(node)
+    if barred and not (attrs.verb in _READ and (attrs.group, attrs.resource) in _STILL_READ):
+        return Decision(False, f"{barred}: the credential of node '{node}' opens nothing", denied=True)
     entry = _TABLE.get((attrs.group, attrs.resource, attrs.subresource))
     if entry is None or attrs.verb not in entry[0]:
         return NO_OPINION
@@ -103,7 +111,7 @@ def _referenced(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
 def _own_rendered(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
     if attrs.name and attrs.name in lookups.rendered_configs(node):
         return ""
-    return f"this MachineConfig is not meant for node '{node}'"
+    return f"this MachineConfig is not meant for node '{node}'; where attestation is enforced they come from the doors alone"
 
 
 def _own_signing_request(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
@@ -135,6 +143,7 @@ _READ: Final = frozenset({"get", "list", "watch"})
 _WRITE: Final = frozenset({"update", "patch"})
 _GET: Final = frozenset({"get"})
 _CREATE: Final = frozenset({"create"})
+_STILL_READ: Final = frozenset({("", "nodes"), ("", "pods"), (MCO_GROUP, "machineconfignodes")})
 
 _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "nodes", ""): (_READ | _WRITE | _CREATE, _own_object),

@@ -16,6 +16,7 @@ gives once. Eighty bits cannot be searched for a second key.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,7 @@ CHIP_CHANGED: Final = "ChipChanged"
 _LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
+_NODE_OF: Final = re.compile(rf"-([0-9a-f]{{{NAME_HEX}}})\Z", re.ASCII)
 
 
 class Membership(StrEnum):
@@ -83,6 +85,12 @@ def node_name(pool: str, thumbprint: str) -> str:
     """The node that a machine may become; a host name of at most 63 characters. Raises BadDigest."""
     # The cut pool may repeat, the hex cannot.
     return f"{pool.replace('.', '-')[:MAX_POOL_IN_NODE_NAME].rstrip('-')}-{_short(thumbprint)}"
+
+
+def machine_of_node(node: str) -> str:
+    """Name of the Machine that a node may be, as both names come from the machine's key; empty for a name that no machine has."""
+    found = _NODE_OF.search(node)
+    return f"machine-{found[1]}" if found else ""
 
 
 def endorsement_label(endorsement: str) -> str:

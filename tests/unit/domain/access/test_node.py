@@ -42,6 +42,12 @@ class World:
     def rendered_configs(self, node: str) -> Collection[str]:
         return {"n1": ["rendered-worker-1", "rendered-worker-2"]}.get(node, [])
 
+    def __init__(self, barred: str = "") -> None:
+        self._barred = barred
+
+    def barred(self, node: str) -> str:
+        return self._barred
+
     def signing_request(self, name: str) -> Object | None:
         owners = {"csr-mine": "system:node:n1", "csr-theirs": "system:node:n2"}
         return {"spec": {"username": owners[name]}} if name in owners else None
@@ -182,3 +188,19 @@ def test_paths_are_no_business_of_nodes() -> None:
 def test_refusal_says_what_was_missing() -> None:
     attrs = Attributes(NODE, "list", resource="pods")
     assert "spec.nodeName=n1" in authorize_node(attrs, World()).reason
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("key", OWN, ids=lambda key: key[1])
+def test_a_machine_that_is_not_trusted_any_more_reads_itself_and_its_pods_alone(
+    key: tuple[str, str, str], verb: str
+) -> None:
+    group, resource, namespace = key
+    plain, _, sub = resource.partition("/")
+    attrs = Attributes(NODE, verb, group, "v1", plain, sub, namespace, OWN[key][0])
+    decision = authorize_node(attrs, World("its machine is in quarantine"))
+    readable = plain in ("nodes", "pods", "machineconfignodes") and verb in ("get", "list", "watch")
+    assert decision.denied is not readable, "no role may give it back"
+    assert not decision.allowed or readable
+    if not readable:
+        assert "quarantine" in decision.reason

@@ -54,7 +54,7 @@ class Authorizer:
         """Whether the request is allowed, and why."""
         if attrs.user.node:
             decision = authorize_node(attrs, self._nodes)
-            if decision.allowed:
+            if decision.allowed or decision.denied:
                 return decision
             by_role = authorize(attrs, self.policy())
             return by_role if by_role.allowed else decision
