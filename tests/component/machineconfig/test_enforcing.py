@@ -53,7 +53,8 @@ async def arrived(world: World, nodes: set[str], than: str) -> Any:
     return await until(there, "not told")
 
 
-@pytest.mark.row("000-51", "000-02")
+@pytest.mark.row("000-02")
+@pytest.mark.row("000-51")
 async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world: World) -> None:
     for name in ("a", "b"):
         await world.add_node(name)
@@ -65,7 +66,8 @@ async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world
     assert await desired(world) == {"a": before, "b": before}
 
 
-@pytest.mark.row("000-49", "000-48")
+@pytest.mark.row("000-48")
+@pytest.mark.row("000-49")
 async def test_a_held_node_uses_up_no_budget_and_the_others_go_on(world: World) -> None:
     for number, name in enumerate(("a", "b", "c"), 1):
         await world.add_node(name)
