@@ -53,7 +53,6 @@ async def arrived(world: World, nodes: set[str], than: str) -> Any:
     return await until(there, "not told")
 
 
-@pytest.mark.row("000-02")
 @pytest.mark.row("000-51")
 async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world: World) -> None:
     for name in ("a", "b"):

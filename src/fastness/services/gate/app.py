@@ -163,7 +163,9 @@ class Gate:
         rendered = rendered_in(request)
         grant = self._granted(caller, pool)
         if rendered:
-            return await self._release(caller, grant, pool, await self._rendered(caller, pool, rendered), seen, rendered)
+            return await self._release(
+                caller, grant, pool, await self._rendered(caller, pool, rendered), seen, rendered
+            )
         pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
         found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
         return await self._release(caller, grant, pool, found, seen)
