@@ -27,7 +27,7 @@ class Chip:
 
     generation: str = "Milan"
     shared: bool = False
-    versions: dict[str, int] = field(default_factory=lambda: {"bootloader": 3, "tee": 0, "snp": 8, "microcode": 200})
+    versions: dict[str, int] = field(default_factory=lambda: {"bootloader": 3, "tee": 0, "snp": 28, "microcode": 230})
     start: datetime = START
     end: datetime = END
     number: int = field(default_factory=_NUMBERS.__next__)

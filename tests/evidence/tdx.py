@@ -56,7 +56,9 @@ class Platform:
     def quote(
         self, version: int = 4, *, nonce: bytes = b"", attributes: int = SEPT_VE_DISABLE, **changed: Any
     ) -> bytes:
-        """A signed quote; `changed` gives svn, svn2, seam_signer, rtmrs, chain, vendor, qe_debug, auth, bind, body_type, tail."""
+        """A signed quote; `changed` gives svn, svn2, servicetd, seam_signer, rtmrs, chain, vendor, qe_debug, auth, bind,
+        body_type, tail.
+        """
         svn: bytes = changed.get("svn", self.level.tee_tcb_svn)
         domain = TrustDomain(
             tee_tcb_svn=svn,
@@ -65,6 +67,7 @@ class Platform:
             rtmrs=changed.get("rtmrs", ()),
             report_data=nonce,
             tee_tcb_svn2=changed.get("svn2", svn) if version == 5 else None,
+            mr_servicetd=changed.get("servicetd", bytes(48)),
         )
         auth: bytes = changed.get("auth", bytes(range(32)))
         report = enclave_report(

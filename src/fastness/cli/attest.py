@@ -219,7 +219,10 @@ def _snp(inputs: Inputs, spoiled: Findings) -> Appraisal:
         for entry in _usable(spoiled, f"certificate {number} of the evidence", load_certificates, data) or ()
     ]
     return appraise_snp(
-        evidence.report, [*carried, *inputs.certificates], SnpExpectations(nonce=inputs.nonce), inputs.at
+        evidence.report,
+        [*carried, *inputs.certificates],
+        SnpExpectations(nonce=inputs.nonce, refuse_old=False),
+        inputs.at,
     )
 
 

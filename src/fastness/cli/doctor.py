@@ -81,7 +81,8 @@ def examine(
 ) -> list[Finding]:
     """Everything that is looked for."""
     found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state)]
-    return [*found, *_documents(state, now or datetime.now(UTC)), *(one.finding(locate) for one in COMPONENTS)]
+    at = now or datetime.now(UTC)
+    return [*found, *_documents(state, at), _floors(at), *(one.finding(locate) for one in COMPONENTS)]
 
 
 def _python() -> Finding:
@@ -114,6 +115,18 @@ def _packages() -> list[Finding]:
         else:
             findings.append(Finding(name, "ok", version, "a dependency"))
     return findings
+
+
+def _floors(now: datetime) -> Finding:
+    """How long ago the least firmware versions of SNP platforms were compared with what AMD publishes."""
+    from fastness.domain.attestation.snpfloors import DATE, GROWS_OLD, SOURCE, is_old
+
+    purpose = "refuse SNP platforms with firmware that proves nothing"
+    if not is_old(now.date()):
+        return Finding("snp-minimums", "ok", f"of {DATE}, by {SOURCE}", purpose)
+    found = f"of {DATE}, more than {GROWS_OLD.days} days old"
+    fix = "install a newer fastness, or raise attestation.minimumTcb to what AMD's bulletins ask"
+    return Finding("snp-minimums", "optional", found, purpose, fix)
 
 
 def _directory(state: Path) -> Finding:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 import dcap_qvl  # type: ignore[import-untyped]
 
 from fastness.crypto.x509 import Certificate
+
+# How it refuses a domain that takes exceptions for pages that the host took away; there is no option to make it go on.
+SEPT_VE_REFUSED: Final = "Verification failed: SEPT_VE_DISABLE is not enabled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,12 +114,14 @@ class Judged:
 class Demands:
     """What a cluster asks of hardware: the least versions, and whether what the vendor revoked must be known.
 
-    `staleness` is the age from which newer documents of vendors are looked for.
+    `staleness` is the age from which newer documents of vendors are looked for; `allow_sept_ve` accepts TDX domains whose
+    pages the host can make fault.
     """
 
     minimums: Minimums = field(default_factory=Minimums)
     revocations: bool = True
     staleness: timedelta = STALENESS
+    allow_sept_ve: bool = False
 
     @classmethod
     def of(cls, cluster: Mapping[str, Any] | None) -> Demands:
@@ -129,7 +131,12 @@ class Demands:
             staleness = max(duration(spec.attestation.collateral_staleness, "collateralStaleness"), SHORTEST_STALENESS)
         except BadPolicy:
             staleness = STALENESS
-        return cls(minimums(spec.attestation.minimum_tcb), mode_of(cluster) is Mode.ENFORCE, staleness)
+        return cls(
+            minimums(spec.attestation.minimum_tcb),
+            mode_of(cluster) is Mode.ENFORCE,
+            staleness,
+            spec.attestation.tdx.allow_sept_ve,
+        )
 
 
 async def judge(
@@ -212,6 +219,7 @@ class _Tdx:
             minimum=self._demands.minimums.tdx,
             event_log=self._quoted.event_log,
             root=anchors.intel,
+            allow_sept_ve=self._demands.allow_sept_ve,
             simulated=anchors.simulated,
         )
         return appraise_tdx(self._quoted.quote, (), wanted, self._at)

@@ -37,9 +37,10 @@ from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import Subject
 from fastness.formats.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
+from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
-from fastness.model.objects import object_name
+from fastness.model.objects import object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import metrics
 from fastness.trust.books import Books
@@ -71,10 +72,18 @@ class _Rules:
 
     def __init__(self, cluster: JsonObject | None) -> None:
         self.cluster = cluster
-        self.evidence = frozenset(accepted_evidence(cluster))
         self.demands = Demands.of(cluster)
         self.counts_for = interval_of(cluster) * ROUNDS
         self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
+        pools = view(cluster or {}, ConfidentialCluster).spec.pools
+        own = {one.name: frozenset(accepted_evidence(cluster, one.name)) for one in pools}
+        self._pools = own
+        self._others = frozenset(accepted_evidence(cluster))
+        self.evidence = self._others.union(*own.values())
+
+    def evidence_of(self, pool: str) -> frozenset[str]:
+        """The kinds of evidence that count for machines of a pool."""
+        return self._pools.get(pool, self._others)
 
     def anchors(self, tee: str, simulated: Anchors | None) -> list[Anchors]:
         """The roots that may vouch for a kind of evidence."""
@@ -137,12 +146,16 @@ class ClusterVerifier:
         return await self._judge(attempt, key, machine)
 
     async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine) -> Judgement:
+        pool = machine.status.pool
+        if attempt.tee not in self._asked.evidence_of(pool):
+            text = f"evidence of {attempt.tee} does not count for pool {pool}"
+            return await self._refuse("evidence-not-accepted", text, str(key.thumbprint), enrolled=True)
         now, books = self._clock.now(), self.books
         init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
         anchors = self._asked.anchors(attempt.tee, self._vendor.anchors)
         judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
-        values = books.values(now, machine.status.pool)
+        values = books.values(now, pool)
         conclusion = conclude(judged.appraisal, facts, books.policies, values)
         properties = properties_of(attempt.tee, judged.appraisal.claims, values)
         override = live_override(books.cluster, now)

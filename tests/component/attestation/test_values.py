@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import pytest
 
+from fastness.agent.enrol import EnrolmentFailed
 from fastness.agent.prove import BrokerRefused
 from fastness.cluster.port import PatchType
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
+from fastness.sim.tee import tamper
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image
-from tests.attesting import AttestingWorld, attesting_world, until
+from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 
 STATUS = "default/attestation-status/status"
@@ -99,3 +102,55 @@ async def test_values_for_one_pool_let_no_machine_of_another_in(here: AttestingW
     assert (await refused(here, await here.enrolled("tpm", pool="worker")))[0] == 403
     async with here.broker(await here.enrolled("tpm", pool="infra")) as broker:
         await broker.attest()
+
+
+async def test_what_counts_for_a_pool_is_asked_at_enrolment_and_at_every_attestation(embedded_server: Embedded) -> None:
+    spec = {**SIMULATED, "pools": [{"name": "secret", "trustModel": "ConfidentialCluster", "evidence": ["snp"]}]}
+    async with attesting_world(embedded_server.cluster, spec) as world:
+        for tee in ("tpm", "snp"):
+            await world.approve(tee)
+        with pytest.raises(EnrolmentFailed, match="evidence-not-accepted"):
+            await world.enrolled("tpm", pool="secret")
+        machine = await world.enrolled("snp", pool="secret")
+        elsewhere = await world.enrolled("tpm", pool="worker")
+        for one in (machine, elsewhere):
+            async with world.broker(one) as broker:
+                await broker.attest()
+        # From now on something else counts: a machine that enrolled before is refused from its next proof on.
+        patch = {
+            "spec": {"pools": [{"name": "worker", "trustModel": "ConfidentialCluster", "evidence": ["tdx", "snp"]}]}
+        }
+        await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+        clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+
+        async def heard() -> bool:
+            return bool((clusters.get("", "cluster") or {})["spec"]["pools"] == patch["spec"]["pools"])
+
+        await until(heard)
+        assert await refused(world, elsewhere) == (403, "evidence-not-accepted")
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_trust_domain_with_exceptions_of_pages_counts_where_the_cluster_says_so(
+    embedded_server: Embedded, allowed: bool
+) -> None:
+    async with attesting_world(
+        embedded_server.cluster, {**SIMULATED, "attestation": {"tdx": {"allowSeptVe": allowed}}}
+    ) as world:
+        await world.approve("tdx")
+        machine = SimAttester(world.vendor.chip("tdx").boot(default_image(), attributes=0))
+        await world.enrol(machine, await world.ticket())
+        if not allowed:
+            assert await refused(world, machine) == (403, "sept-ve-enabled")
+            return
+        async with world.broker(machine) as broker:
+            await broker.attest()
+
+
+async def test_firmware_that_proves_nothing_is_refused_though_the_cluster_asks_for_no_minimum(
+    here: AttestingWorld,
+) -> None:
+    await here.approve("snp")
+    machine = SimAttester(tamper.old_firmware(here.vendor.chip("snp")).boot(default_image()))
+    await here.enrol(machine, await here.ticket())
+    assert await refused(here, machine) == (403, "tcb-behind")

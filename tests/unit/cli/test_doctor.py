@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from fastness.cli import doctor
 from fastness.cli.exits import Exit
+from fastness.domain.attestation.snpfloors import DATE
 from fastness.formats.snp.tcb import Generation
 from fastness.sim.tee import SimVendor
 
@@ -91,3 +92,13 @@ def test_documents_that_ran_out_or_cannot_be_read_are_named(tmp_path: Path) -> N
     assert found["collateral/snp/Genoa/crl.der"].found == "cannot be read"
     assert found["collateral/tdx/50806f000000-platform.json"].found.startswith("ran out on ")
     assert "collateral" not in found
+
+
+def test_an_old_table_of_minimums_is_told_with_what_to_do(tmp_path: Path) -> None:
+    def finding(now: datetime) -> doctor.Finding:
+        return next(one for one in doctor.examine(tmp_path, nowhere, now) if one.name == "snp-minimums")
+
+    made = datetime(DATE.year, DATE.month, DATE.day, tzinfo=UTC)
+    assert (finding(made + timedelta(days=180)).state, finding(made).fix) == ("ok", "")
+    old = finding(made + timedelta(days=181))
+    assert (old.state, "more than 180 days old" in old.found, "minimumTcb" in old.fix) == ("optional", True, True)

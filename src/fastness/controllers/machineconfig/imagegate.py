@@ -83,4 +83,4 @@ class ImageGate:
             for machine in self._machines.list()
             if labels_of(machine).get(POOL_LABEL) == pool
         )
-        return found & COMPARED.keys() & frozenset(accepted_evidence(self._clusters.get("", NAME)))
+        return found & COMPARED.keys() & frozenset(accepted_evidence(self._clusters.get("", NAME), pool))

@@ -5,7 +5,8 @@ with the uid of the very object. `weakenings` lists what a change lowers; it is 
 before anybody confirms.
 
 * Lower are: a lower mode, a weaker trust model of a pool (a pool that is not listed is confidential), another extra root, a type
-  of evidence less, a lower minimum TCB, trust on first use, another approver of overrides, and deletion.
+  of evidence more (any of them is enough, so the weakest decides), for the cluster or a pool, TDX domains with SEPT_VE, a lower
+  minimum TCB, trust on first use, another approver of overrides, and deletion.
 * An override of attestation needs the signatures of two approvers (`domain.attestation.breakglass`).
 * `simulated` belongs to the store, not to the object: neither an update nor deleting and creating again changes it.
 * There is one ConfidentialCluster, `cluster`.
@@ -28,6 +29,7 @@ from fastness.domain.admission.request import (
     invalid,
 )
 from fastness.domain.attestation import breakglass
+from fastness.domain.attestation.anchors import DEFAULT_EVIDENCE
 from fastness.domain.trustmodel import Mode, listed_pools, mode_of, trust_model
 from fastness.model.objects import annotations_of, metadata
 
@@ -107,8 +109,11 @@ def weakenings(old: Object, new: Object) -> Iterator[str]:
             yield f"pool {pool} goes from {before} to {after}"
     for root in sorted(_roots(new) - _roots(old)):
         yield f"root {root[0]} is trusted for {root[1] or 'everything'}"
-    for evidence in sorted(_evidence(old) - _evidence(new)):
-        yield f"evidence {evidence} is asked for no more"
+    yield from _more_evidence(old, new)
+    if _at(new, "spec", "attestation", "tdx", "allowSeptVe") and not _at(
+        old, "spec", "attestation", "tdx", "allowSeptVe"
+    ):
+        yield "trust domains count whose pages the host can make fault"
     yield from _lower_tcb(_at(old, "spec", "attestation", "minimumTcb"), _at(new, "spec", "attestation", "minimumTcb"))
     for name in sorted(_approvers(new) - _approvers(old)):
         yield f"{name[0]} may agree to overrides"
@@ -152,9 +157,30 @@ def _roots(cluster: Object) -> set[tuple[str, str]]:
     return {(str(entry.get("sha256") or ""), str(entry.get("for") or "")) for entry in entries}
 
 
-def _evidence(cluster: Object) -> set[str]:
-    evidence = _at(cluster, "spec", "attestation", "evidence")
-    return {str(item) for item in evidence} if isinstance(evidence, list) else set()
+def _more_evidence(old: Object, new: Object) -> Iterator[str]:
+    """Types of evidence that count from now on, for the cluster and then for pools where that says more."""
+    added = _evidence(new) - _evidence(old)
+    for evidence in sorted(added):
+        yield f"evidence {evidence} counts from now on"
+    for pool in sorted(_pool_evidence(old).keys() | _pool_evidence(new).keys()):
+        before, after = (_pool_evidence(one).get(pool, _evidence(one)) for one in (old, new))
+        for evidence in sorted(after - before - added):
+            yield f"evidence {evidence} counts from now on for pool {pool}"
+
+
+def _evidence(cluster: Object) -> frozenset[str]:
+    return _types(_at(cluster, "spec", "attestation", "evidence")) or frozenset(DEFAULT_EVIDENCE)
+
+
+def _pool_evidence(cluster: Object) -> dict[str, frozenset[str]]:
+    """The types of pools that have their own."""
+    listed = _at(cluster, "spec", "pools")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {str(entry.get("name")): types for entry in entries if (types := _types(entry.get("evidence")))}
+
+
+def _types(listed: Any) -> frozenset[str]:
+    return frozenset(str(item) for item in listed) if isinstance(listed, list) else frozenset()
 
 
 def _at(obj: Any, *path: str) -> Any:

@@ -16,6 +16,8 @@ from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
 
 VERIFIED: Final = ("tpm", "tdx", "snp")
+# What counts where a cluster does not say: a kind of evidence that an upgrade brings is never on by itself.
+DEFAULT_EVIDENCE: Final = ("tpm", "tdx", "snp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,14 @@ def anchors_of(cluster: Mapping[str, Any] | None, tee: str, simulated: Anchors |
     return found
 
 
-def accepted_evidence(cluster: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The kinds of evidence that count in this cluster and that can be judged."""
-    wanted = view(cluster or {}, ConfidentialCluster).spec.attestation.evidence
-    return tuple(tee for tee in VERIFIED if not wanted or tee in wanted)
+def accepted_evidence(cluster: Mapping[str, Any] | None, pool: str = "") -> tuple[str, ...]:
+    """The kinds of evidence that count in this cluster, for the machines of a pool if one is named, and that can be judged."""
+    wanted = wanted_evidence(cluster, pool)
+    return tuple(tee for tee in VERIFIED if tee in wanted)
+
+
+def wanted_evidence(cluster: Mapping[str, Any] | None, pool: str = "") -> frozenset[str]:
+    """The kinds of evidence that a cluster says count, for the machines of a pool if one is named."""
+    spec = view(cluster or {}, ConfidentialCluster).spec
+    own = next((one.evidence for one in spec.pools if one.name == pool), ())
+    return frozenset(own or spec.attestation.evidence or DEFAULT_EVIDENCE)

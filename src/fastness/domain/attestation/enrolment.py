@@ -34,6 +34,7 @@ from fastness.crypto.pins import TPM_ROOTS
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.verify import AttestationKey, p256_raw
 from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.anchors import DEFAULT_EVIDENCE, accepted_evidence
 from fastness.domain.attestation.checks import Check, Findings
 from fastness.domain.attestation.endorsement import judge_endorsement
 from fastness.domain.attestation.membership import Newcomer
@@ -79,7 +80,7 @@ class Terms:
     """What the cluster asks of machines that join."""
 
     model: TrustModel
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = DEFAULT_EVIDENCE
     first_use: bool = False
     manual: bool = False
     roots: frozenset[str] = frozenset()
@@ -102,7 +103,7 @@ class Terms:
         extra = [root.sha256 for root in spec.attestation.extra_roots if root.used_for == "tpm"]
         return cls(
             model=trust_model(cluster, pool),
-            evidence=spec.attestation.evidence,
+            evidence=accepted_evidence(cluster, pool),
             first_use=spec.join.trust_on_first_use,
             manual=spec.join.approval == "Manual",
             roots=frozenset([*TPM_ROOTS.values(), *extra]),
@@ -202,8 +203,8 @@ def _welcome(tee: str, pool: str, invitation: Invitation, terms: Terms) -> None:
         raise EnrolmentRefused("wrong-pool", "this ticket is for another pool")
     if terms.model is TrustModel.NONE:
         raise EnrolmentRefused("pool-not-attested", "machines of this pool do not attest: ask the config server")
-    if terms.evidence and tee not in terms.evidence:
-        raise EnrolmentRefused("evidence-not-accepted", f"this cluster does not accept evidence of type {tee}")
+    if tee not in terms.evidence:
+        raise EnrolmentRefused("evidence-not-accepted", f"this pool does not accept evidence of type {tee}")
 
 
 def _begin_tpm(

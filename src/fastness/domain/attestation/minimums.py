@@ -1,7 +1,8 @@
 """The least security versions that a cluster accepts: `ConfidentialCluster.spec.attestation.minimumTcb` as verifiers need it.
 
-What is not named does not count. AMD's components are numbers of one byte, the same for every generation; the first mutable code
-exists from Turin on. Intel's are the number of the TCB evaluation and the date of the level that the platform reached.
+What is not named is left to what is built in (`snpfloors`), which a cluster can raise and not lower. AMD's components are
+numbers of one byte, the same for every generation; the first mutable code exists from Turin on. Intel's are the number of the
+TCB evaluation and the date of the level that the platform reached.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Whether an SNP chip is still good: its generation, its firmware versions, and what AMD has revoked.
 
-* Minimums hold for the reported, committed and launch version: a host could roll back to anything between.
+* Minimums hold for the reported, committed and launch version: a host could roll back to anything between. Each generation has
+  one that is built in (`snpfloors`), which a cluster can raise. Whoever only asks what evidence says gets a warning instead.
 * Milan is a tier of its own that can be switched off (`generations`): its root seed was extracted by software (arXiv 2605.12990).
 * AMD's list is issued by the root and speaks of the authorities below it. Endorsement keys all have the serial number zero, so no
   list can name one; they are outdated by raising the minimum.
@@ -19,10 +20,12 @@ from fastness.crypto.pins import AMD_ROOTS
 from fastness.crypto.revocation import RevocationList
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.checks import Findings, instant
+from fastness.domain.attestation.snpfloors import DATE, SOURCE, floor_of
 from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation, Tcb, read_tcb
 
 _AMD: Final = "AMD"
+_FLOORS: Final = f"the minimum of this cluster and generation ({SOURCE}, {DATE})"
 _RENEW: Final = "Fetch AMD's revocation list of this generation again."
 
 
@@ -30,7 +33,8 @@ _RENEW: Final = "Fetch AMD's revocation list of this generation again."
 class SnpExpectations:
     """What the caller knows: challenge, privilege level, minimum versions, generations that still count, revocations, roots.
 
-    `simulated` says that the roots are of a simulated vendor, in a simulated cluster.
+    `refuse_old` makes firmware below the built-in minimum a refusal, and else a warning. `simulated` says that the roots are
+    of a simulated vendor, in a simulated cluster.
     """
 
     nonce: bytes | None = None
@@ -40,6 +44,7 @@ class SnpExpectations:
     revocations: Mapping[Generation, RevocationList] = field(default_factory=dict)
     revocations_required: bool = False
     roots: Mapping[str, str] = field(default_factory=lambda: AMD_ROOTS)
+    refuse_old: bool = True
     simulated: bool = False
 
 
@@ -91,19 +96,11 @@ def judge_versions(findings: Findings, report: Report, generation: Generation, e
         expected=", ".join(sorted(expected.generations)),
         source="the expectations",
     )
-    floor = expected.minimum.get(generation)
-    if floor is None:
-        findings.skip(
-            "tcb-minimum",
-            "tcb-minimum-not-given",
-            str(read_tcb(report.reported_tcb, generation)),
-            hint="No minimum is configured for this generation.",
-            mandatory=False,
-        )
-    else:
-        named = (("reported", report.reported_tcb), ("committed", report.committed_tcb), ("launch", report.launch_tcb))
-        for name, raw in named:
-            _minimum(findings, name, read_tcb(raw, generation), floor)
+    raised = expected.minimum.get(generation)
+    floor = floor_of(generation, report.cpu, raised)
+    named = (("reported", report.reported_tcb), ("committed", report.committed_tcb), ("launch", report.launch_tcb))
+    for name, raw in named:
+        _minimum(findings, name, read_tcb(raw, generation), floor, refuses=expected.refuse_old or raised is not None)
     if report.committed_tcb != report.current_tcb:
         findings.warn(
             "tcb-rollback",
@@ -115,14 +112,12 @@ def judge_versions(findings: Findings, report: Report, generation: Generation, e
         )
 
 
-def _minimum(findings: Findings, name: str, tcb: Tcb, floor: Tcb) -> None:
+def _minimum(findings: Findings, name: str, tcb: Tcb, floor: Tcb, *, refuses: bool) -> None:
     behind = tcb.behind(floor)
+    told, expected = f"Behind: {', '.join(behind)}. Update the host's firmware.", f"at least {floor}"
+    if behind and not refuses:
+        findings.warn(f"tcb-{name}", "tcb-behind", str(tcb), expected=expected, source=_FLOORS, hint=told)
+        return
     findings.expect(
-        f"tcb-{name}",
-        not behind,
-        "tcb-behind",
-        seen=str(tcb),
-        expected=f"at least {floor}",
-        source="the minimum of this generation",
-        hint=f"Behind: {', '.join(behind)}. Update the host's firmware.",
+        f"tcb-{name}", not behind, "tcb-behind", seen=str(tcb), expected=expected, source=_FLOORS, hint=told
     )

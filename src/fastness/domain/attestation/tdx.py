@@ -4,6 +4,10 @@ Four signatures lead from the guest to Intel: the attestation key signed the quo
 key, the platform's certificate (PCK) signed the enclave's report, and the pinned root is above it. That is authenticity.
 Whether the platform is new enough takes Intel's documents; without them the question is open and nothing is granted.
 
+Debug, migration and service domains are refused here, whatever the second implementation does: each lets somebody else reach
+the memory of the guest. Exceptions for pages that the host took away (SEPT_VE) are refused unless the cluster allows them:
+some clouds start all domains so.
+
 Where there is collateral, a second implementation judges the same bytes at the same time, and the two must agree.
 """
 
@@ -16,7 +20,7 @@ from typing import Final
 
 from fastness.crypto.chains import MissingIssuer, chain_to_pin, extension_values, load_certificates, subject_name
 from fastness.crypto.chains import outside_validity as dates_wrong
-from fastness.crypto.dcap import second_opinion
+from fastness.crypto.dcap import SEPT_VE_REFUSED, second_opinion
 from fastness.crypto.digests import same, sha256
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.pins import INTEL_ROOT
@@ -34,6 +38,7 @@ from fastness.formats.tdx.pck import EXTENSION, Pck, read_pck
 from fastness.formats.tdx.quote import INTEL_QE, TdxQuote
 
 _INTEL: Final = "Intel"
+SEPT_VE: Final = "sept-ve-enabled"
 _LEAF: Final = "Intel SGX PCK Certificate"
 _AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA")
 
@@ -42,7 +47,8 @@ _AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA"
 class TdxExpectations:
     """What the caller knows: challenge, Intel's documents, statuses and minimums that still count, an event log, the root.
 
-    `simulated` says that the root is of a simulated vendor, in a simulated cluster.
+    `allow_sept_ve` accepts domains whose pages the host can make fault. `simulated` says that the root is of a simulated
+    vendor, in a simulated cluster.
     """
 
     nonce: bytes | None = None
@@ -51,6 +57,7 @@ class TdxExpectations:
     minimum: TdxMinimum = NO_MINIMUM
     event_log: bytes = b""
     root: str = INTEL_ROOT
+    allow_sept_ve: bool = False
     simulated: bool = False
 
 
@@ -67,7 +74,7 @@ def appraise_tdx(
     findings = Findings()
     platform = _platform(findings, quote, certificates, expected.root)
     _signatures(findings, quote, platform)
-    _attributes(findings, quote, expected.simulated)
+    _attributes(findings, quote, expected)
     if platform is not None:
         _dates(findings, platform, at)
     claims = quote_claims(quote, platform.pck if platform else None)
@@ -150,7 +157,7 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
     )
 
 
-def _attributes(findings: Findings, quote: TdxQuote, simulated: bool) -> None:
+def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) -> None:
     report = quote.report
     attributes, seen = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
     findings.production(
@@ -160,16 +167,26 @@ def _attributes(findings: Findings, quote: TdxQuote, simulated: bool) -> None:
         expected="bits 0 to 7 clear",
         source=_INTEL,
         hint="The host can look inside this trust domain. Start it without debugging.",
-        simulated=simulated and not attributes.reserved_tud,
+        simulated=expected.simulated and not attributes.reserved_tud,
+    )
+    _sept_ve(findings, attributes.sept_ve_disable, seen, expected.allow_sept_ve)
+    findings.expect(
+        "migration",
+        not attributes.migratable,
+        "migration-allowed",
+        seen=seen,
+        expected="bit 29 clear",
+        source=_INTEL,
+        hint="A migration domain could take the memory of the guest elsewhere. Start it without one.",
     )
     findings.expect(
-        "sept-ve-disable",
-        attributes.sept_ve_disable,
-        "sept-ve-enabled",
-        seen=seen,
-        expected="bit 28 set",
+        "service-domain",
+        not any(report.mr_servicetd or b""),
+        "service-domain-bound",
+        seen=report.mr_servicetd.hex() if report.mr_servicetd else "none",
+        expected="MRSERVICETD zero",
         source=_INTEL,
-        hint="The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE.",
+        hint="Another domain is bound to this one and may reach into it. Start it without service domains.",
     )
     findings.expect(
         "seam-module",
@@ -179,6 +196,14 @@ def _attributes(findings: Findings, quote: TdxQuote, simulated: bool) -> None:
         expected="zero: Intel's module in production mode",
         source=_INTEL,
     )
+
+
+def _sept_ve(findings: Findings, disabled: bool, seen: str, allowed: bool) -> None:
+    name, hint = "sept-ve-disable", "The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE."
+    if allowed and not disabled:
+        findings.warn(name, SEPT_VE, seen, expected="bit 28 set", source="attestation.tdx.allowSeptVe", hint=hint)
+    else:
+        findings.expect(name, disabled, SEPT_VE, seen=seen, expected="bit 28 set", source=_INTEL, hint=hint)
 
 
 def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
@@ -300,6 +325,12 @@ def _agreement(
     if any(check.code == DEBUG for check in findings.checks):
         # The other implementation never looks further at a domain that can be debugged. Ours warns where all is simulated.
         findings.warn("second-opinion", DEBUG, said, expected=standing.status, source=source)
+        return
+    if opinion.refusal == SEPT_VE_REFUSED and any(
+        check.code == SEPT_VE and not check.refuses for check in findings.checks
+    ):
+        # It refuses every such domain, and says nothing more about one that this cluster allows.
+        findings.warn("second-opinion", SEPT_VE, said, expected=standing.status, source=source)
         return
     if findings.refused:
         # Refused either way; ours asks more, so their consent is worth a look and changes nothing.

@@ -35,10 +35,16 @@ class TdAttributes:
         """Whether pages that the host takes away raise no exception inside."""
         return self.bit(28)
 
+    @property
+    def migratable(self) -> bool:
+        """Whether a migration domain may take the memory to another platform."""
+        return self.bit(29)
+
     def claims(self) -> dict[str, bool]:
         """The bits by name."""
         return {
             "debug": self.debug,
+            "migratable": self.migratable,
             "septve_disable": self.sept_ve_disable,
             "protection_keys": self.bit(30),
             "key_locker": self.bit(31),

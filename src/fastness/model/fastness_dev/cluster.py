@@ -33,6 +33,12 @@ _POOLS = s.list_map(
                 description="ConfidentialCluster: each node is a measured confidential VM. ContainersHost: nodes are "
                 "untrusted hosts of pod VMs. None: ordinary nodes.",
             ),
+            "evidence": s.list_set(
+                evidence_type(""),
+                "The kinds of evidence that count for machines of this pool, any of them; those of the cluster if not set.",
+                minItems=1,
+                maxItems=6,
+            ),
         },
         "One pool.",
         required=("name", "trustModel"),
@@ -88,7 +94,7 @@ def _lifetime(description: str, default: str) -> s.Fragment:
 _ATTESTATION = s.obj(
     {
         "evidence": s.list_set(
-            evidence_type(""), "The kinds of evidence that count; all if not set.", minItems=1, maxItems=6
+            evidence_type(""), "The kinds of evidence that count; tpm, tdx and snp if not set.", minItems=1, maxItems=6
         ),
         "extraRoots": s.list_map(
             _EXTRA_ROOT, ("sha256", "for"), "Certificates that are trusted beside the vendors' own.", maxItems=64
@@ -101,6 +107,16 @@ _ATTESTATION = s.obj(
             "24h",
         ),
         "minimumTcb": tcb("The least security versions that are accepted."),
+        "tdx": s.obj(
+            {
+                "allowSeptVe": s.boolean(
+                    "Whether trust domains count whose pages the host can make fault (SEPT_VE_DISABLE is clear), as on Azure.",
+                    default=False,
+                )
+            },
+            "What is asked of trust domains of Intel TDX.",
+            default={},
+        ),
         "missed": s.obj(
             {
                 "cordonAfter": _lifetime("How long after the taint a node is cordoned.", "15m"),
@@ -218,6 +234,7 @@ class PoolTrust(View):
 
     name: str
     trust_model: Literal["ConfidentialCluster", "ContainersHost", "None"]
+    evidence: tuple[str, ...] = ()
 
 
 class Delivery(View):
@@ -243,6 +260,12 @@ class Missed(View):
     drain_after: str | None = None
 
 
+class TdxDemands(View):
+    """What is asked of trust domains of Intel TDX."""
+
+    allow_sept_ve: bool = False
+
+
 class Attestation(View):
     """What counts as proof, and for how long; durations as they are written."""
 
@@ -254,6 +277,7 @@ class Attestation(View):
     collateral_staleness: str = "24h"
     minimum_tcb: dict[str, Any] | None = None
     missed: Missed = Missed()
+    tdx: TdxDemands = TdxDemands()
 
 
 class Join(View):

@@ -38,6 +38,7 @@ class TrustDomain:
     rtmrs: Sequence[bytes] = ()
     report_data: bytes = b""
     tee_tcb_svn2: bytes | None = None
+    mr_servicetd: bytes = bytes(48)
 
     def body(self) -> bytes:
         """The report: 584 bytes, or 648 where the versions of the running module are given too (TDX 1.5)."""
@@ -55,6 +56,7 @@ class TrustDomain:
         raw[520:584] = self.report_data.ljust(64, b"\0")
         if self.tee_tcb_svn2 is not None:
             raw[584:600] = self.tee_tcb_svn2
+            raw[600:648] = self.mr_servicetd
         return bytes(raw)
 
 

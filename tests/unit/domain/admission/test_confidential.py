@@ -74,8 +74,13 @@ WEAKER: dict[str, tuple[Object, str]] = {
         {"attestation__extraRoots": [{**ROOT, "for": "nvidia"}]},
         f"root {'ab' * 32} is trusted for nvidia",
     ),
-    "evidence less": ({"attestation__evidence": ["tpm"]}, "evidence tdx is asked for no more"),
-    "no evidence": ({"attestation__evidence": None}, "evidence tpm is asked for no more"),
+    "evidence more": ({"attestation__evidence": ["tdx", "tpm", "snp"]}, "evidence snp counts from now on"),
+    "no evidence": ({"attestation__evidence": None}, "evidence snp counts from now on"),
+    "evidence of a pool": (
+        {"pools": [{"name": "hosts", "trustModel": "ContainersHost", "evidence": ["tdx", "snp"]}]},
+        "evidence snp counts from now on for pool hosts",
+    ),
+    "exceptions of pages": ({"attestation__tdx__allowSeptVe": True}, "whose pages the host can make fault"),
     "lower svn": ({"attestation__minimumTcb__tdx__svn": 6}, "minimumTcb.tdx.svn goes from 7 to 6"),
     "lower date": ({"attestation__minimumTcb__tdx__date": "2025-12-31"}, "minimumTcb.tdx.date goes from"),
     "lower text number": (
@@ -132,7 +137,9 @@ def test_object_without_a_uid_cannot_be_confirmed() -> None:
         {"pools": [{"name": "hosts", "trustModel": "ConfidentialCluster"}]},
         {"attestation__extraRoots": []},
         {"attestation__extraRoots": [{**ROOT, "reason": "another reason"}]},
-        {"attestation__evidence": ["tdx", "tpm", "snp"]},
+        {"attestation__evidence": ["tdx"]},
+        {"pools": [{"name": "hosts", "trustModel": "ContainersHost", "evidence": ["tdx"]}]},
+        {"attestation__tdx__allowSeptVe": False},
         {"attestation__minimumTcb__tdx__svn": 8},
         {"attestation__minimumTcb__snp__bootloader": "11"},
         {"attestation__minimumTcb__tdx__date": "2026-06-01"},
@@ -142,6 +149,14 @@ def test_object_without_a_uid_cannot_be_confirmed() -> None:
 )
 def test_stricter_or_equal_needs_no_confirmation(changes: Object) -> None:
     assert update(cluster(**changes)) == Allowed()
+
+
+def test_a_pool_that_loses_its_own_types_of_evidence_gets_those_of_the_cluster() -> None:
+    strict = cluster(pools=[{"name": "hosts", "trustModel": "ContainersHost", "evidence": ["tdx"]}])
+    answer = update(cluster(), strict)
+    assert isinstance(answer, Denied)
+    assert "evidence tpm counts from now on for pool hosts" in answer.message
+    assert update(strict, cluster()) == Allowed()
 
 
 def test_deletion_needs_the_uid_on_the_stored_object() -> None:

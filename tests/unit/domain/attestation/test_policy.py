@@ -157,6 +157,14 @@ def test_pitfall_11_init_data_that_nobody_expects_is_refused_with_and_without_it
     assert not default_policy(tee).evaluate({**silent, "init_data": ""}, book(GOOD_VALUES[tee])).affirms(tee)
 
 
+def test_exceptions_of_pages_are_left_to_the_check_that_the_cluster_may_relax() -> None:
+    document = good_input("tdx")
+    document["tdx"]["td_attributes"] = {"debug": False, "septve_disable": False}
+    for result, affirmed in (("Warn", True), ("Fail", False), ("Pass", False)):
+        document["appraisal"] = {**document["appraisal"], "checks": {"sept-ve-disable": result}}
+        assert default_policy("tdx").evaluate(document, book(GOOD_VALUES["tdx"])).affirms("tdx") is affirmed
+
+
 def test_pitfall_11_a_tpm_whose_pcr_8_holds_something_unexpected_is_refused() -> None:
     for value, affirmed in (("0" * 64, True), ("0" * 96, True), ("cd" * 32, False), ("", False), (None, False)):
         document = good_input("tpm")

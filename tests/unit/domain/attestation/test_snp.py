@@ -37,7 +37,7 @@ def test_every_generation_and_version_is_accepted(generation: str, version: int,
     assert found.acceptable, codes(found)
     assert found.identity is not None
     assert found.identity.value == ("CN=cloud.example" if shared else chip.chip_id.hex())
-    assert found.claims["snp"]["reported_tcb_microcode"] == 200
+    assert found.claims["snp"]["reported_tcb_microcode"] == 230
 
 
 def test_a_minted_chip_is_worth_nothing_under_the_real_roots() -> None:
@@ -64,7 +64,7 @@ def test_on_turin_all_bytes_behind_the_eighth_must_be_zero() -> None:
 
 def test_versions_must_be_those_of_the_certificate() -> None:
     chip = Chip()
-    found = judged(chip, chip.report(x180=chip.tcb(microcode=199)))
+    found = judged(chip, chip.report(x180=chip.tcb(microcode=229)))
     assert codes(found) == ["endorsement-versions-differ"]
     assert not found.authentic
 
@@ -114,9 +114,9 @@ def test_another_privilege_level_is_refused_unless_expected() -> None:
 @pytest.mark.parametrize(("place", "name"), [("x1E0", "committed"), ("x1F0", "launch")])
 def test_minimums_hold_for_committed_and_launch_versions_too(place: str, name: str) -> None:
     chip = Chip()
-    floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=8, microcode=200)}
+    floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=28, microcode=230)}
     assert judged(chip, chip.report(), expected=SnpExpectations(minimum=floor)).acceptable
-    found = judged(chip, chip.report(3, fields={place: chip.tcb(snp=7)}), expected=SnpExpectations(minimum=floor))
+    found = judged(chip, chip.report(3, fields={place: chip.tcb(snp=27)}), expected=SnpExpectations(minimum=floor))
     assert codes(found) == ["tcb-behind"]
     failed = next(check for check in found.checks if check.refuses)
     assert failed.name == f"tcb-{name}"
@@ -124,9 +124,9 @@ def test_minimums_hold_for_committed_and_launch_versions_too(place: str, name: s
 
 
 def test_a_minimum_holds_for_the_reported_version() -> None:
-    chip = Chip(versions={"bootloader": 3, "tee": 0, "snp": 7, "microcode": 200})
-    newer = chip.tcb(snp=8)
-    floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=8, microcode=200)}
+    chip = Chip(versions={"bootloader": 3, "tee": 0, "snp": 27, "microcode": 230})
+    newer = chip.tcb(snp=28)
+    floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=28, microcode=230)}
     found = judged(chip, chip.report(x1E0=newer, x1F0=newer, x038=newer), expected=SnpExpectations(minimum=floor))
     assert [check.name for check in found.checks if check.refuses] == ["tcb-reported"]
 
@@ -163,7 +163,7 @@ def test_a_nonce_is_compared_with_the_whole_field() -> None:
 
 def test_firmware_that_is_not_committed_is_a_warning() -> None:
     chip = Chip()
-    found = judged(chip, chip.report(x038=chip.tcb(snp=9)))
+    found = judged(chip, chip.report(x038=chip.tcb(snp=29)))
     assert found.acceptable
     assert ("tcb-rollback", Result.WARN) in [(check.name, check.result) for check in found.checks]
 

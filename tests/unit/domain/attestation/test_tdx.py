@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from fastness.crypto.dcap import Opinion
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.formats.tdx.collateral import parse_collateral
 from fastness.formats.tdx.quote import parse_quote
+from fastness.sim.tee.firmware import TDX_LEVELS
 from tests.evidence.authority import issue, pem
 from tests.evidence.tdx import LEAF, NOW, PLATFORM, SGX, Platform, new_key
 from tests.evidence.tpm import event_log
@@ -58,13 +60,65 @@ def test_a_minted_platform_is_worth_nothing_under_the_real_root() -> None:
 
 @pytest.mark.parametrize(
     ("attributes", "code"),
-    [(1 << 28 | 1, "debug-allowed"), (1 << 28 | 2, "attributes-reserved"), (0, "sept-ve-enabled")],
+    [
+        (1 << 28 | 1, "debug-allowed"),
+        (1 << 28 | 2, "attributes-reserved"),
+        (0, "sept-ve-enabled"),
+        (1 << 28 | 1 << 29, "migration-allowed"),
+    ],
 )
 def test_attributes_that_open_the_domain_are_hard_failures(attributes: int, code: str) -> None:
     platform = Platform()
     found = judged(platform, platform.quote(attributes=attributes))
     assert found.authentic
     assert codes(found) == [code]
+
+
+def test_a_domain_that_another_one_serves_is_refused() -> None:
+    platform = Platform()
+    assert judged(platform, platform.quote(5)).acceptable
+    found = judged(platform, platform.quote(5, servicetd=b"\x01" * 48))
+    assert found.authentic
+    assert codes(found) == ["service-domain-bound"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "code"),
+    [(1 << 28 | 1, "debug-allowed"), (1 << 28 | 1 << 29, "migration-allowed"), (1 << 28, "service-domain-bound")],
+)
+def test_what_opens_a_domain_is_refused_without_the_second_implementation(
+    attributes: int, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def agrees(*_: object) -> Opinion:
+        return Opinion("UpToDate", ())
+
+    monkeypatch.setattr("fastness.domain.attestation.tdx.second_opinion", agrees)
+    platform = Platform()
+    servicetd = b"\x01" * 48 if code == "service-domain-bound" else bytes(48)
+    found = judged(platform, platform.quote(5, attributes=attributes, servicetd=servicetd))
+    assert codes(found) == [code]
+
+
+def test_exceptions_of_pages_are_a_warning_where_the_cluster_allows_them_and_nothing_else_is() -> None:
+    platform, allowed = Platform(), TdxExpectations(allow_sept_ve=True)
+    found = judged(platform, platform.quote(attributes=0), expected=allowed)
+    assert found.acceptable, codes(found)
+    told = {check.name: check for check in found.checks}
+    for name in ("sept-ve-disable", "second-opinion"):
+        assert (told[name].result, told[name].code) == (Result.WARN, "sept-ve-enabled")
+    for attributes, code in ((1, "debug-allowed"), (1 << 29, "migration-allowed")):
+        assert code in codes(judged(platform, platform.quote(attributes=attributes), expected=allowed))
+    old = platform.quote(attributes=0, svn=TDX_LEVELS["old"].tee_tcb_svn)
+    assert "tcb-behind" in codes(judged(platform, old, expected=allowed))
+
+
+def test_the_second_implementation_is_not_overruled_for_another_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> Opinion:
+        return Opinion("", (), "Verification failed: something else")
+
+    monkeypatch.setattr("fastness.domain.attestation.tdx.second_opinion", refuses)
+    platform, allowed = Platform(), TdxExpectations(allow_sept_ve=True)
+    assert codes(judged(platform, platform.quote(attributes=0), expected=allowed)) == ["verifiers-disagree"]
 
 
 def test_under_a_simulated_root_debugging_is_a_warning_and_reserved_bits_are_not() -> None:

@@ -63,10 +63,15 @@ runtime_expected if input.tdx.quote.body.rtmr_3 in query_reference_value("rtmr_3
 closed if {
 	genuine
 	input.tdx.td_attributes.debug == false
-	input.tdx.td_attributes.septve_disable == true
+	sept_ve_settled
 	input.tdx.quote.body.rtmr_0 in query_reference_value("rtmr_0")
 	init_data_expected
 }
+
+sept_ve_settled if input.tdx.td_attributes.septve_disable == true
+
+# The cluster allows such domains (attestation.tdx.allowSeptVe); otherwise the check has failed.
+sept_ve_settled if input.appraisal.checks["sept-ve-disable"] == "Warn"
 
 configuration := 2 if {
 	closed
