@@ -37,7 +37,8 @@ from fastness.formats.delivered import Delivered, Question
 ATTEMPTS: Final = 4
 LONGEST_PAUSE: Final = 60.0
 NONCE_BYTES: Final = 24
-MOVED: Final = ("delivered-by-gate", "delivered-by-broker")
+# Enrolment tells where to go on: at another door, or, where a Machine that never attested had to give way, as a new one.
+MOVED: Final = ("delivered-by-gate", "delivered-by-broker", "not-enrolled")
 _AFTER_IMAGE: Final = "Build the image again with the current trust.json: its keys are not those of the cluster."
 # What to do about a refusal, by its code. Everything else about evidence is told by `attest explain`.
 HINTS: Final = {
@@ -122,7 +123,7 @@ def hint_for(reason: str, pool: str, name: str = "") -> str:
 
 
 class _Moved(Exception):
-    """Configurations are handed out by another door now; enrolment says which."""
+    """The way has changed since this machine enrolled; enrolment says how it goes on."""
 
     def __init__(self, pause: float) -> None:
         super().__init__()
@@ -154,7 +155,7 @@ class _Walk:
             except DoorRefused as error:
                 if error.passing:
                     pause, waited, unbelieved = self._pause(error, waited), waited + 1, 0
-                elif error.status == 401 and unbelieved + 1 < ATTEMPTS:
+                elif (error.status == 401 or error.reason in MOVED) and unbelieved + 1 < ATTEMPTS:
                     pause, unbelieved = self._pause(error, 0), unbelieved + 1
                 else:
                     raise self._refused(error.reason, error.message) from error

@@ -87,9 +87,12 @@ async def broker_door(
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
     async with (
         broker(cluster, informers, around.clock, around.entropy, judges, options) as door,
-        beside("broker", collateral=news.run),
+        beside("broker", collateral=news.run, uses=verifier.admissions.uses.run),
     ):
-        yield door, verifier
+        try:
+            yield door, verifier
+        finally:
+            await verifier.admissions.uses.close()
 
 
 @asynccontextmanager

@@ -7,12 +7,14 @@
 Rules:
 
 * Nothing is created, and nothing durable is written, before the ticket was good and the key was proved.
-* A use of the ticket is counted after the proof and before the Machine; a machine that is known costs nothing.
+* A use of the ticket is counted after the proof and before the Machine where the key was proved to live in a TPM; a guest is
+  counted when its evidence is affirmed (`admission.py`). A machine that is known costs nothing.
 * The record has the decision before the Machine exists. Refusals of holders of a ticket are recorded too; strangers without one
   are only counted, or they could fill the record.
 * Repeating any step gives the same Machine.
-* How many machines of a pool may wait for their first attestation is bounded, so that a leaked ticket without a limit cannot
-  fill the cluster; `controllers.attestation.machines` sweeps those that never come.
+* How many machines of a pool may wait for their first attestation is bounded, so that a leaked ticket cannot fill the cluster.
+  At the bound the oldest that proved nothing gives way (`domain.attestation.unproved`); `controllers.attestation.machines` sweeps
+  those that never come.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from fastness.domain.attestation.enrolment import (
     thumbprint_of,
 )
 from fastness.domain.attestation.membership import Membership, Newcomer, machine_name, membership_of
+from fastness.domain.attestation.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
 from fastness.formats.enrolment import Completion, Request
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -48,14 +51,14 @@ from fastness.trust.distrusts import Distrusts
 from fastness.trust.machines import IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
-from fastness.trust.tickets import TicketCheck, TicketProblem
+from fastness.trust.tickets import TicketCheck, TicketProblem, limit_of
 from fastness.trust.ticketuses import TicketSpent, TicketUses
 from fastness.trust.tpmmakers import CONFIG_MAPS, SimulatedMaker, TpmMakers, not_simulated
 
 __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 
 PURPOSE: Final = "enrol"
-MOST_WAITING: Final = 1000
+YIELDING: Final = 8
 WAITING: Final = "waiting-for-attestation"
 _TICKET_REFUSALS: Final = {
     TicketProblem.UNKNOWN: ("ticket-required", "show a join ticket"),
@@ -138,7 +141,7 @@ class Enrolments:
         entropy: Entropy,
         *,
         simulated: Callable[[], SimulatedMaker] = not_simulated,
-        most_waiting: int = MOST_WAITING,
+        most_waiting: int = MOST_UNPROVED,
         urls: Callable[[], DoorUrls] = DoorUrls,
     ) -> None:
         self.sources = sources
@@ -210,9 +213,10 @@ class Enrolments:
             found = await self._writer.existing(newcomer)
             if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
-            self._check_waiting(newcomer.pool)
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
-            await self.uses.spend(state.ticket, state.ticket_uid, newcomer.thumbprint)
+            use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
+            await use(state.ticket, state.ticket_uid, newcomer.thumbprint)
+            await self._make_room(newcomer)
             await self._record.append(_enrolled("enrol", newcomer))
             written = await self._writer.write(newcomer)
         except TicketSpent as spent:
@@ -226,6 +230,10 @@ class Enrolments:
         standing = membership_of(machine)
         if standing in (Membership.QUARANTINED, Membership.REVOKED):
             raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
+        unproved = not machine.status.last_attested and not counted_at_enrolment(newcomer.tee)
+        if unproved and machine.status.ticket_uid != newcomer.ticket_uid:
+            await self.uses.check(newcomer.ticket, newcomer.ticket_uid, newcomer.thumbprint)
+            await self._writer.take_ticket(machine, newcomer)
         await self._record.append(_enrolled("enrol-repeated", newcomer))
         return Enrolled((await self._writer.write(newcomer)).machine, created=False)
 
@@ -243,12 +251,20 @@ class Enrolments:
         cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
         return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
 
-    def _check_waiting(self, pool: str) -> None:
-        waiting = len(self.sources.machines.by_index(WAITING, pool))
-        if waiting >= self._most_waiting:
-            raise EnrolmentRefused(
-                "too-many-waiting", "too many machines of this pool have enrolled and never attested"
-            )
+    async def _make_room(self, newcomer: Newcomer) -> None:
+        """At the bound, let the oldest machine that proved nothing give way; raises EnrolmentRefused where none does."""
+        waiting = self.sources.machines.by_index(WAITING, newcomer.pool)
+        ticket = self.sources.tickets.get("", newcomer.ticket)
+        if len(waiting) < bound(self._most_waiting, limit_of(ticket) if ticket else 0):
+            return
+        for machine in giving_way(waiting)[:YIELDING]:
+            name = machine["metadata"]["name"]
+            detail = {"pool": newcomer.pool, "to": newcomer.thumbprint}
+            who = (machine.get("status") or {}).get("keyThumbprint") or name
+            await self._record.append(Entry("machine-gave-way", who, resource=f"machine/{name}", detail=detail))
+            if await self._writer.give_way(machine):
+                return
+        raise EnrolmentRefused("too-many-waiting", "too many machines of this pool have enrolled and never attested")
 
     async def _refuse(self, refused: EnrolmentRefused, who: str, ticket: str, pool: str, tee: str) -> None:
         failed = ",".join(entry.code for entry in refused.checks if entry.refuses)

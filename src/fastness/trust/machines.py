@@ -130,6 +130,26 @@ class MachineWriter:
         await self._key(newcomer, found)
         return Written(found, created)
 
+    async def take_ticket(self, machine: Machine, newcomer: Newcomer) -> None:
+        """Let a Machine that never attested count on the ticket that it shows now; raises Conflict, ApiError."""
+        meta = machine.metadata
+        patch = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": {"ticket": newcomer.ticket, "ticketUid": newcomer.ticket_uid},
+        }
+        await self._cluster.patch(MACHINE.resource, meta.name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def give_way(self, machine: JsonObject) -> bool:
+        """Delete a Machine as it was seen; False when it changed since. Raises ApiError."""
+        meta = machine["metadata"]
+        options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        with suppress(NotFound):
+            try:
+                await self._cluster.delete(MACHINE.resource, meta["name"], NAMESPACE, options)
+            except Conflict:
+                return False
+        return True
+
     async def _complete(self, machine: JsonObject, newcomer: Newcomer) -> JsonObject:
         name = object_name(machine).name
         # What the Machine says of its approval counts: somebody may have decided since it was made.

@@ -1,6 +1,7 @@
 """How often a join ticket was used.
 
-A use is counted once per key, after the key was proved, so a retry costs nothing and a stranger cannot use a ticket up.
+A use is counted once per key, after something was proved about it, so a retry costs nothing and a stranger cannot use a ticket
+up: for a TPM when it has opened its credential, for a guest at its first affirmed verdict (`admission.py`).
 
 * A limited ticket: `usedBy` names the keys. A use is one patch on the version that was read; of two machines that show the
   last use of a ticket at the same instant, exactly one patch goes through, on any API server and with any number of doors.
@@ -54,12 +55,22 @@ class TicketUses:
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._uncounted: Counter[tuple[str, str]] = Counter()
 
-    async def spend(self, name: str, uid: str, thumbprint: str) -> None:
-        """Count a use by a key, unless that key was counted before; raises TicketSpent, ApiError."""
+    async def check(self, name: str, uid: str, thumbprint: str) -> None:
+        """Look whether a key could use the ticket now, and count nothing; raises TicketSpent, ApiError."""
+        ticket = await self._read(name, uid)
+        limit, keys = limit_of(ticket), keys_of(ticket)
+        if limit and thumbprint not in keys and max(used_of(ticket), len(keys)) >= limit:
+            raise TicketSpent(TicketProblem.USED_UP)
+
+    async def spend(self, name: str, uid: str, thumbprint: str, *, expired: bool = False) -> None:
+        """Count a use by a key, unless that key was counted before; raises TicketSpent, ApiError.
+
+        `expired` counts on a ticket that was good when it was shown and has expired since.
+        """
         line = self._lines.setdefault(name, asyncio.Lock())
         async with line:
             for attempt in range(ATTEMPTS):
-                ticket = await self._read(name, uid)
+                ticket = await self._read(name, uid, expired=expired)
                 if limit_of(ticket) == 0:
                     self._uncounted[name, uid] += 1
                     return
@@ -76,7 +87,7 @@ class TicketUses:
         """Write what was added up of unlimited tickets; what cannot be written now is kept."""
         for (name, uid), uses in list(self._uncounted.items()):
             try:
-                ticket = await self._read(name, uid)
+                ticket = await self._read(name, uid, expired=True)
                 await self._write(name, ticket, {"used": used_of(ticket) + uses})
             except (TicketSpent, NotFound):
                 del self._uncounted[name, uid]
@@ -100,14 +111,16 @@ class TicketUses:
             await self._clock.sleep(FLUSH_SECONDS)
             await self.flush()
 
-    async def _read(self, name: str, uid: str) -> JsonObject:
+    async def _read(self, name: str, uid: str, *, expired: bool = False) -> JsonObject:
+        if not name:
+            raise TicketSpent(TicketProblem.UNKNOWN)
         try:
             ticket = await self._cluster.get(JOIN_TICKET.resource, name)
         except NotFound as error:
             raise TicketSpent(TicketProblem.UNKNOWN) from error
         if ticket["metadata"]["uid"] != uid or is_being_deleted(ticket):
             raise TicketSpent(TicketProblem.UNKNOWN)
-        if datetime.fromisoformat(ticket["spec"]["expires"]) <= self._clock.now():
+        if not expired and datetime.fromisoformat(ticket["spec"]["expires"]) <= self._clock.now():
             raise TicketSpent(TicketProblem.EXPIRED)
         return ticket
 

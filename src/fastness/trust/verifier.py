@@ -43,6 +43,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import metrics
+from fastness.trust.admission import Admissions
 from fastness.trust.books import Books
 from fastness.trust.chips import Chips
 from fastness.trust.distrusts import Distrusts
@@ -109,6 +110,7 @@ class ClusterVerifier:
         self._cluster = cluster
         self._machines: Informer = informers.of(MACHINE.resource)
         self._chips = Chips(informers, self.distrusts, record)
+        self.admissions = Admissions(cluster, clock)
         verdicts = informers.of(VERDICT.resource)
         self._verdicts = Verdicts(cluster, verdicts)
         self._followed = (self._machines, verdicts)
@@ -181,8 +183,9 @@ class ClusterVerifier:
 
     async def _settle(self, attempt: Attempt, machine: Machine, found: Found, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
-        conclusion, subject = found.conclusion, _subject(machine, found.simulated)
+        subject = _subject(machine, found.simulated)
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
+        found.conclusion = conclusion = await self.admissions.counted(machine, found.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         override = found.override
         verdict = await self._verdicts.keep(raw, subject, attempt, found, now)

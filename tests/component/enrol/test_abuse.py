@@ -18,7 +18,7 @@ from fastness.agent.enrol import first_message
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation import enrolment as protocol
-from fastness.domain.attestation.membership import Membership
+from fastness.domain.attestation.membership import NAMESPACE, Membership
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_BODY
 from fastness.formats.tpm.public import Attributes
@@ -36,7 +36,7 @@ from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.embedded.fixtures import Embedded
-from tests.enrolling import ENTROPY, World, change_cluster, code, doors
+from tests.enrolling import ENTROPY, World, change_cluster, code, doors, until
 
 NOBODY = "fst_" + "x" * 43
 
@@ -461,16 +461,44 @@ async def test_a_machine_that_is_being_deleted_is_waited_for(embedded_server: Em
         assert code(answer) == (503, "cluster-unavailable")
 
 
-async def test_too_many_machines_that_never_attested_close_the_pool_for_a_while(embedded_server: Embedded) -> None:
+async def heard_of_all(world: World) -> None:
+    """Wait until the door has heard of every Machine as it is."""
+    versions = {found["metadata"]["resourceVersion"] for found in await world.machines()}
+    machines = world.door.enrolments.sources.machines
+    await until(lambda: versions == {found["metadata"]["resourceVersion"] for found in machines.list()})
+
+
+async def test_at_the_bound_the_oldest_machine_that_proved_nothing_gives_way(embedded_server: Embedded) -> None:
+    async with doors(embedded_server.cluster) as world:
+        world.door.enrolments._most_waiting = 3
+        ticket = await world.ticket()
+        kept = await world.enrol(world.machine("tpm"), ticket)
+        made_up = [await world.enrol(world.machine("snp"), ticket) for _ in range(2)]
+        # Authentic evidence of the older one was refused: it gives way after those without any.
+        await world.cluster.patch(
+            MACHINE.resource, made_up[0].name, {"status": {"lastVerdict": "v"}}, PatchType.MERGE, NAMESPACE,
+            WriteOptions(subresource="status"),
+        )  # fmt: skip
+        await heard_of_all(world)
+        machine = await world.enrol(world.machine("snp"), ticket)
+        names = {found["metadata"]["name"] for found in await world.machines()}
+        assert names == {kept.name, made_up[0].name, machine.name}
+        (entry,) = world.record.of("machine-gave-way")
+        assert entry.resource == f"machine/{made_up[1].name}"
+        assert (await world.enrol(world.machine("snp"), await world.ticket("infra"))).approved
+
+
+async def test_tpms_do_not_give_way_and_close_the_pool_for_a_while(embedded_server: Embedded) -> None:
+    """Each costs a certified endorsement key and a use of its ticket: there is nobody who could make thousands."""
     async with doors(embedded_server.cluster) as world:
         world.door.enrolments._most_waiting = 2
         ticket = await world.ticket()
         for _ in range(2):
-            await world.enrol(world.machine("snp"), ticket)
-        await asyncio.sleep(0.1)
+            await world.enrol(world.machine("tpm"), ticket)
+        await heard_of_all(world)
         machine = world.machine("snp")
         assert code(await world.complete(machine, await world.begin(machine, ticket))) == (503, "too-many-waiting")
-        assert (await world.enrol(world.machine("snp"), await world.ticket("infra"))).approved
+        assert len(await world.machines()) == 2
 
 
 async def test_a_flood_is_slowed_down_and_wrong_tickets_cost_more(embedded_server: Embedded) -> None:
@@ -508,7 +536,7 @@ async def test_no_refusal_holds_a_ticket_or_the_secret_of_a_credential(embedded_
 
 async def test_the_count_stands_against_a_status_that_somebody_wrote_by_hand(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
-        ticket, machine = await world.ticket(uses=1), world.machine("snp")
+        ticket, machine = await world.ticket(uses=1), world.machine("tpm")
         await world.enrol(machine, ticket)
         name = (await world.ticket_object(ticket))["metadata"]["name"]
         options = WriteOptions(subresource="status")

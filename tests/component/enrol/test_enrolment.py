@@ -78,8 +78,8 @@ async def test_of_two_machines_with_one_single_use_ticket_exactly_one_gets_in(em
 async def test_unlimited_tickets_are_counted_when_there_is_time(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
         ticket = await world.ticket()
-        for tee in ("snp", "tdx", "snp"):
-            await world.enrol(world.machine(tee), ticket)
+        for _ in range(3):
+            await world.enrol(world.machine("tpm"), ticket)
         assert "status" not in await world.ticket_object(ticket)
         await world.door.enrolments.uses.flush()
         status = (await world.ticket_object(ticket))["status"]

@@ -61,7 +61,7 @@ async def test_of_many_machines_at_two_doors_exactly_as_many_get_in_as_the_ticke
     async with two_doors(kube) as (one, other):
         ticket = await one.ticket(uses=3)
         await known(other, len(one.door.enrolments.sources.tickets.list()))
-        machines = [one.machine("snp") for _ in range(12)]
+        machines = [one.machine("tpm") for _ in range(12)]
         begun = [await one.begin(machine, ticket) for machine in machines]
         pairs = zip(machines, begun, (one, other) * 6, strict=True)
         answers = await asyncio.gather(*(door.complete(machine, offer) for machine, offer, door in pairs))

@@ -194,7 +194,7 @@ def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datet
         raise EnrolmentRefused("signature-invalid", "the challenge was not signed by this key")
     return Newcomer(
         enrolment.thumbprint, public, enrolment.tee, enrolment.pool, enrolment.ticket, not terms.manual,
-        enrolment.endorsement, enrolment.root, enrolment.first_use, enrolment.simulated,
+        enrolment.endorsement, enrolment.root, enrolment.first_use, enrolment.simulated, ticket_uid=enrolment.ticket_uid,
     )  # fmt: skip
 
 

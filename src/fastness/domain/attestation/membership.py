@@ -69,6 +69,7 @@ class Newcomer:
     simulated: bool = False
     supersedes: str = ""
     waits: str = ""
+    ticket_uid: str = ""
 
 
 def machine_name(thumbprint: str) -> str:
@@ -143,6 +144,8 @@ def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
         "keyThumbprint": newcomer.thumbprint, "tee": newcomer.tee, "ticket": newcomer.ticket,
         "simulated": newcomer.simulated, "conditions": _first_conditions(newcomer, name, now),
     }  # fmt: skip
+    if newcomer.ticket_uid:
+        status["ticketUid"] = newcomer.ticket_uid
     if newcomer.endorsement:
         root = {"root": newcomer.root} if newcomer.root else {}
         status["endorsement"] = {"key": newcomer.endorsement, **root, "trustOnFirstUse": newcomer.first_use}

@@ -72,6 +72,7 @@ _STATUS = s.immutable_once_set(
             "keyThumbprint": s.string("Thumbprint of the key that is the machine's identity.", maxLength=128),
             "tee": s.string("Kind of evidence that the machine brings, as tpm, snp or tdx.", maxLength=32),
             "ticket": s.object_name("JoinTicket that the machine enrolled with."),
+            "ticketUid": s.string("UID of that JoinTicket: one made anew under its name is another.", maxLength=36),
             "endorsement": _ENDORSEMENT,
             "chip": s.string(
                 "Chip that the machine runs on: snp:<CHIP_ID> or tdx:<platform instance>, or hidden where its provider "
@@ -169,6 +170,7 @@ class MachineStatus(View):
     key_thumbprint: str = ""
     tee: str = ""
     ticket: str = ""
+    ticket_uid: str = ""
     endorsement: Endorsement | None = None
     chip: str = ""
     awaited_chip: str = ""

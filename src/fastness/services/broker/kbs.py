@@ -43,6 +43,7 @@ from fastness.services.limits import Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.services.releases import Releases
+from fastness.trust.admission import TICKET_CODES
 from fastness.trust.bootstrap import is_bootstrap_token
 from fastness.trust.errors import BadToken, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement, Record, Verifier
@@ -280,6 +281,8 @@ def _refused(judgement: Judgement) -> Refusal:
     verdict = judgement.verdict_name
     if judgement.retry:
         return Refusal(503, judgement.code, judgement.detail, verdict)
+    if judgement.code in TICKET_CODES:
+        return Refusal(401, judgement.code, judgement.detail, verdict)
     return Refusal(403, judgement.code or "refused", judgement.detail or "the evidence is refused", verdict)
 
 
