@@ -1,17 +1,21 @@
 """What the layers raise, as one sentence for a person and an exit code.
 
 Every error of ours has a `hint`; it is printed on a line of its own. An exception that is none of ours is a defect: its
-traceback is shown, and the exit code says so.
+traceback is shown, and the exit code says so. Of several errors at once, as groups of tasks raise them, the first is told if all
+of them are ours.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
 from fastness.cli.exits import Exit
+
+NO_SPACE = "Free space on that disk, or raise the quota; nothing that was acknowledged is lost."
 
 
 class CliError(click.ClickException):
@@ -39,11 +43,33 @@ def told() -> Iterator[None]:
     from fastness.crypto.errors import CryptoError
     from fastness.trust.errors import TrustError
 
+    def sentence(error: BaseException) -> CliError | None:
+        match error:
+            case CliError():
+                return error
+            case StoreError() | TrustError() | CryptoError() | ConfigError():
+                return CliError(str(error), getattr(error, "hint", ""), Exit.MISSING)
+            case ApiError():
+                return CliError(error.message, error.hint, Exit.CLUSTER)
+            case OSError():
+                hint = NO_SPACE if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+                return CliError(f"{error.filename or 'the system'}: {error.strerror or error}", hint, Exit.MISSING)
+        return None
+
     try:
         yield
-    except (StoreError, TrustError, CryptoError, ConfigError) as error:
-        raise CliError(str(error), getattr(error, "hint", ""), Exit.MISSING) from error
-    except ApiError as error:
-        raise CliError(error.message, error.hint, Exit.CLUSTER) from error
-    except OSError as error:
-        raise CliError(f"{error.filename or 'the system'}: {error.strerror or error}", code=Exit.MISSING) from error
+    except CliError:
+        raise
+    except (StoreError, TrustError, CryptoError, ConfigError, ApiError, OSError, BaseExceptionGroup) as error:
+        sentences = [sentence(one) for one in _leaves(error)]
+        if None in sentences or sentences[0] is None:
+            raise
+        raise sentences[0] from error
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _leaves(one)
+    else:
+        yield error

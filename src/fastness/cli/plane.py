@@ -24,6 +24,7 @@ from fastness.cli.documents import opened as documents_opened
 from fastness.cli.page import Place, embedded_page
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
+from fastness.cluster.embedded.store import StoreSettings
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from fastness.cli.machines import Simulated
 
 RENEW_SECONDS = 60.0
+RESERVE_BYTES = 16 * 1024 * 1024  # twice what the write-ahead log grows to between two checkpoints
 READY_POLL = 0.02
 _log = logs.logger("plane")
 
@@ -145,7 +147,8 @@ async def running(
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
     simulated = _simulated(options, clock)
     clock = simulated.clock if simulated is not None else clock
-    listening = ServerOptions(options.state, options.host, options.port)
+    kept = StoreSettings(reserve_bytes=RESERVE_BYTES)
+    listening = ServerOptions(options.state, options.host, options.port, store=kept)
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with (

@@ -155,6 +155,85 @@ async def test_compaction_makes_room_on_a_full_disk(tmp_path: Path) -> None:
     await store.close()
 
 
+async def _filled(store: Store) -> list[Record]:
+    """Write until the disk is full."""
+    written: list[Record] = []
+    with pytest.raises(DiskFull):
+        for number in range(100):
+            made = await put(store, f"n{number}", b"x" * 10_000)
+            written += [made]
+    return written
+
+
+async def _removed(store: Store, record: Record) -> None:
+    await store.write(lambda _: Change(record.key, None, record.revision, record.body))
+
+
+async def test_deletions_are_taken_on_a_full_disk_and_make_room_for_others(tmp_path: Path) -> None:
+    settings = StoreSettings(max_bytes=200_000, reserve_bytes=200_000)
+    store = await Store.open(tmp_path, settings=settings)
+    written = await _filled(store)
+    for record in written[:4]:
+        await _removed(store, record)
+    assert store.count(GROUP, PLURAL) == len(written) - 4
+    assert store.problem is None
+    await store.compact()
+    for number in range(3):
+        await put(store, f"again{number}", b"x" * 10_000)
+    with pytest.raises(DiskFull):
+        for number in range(10):
+            await put(store, f"more{number}", b"x" * 10_000)
+    expected = {record.key.name for record in store.range(GROUP, PLURAL).records}
+    store = await reopened(store, tmp_path)
+    assert {record.key.name for record in store.range(GROUP, PLURAL).records} == expected
+    await store.close()
+
+
+async def test_without_room_kept_back_a_full_disk_takes_no_deletion(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, settings=StoreSettings(max_bytes=200_000))
+    [first, *_] = await _filled(store)
+    with pytest.raises(DiskFull):
+        await store.write(lambda _: Change(first.key, None, first.revision, first.body))
+    await store.close()
+
+
+async def test_a_deletion_beside_a_write_that_finds_the_disk_full_is_taken_unless_it_rests_on_that(
+    tmp_path: Path,
+) -> None:
+    store = await Store.open(tmp_path, settings=StoreSettings(max_bytes=200_000, reserve_bytes=200_000))
+    [first, second, *_] = await _filled(store)
+    too_much = asyncio.ensure_future(put(store, "too-much", b"x" * 60_000))
+    changed = asyncio.ensure_future(put(store, second.key.name, b"y" * 60_000))
+    await asyncio.sleep(0)
+    alone = store.write(lambda _: Change(first.key, None, first.revision, first.body))
+    on_top = store.write(lambda _: Change(second.key, None, None, second.body))
+    results = await asyncio.gather(too_much, changed, alone, on_top, return_exceptions=True)
+    assert [type(one) for one in results] == [DiskFull, DiskFull, list, DiskFull]
+    assert store.get(first.key) is None
+    assert store.get(second.key) == second
+    await store.close()
+
+
+async def test_what_is_kept_back_is_a_file_of_blocks_that_comes_again_with_the_room(tmp_path: Path) -> None:
+    settings = StoreSettings(max_bytes=200_000, reserve_bytes=65_536)
+    store = await Store.open(tmp_path, settings=settings)
+    kept = tmp_path / "state.reserve"
+    assert kept.stat().st_blocks * 512 >= 65_536
+    [first, *_] = await _filled(store)
+    reserved = store._database._reserve.keep
+    seen: list[bool] = []
+
+    def keep() -> bool:
+        seen.append(kept.exists())
+        return reserved()
+
+    store._database._reserve.keep = keep  # type: ignore[method-assign]
+    await _removed(store, first)
+    await store.close()
+    assert seen == [False], "it was given up before it was kept again"
+    assert kept.exists()
+
+
 async def test_a_failed_compaction_is_remembered_and_tried_again(tmp_path: Path, faults: Faults) -> None:
     store = await Store.open(tmp_path, settings=small_log(log_entries=2), failpoints=faults)
     faults.arm("compact.after-delete", broken_disk())

@@ -277,8 +277,10 @@ class Writer:
         def make(revision: int) -> Change:
             return Change(key, _encoded(served, new, revision), head.revision if head else 0)
 
+        # Being marked, or losing a finalizer, is a step of a deletion: on a full disk it may use what is kept back for those.
+        leaving = head is not None and bool(new["metadata"].get("deletionTimestamp"))
         try:
-            records = await self._store.write(make)
+            records = await self._store.write(make, frees=leaving)
         except Stale as error:
             raise (modified(served, key.name) if head else already_exists(served, key.name)) from error
         return records[0].body

@@ -36,6 +36,7 @@ from fastness.cluster.embedded.store.migrations import (
     write_meta,
 )
 from fastness.cluster.embedded.store.records import BackupReport, Identity, StoreSettings
+from fastness.cluster.embedded.store.reserve import Reserve
 from fastness.cluster.embedded.store.seal import Cipher
 
 FIRST_REVISION: Final = 1
@@ -67,6 +68,8 @@ class Database:
         self._path = path
         self._rows = settings.statement_rows
         self._point = point
+        self._settings = settings
+        self._reserve = Reserve(path.parent, settings.reserve_bytes)
         self._inserts: dict[int, str] = {}
 
     @classmethod
@@ -79,6 +82,7 @@ class Database:
     ) -> Database:
         """Open, check and migrate an existing file; raises NotAStore, StoreDamaged, NewerSchema, StoreReadOnly, DiskFull."""
         files.require_database(path)
+        Reserve(path.parent, settings.reserve_bytes).begin()
         with translated(f"cannot open {path.name}"):
             connection = connect(path)
             try:
@@ -140,6 +144,20 @@ class Database:
         with translated("cannot checkpoint"):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._point("checkpoint.after")
+
+    def open_reserve(self) -> None:
+        """The disk is full: give up what was kept back for deletions, on the disk and of the quota."""
+        self._reserve.give_up()
+        with contextlib.suppress(sqlite3.Error):  # what is not in the main file now stays in the write-ahead log
+            _limit(self._connection, self._settings, more=self._settings.reserve_bytes)
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def keep_reserve(self) -> None:
+        """Hand back what deletions freed, and keep room back for the next ones if there is any; raises StoreUnavailable."""
+        with translated("cannot checkpoint"):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            _limit(self._connection, self._settings)
+        self._reserve.keep()
 
     def reseal(self, after: int, kinds: frozenset[tuple[str, str]], cipher: Cipher, limit: int) -> tuple[int, int]:
         """Seal anew up to `limit` rows of some kinds above a revision; the last revision (0: no more) and how many."""
@@ -304,9 +322,14 @@ def translated(doing: str) -> Iterator[None]:
 def _configure(connection: sqlite3.Connection, settings: StoreSettings) -> None:
     for pragma in ("synchronous = FULL", "wal_autocheckpoint = 0", "cache_size = -8192", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
+    _limit(connection, settings)
+
+
+def _limit(connection: sqlite3.Connection, settings: StoreSettings, more: int = 0) -> None:
+    """Set the quota of the file, if there is one; never below what the file has already."""
     if settings.max_bytes is not None:
         (page,) = connection.execute("PRAGMA page_size").fetchone()
-        connection.execute(f"PRAGMA max_page_count = {max(1, settings.max_bytes // page)}")
+        connection.execute(f"PRAGMA max_page_count = {max(1, (settings.max_bytes + more) // page)}")
 
 
 def _keep_before_migration(connection: sqlite3.Connection, path: Path, version: int) -> None:

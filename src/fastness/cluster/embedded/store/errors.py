@@ -166,6 +166,8 @@ def translate(error: sqlite3.Error | OSError, doing: str) -> StoreError:
     match primary:
         case sqlite3.SQLITE_FULL:
             return DiskFull(message)
+        case sqlite3.SQLITE_IOERR if getattr(error, "sqlite_errorname", "") == "SQLITE_IOERR_SHMSIZE":
+            return DiskFull(f"{message}: there is no room for its index")  # the file beside the write-ahead log
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
             return StoreReadOnly(message)
         case sqlite3.SQLITE_NOTADB:

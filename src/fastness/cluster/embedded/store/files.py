@@ -19,6 +19,7 @@ from fastness.cluster.embedded.store.errors import NotAStore, StoreDamaged, Stor
 
 DATABASE: Final = "state.db"
 LOCK: Final = "state.lock"
+RESERVE: Final = "state.reserve"
 RESTORING: Final = "state.db.restoring"
 SIDE_FILES: Final = ("-wal", "-shm")
 _MAGIC: Final = b"SQLite format 3\0"
@@ -73,7 +74,7 @@ def require_database(path: Path) -> None:
 
 def own_files(directory: Path) -> list[Path]:
     """The files that are a store, the main one first."""
-    return [directory / name for name in (DATABASE, *(DATABASE + side for side in SIDE_FILES), LOCK)]
+    return [directory / name for name in (DATABASE, *(DATABASE + side for side in SIDE_FILES), LOCK, RESERVE)]
 
 
 def exists(directory: Path) -> bool:

@@ -77,7 +77,9 @@ class StoreSettings:
     """Bounds. The log is bounded by entries, bytes and age; writes that wait for the disk by number and bytes.
 
     Bounds of the log are looked after whenever something is written: a store that nobody writes to forgets nothing.
-    `max_bytes` is a quota for the file; `compact_every` and `checkpoint_bytes` say when housekeeping is worth its commit.
+    `max_bytes` is a quota for the file; `reserve_bytes` are kept back, on the disk and of the quota, for deletions when it is
+    full (at least what the write-ahead log grows to between two checkpoints); `compact_every` and `checkpoint_bytes` say when
+    housekeeping is worth its commit.
     """
 
     log_entries: int = 50_000
@@ -91,6 +93,7 @@ class StoreSettings:
     compact_every: int = 1_024
     checkpoint_bytes: int = 8 * 1024 * 1024
     max_bytes: int | None = None
+    reserve_bytes: int = 0
     max_body: int = 32 * 1024 * 1024
     sealed_kinds: frozenset[tuple[str, str]] = frozenset({("", "secrets")})
 

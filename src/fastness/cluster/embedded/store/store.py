@@ -77,7 +77,7 @@ class Store:
             self._history.publish(entry, at)
         self._history.revision = revision
         self._observers: list[Callable[[list[LogEntry]], None]] = []
-        self._writer = Writer(self._database, thread, settings, self._publish, point, revision)
+        self._writer = Writer(self._database, thread, settings, self._publish, self._forget, point, revision)
         self._writer.doom(self._history.trim(0.0))  # the bounds may have shrunk; the age counts from the next write on
 
     @classmethod
@@ -182,12 +182,13 @@ class Store:
         """Have a function see every change of every collection, in order, right after it became visible; it must not wait."""
         self._observers.append(observer)
 
-    async def write(self, make: Make) -> list[Record]:
+    async def write(self, make: Make, *, frees: bool = False) -> list[Record]:
         """Decide and write; the records that were made (for a delete: the final one), durable and visible.
 
         `make` is called once, at once, with the revision of its first change (the second has that plus one, and so on). What
         it raises is raised here and nothing happens; no changes mean no write. Raises Stale when a change expects another
-        head, StoreUnavailable when the disk failed, Overloaded, RecordTooLarge.
+        head, StoreUnavailable when the disk failed, Overloaded, RecordTooLarge. Deletions, and writes on the way to one that the
+        caller marks (`frees`), are taken on a full disk as well while there is room kept back for them.
         """
         self._writer.admit()
         decided = False
@@ -204,7 +205,8 @@ class Store:
             return []
         self._next += len(entries)
         self._point("write.reserved")
-        return await self._writer.submit(entries, rows)
+        frees = frees or all(entry.type is EventType.DELETED for entry in entries)
+        return await self._writer.submit(entries, rows, frees=frees)
 
     async def compact(self, keep: int = 0) -> int:
         """Forget all but the newest `keep` entries of the log, in memory and on disk; the new oldest revision.
@@ -293,6 +295,9 @@ class Store:
         self._writer.doom(self._history.trim(now))
         for observer in self._observers:
             observer(entries)
+
+    def _forget(self) -> None:
+        self._writer.doom(self._history.trim(self._now(), keep=0))
 
     def _now(self) -> float:
         return self._clock.now().timestamp()

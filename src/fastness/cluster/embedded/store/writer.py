@@ -6,6 +6,8 @@ All of this runs on the event-loop thread; only `Database` calls run in the writ
 * At most one batch is with the disk. What is decided meanwhile waits and forms the next batch (group commit).
 * When a batch fails, everything that waits was decided on top of it or beside it and fails too, with the same error. The
   overlay of heads is discarded, nothing was visible, and the next write starts from the committed state.
+* But deletions that do not depend on it survive a batch that failed because the disk is full: they are tried once more with the
+  room that was kept back for them (`reserve.py`), and when they succeed the log is cut short to free what they deleted.
 * Revisions that were handed out are never handed out again, whether their batch succeeded or not.
 * Compaction and checkpoints are jobs of the same thread, run between batches.
 
@@ -23,7 +25,7 @@ from typing import Final
 
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store.database import Database
-from fastness.cluster.embedded.store.errors import Overloaded, StoreClosed, StoreError, StoreUnavailable
+from fastness.cluster.embedded.store.errors import DiskFull, Overloaded, StoreClosed, StoreError, StoreUnavailable
 from fastness.cluster.embedded.store.journal import Row
 from fastness.cluster.embedded.store.records import Key, LogEntry, Record, StoreSettings
 from fastness.cluster.port import EventType
@@ -35,10 +37,13 @@ _COMMIT_COST: Final = 3 * 4096  # pages that a commit adds to the write-ahead lo
 class _Write:
     """One write that waits for its answer; without entries it only waits for those before it."""
 
-    __slots__ = ("answer", "entries", "rows", "size")
+    __slots__ = ("answer", "entries", "frees", "rows", "size")
 
-    def __init__(self, entries: list[LogEntry], rows: list[Row], answer: asyncio.Future[list[Record]]) -> None:
+    def __init__(
+        self, entries: list[LogEntry], rows: list[Row], answer: asyncio.Future[list[Record]], *, frees: bool
+    ) -> None:
         self.entries = entries
+        self.frees = frees
         self.rows = rows
         self.answer = answer
         self.size = _ROW_COST * len(rows)
@@ -55,21 +60,23 @@ class Writer:
         thread: ThreadPoolExecutor,
         settings: StoreSettings,
         publish: Callable[[list[LogEntry]], None],
+        forget: Callable[[], None],
         point: fp.Failpoints,
         committed: int,
     ) -> None:
+        """`publish` shows a batch that is durable; `forget` dooms the whole log, when space is wanted more than the past."""
         self.commits = self.writes = self.failures = 0
         self.problem: StoreError | None = None
         self.pending_changes = 0
         self._pending_bytes = 0
         self._database, self._thread, self._settings = database, thread, settings
-        self._publish, self._point = publish, point
+        self._publish, self._forget, self._point = publish, forget, point
         self._committed = committed
         self._loop = asyncio.get_running_loop()
         self._heads: dict[Key, LogEntry] = {}
         self._waiting: deque[_Write] = deque()
         self._batch: list[_Write] = []
-        self._scheduled = self._suspect = self._closing = False
+        self._scheduled = self._suspect = self._closing = self._last_try = False
         self._idle = asyncio.Event()
         self._idle.set()
         self._doomed: list[int] = []
@@ -97,10 +104,10 @@ class Writer:
         if waiting >= self._settings.pending_changes or self._pending_bytes >= self._settings.pending_bytes:
             raise Overloaded(f"{waiting} writes are waiting for the disk")
 
-    def submit(self, entries: list[LogEntry], rows: list[Row]) -> asyncio.Future[list[Record]]:
-        """Queue a decided write; the future is its answer, with the records that it made."""
+    def submit(self, entries: list[LogEntry], rows: list[Row], *, frees: bool = False) -> asyncio.Future[list[Record]]:
+        """Queue a decided write; the future is its answer, with the records that it made; `frees` marks a deletion."""
         answer: asyncio.Future[list[Record]] = self._loop.create_future()
-        write = _Write(entries, rows, answer)
+        write = _Write(entries, rows, answer, frees=frees)
         for entry in entries:
             self._heads[entry.record.key] = entry
         self.pending_changes += len(rows)
@@ -151,7 +158,8 @@ class Writer:
         self._batch = self._take()
         rows = [row for write in self._batch for row in write.rows]
         self._point("commit.dispatched")
-        job = self._thread.submit(_commit, self._database, rows, self._committed, self._suspect)
+        commit = _commit_with_reserve if self._last_try else _commit
+        job = self._thread.submit(commit, self._database, rows, self._committed, self._suspect)
         job.add_done_callback(self._back_to_the_loop)
 
     def _take(self) -> list[_Write]:
@@ -211,6 +219,9 @@ class Writer:
                 write.answer.set_result([entry.record for entry in write.entries])
         self._batch = []
         self._point("publish.answered")
+        if self._last_try and not self._waiting:
+            self._last_try = False
+            self._make_room()
         self._maintain()
 
     def _failed(self, error: BaseException) -> None:
@@ -219,7 +230,30 @@ class Writer:
         self._heads.clear()
         known = error if isinstance(error, StoreUnavailable) else StoreUnavailable(f"cannot write: {error}")
         self.problem = known
+        spared = [] if self._last_try or not isinstance(known, DiskFull) else self._spare()
         self._refuse_all(type(known), str(known), error)
+        self._last_try = bool(spared)
+        self._waiting.extend(spared)
+        self._heads.update((entry.record.key, entry) for write in spared for entry in write.entries)
+
+    def _spare(self) -> list[_Write]:
+        """Take out of the queue the deletions that rest on nothing but what is committed."""
+        lost = [*self._batch, *self._waiting]
+        spared = [
+            write
+            for write in lost
+            if write.frees and all(one.previous and one.previous.revision <= self._committed for one in write.entries)
+        ]
+        self._batch, self._waiting = [], deque(write for write in lost if write not in spared)
+        return spared
+
+    def _make_room(self) -> None:
+        """After deletions on a full disk: the past goes, so that what they deleted is free, and room is kept back again."""
+        self._forget()
+        if self._compaction is None:
+            self._compact()
+        job = self._loop.run_in_executor(self._thread, self._database.keep_reserve)
+        job.add_done_callback(self._note_problem)
 
     def _halt(self) -> None:
         """A defect kept a durable batch from being shown: take no more writes rather than let anyone wait for ever."""
@@ -278,6 +312,12 @@ class Writer:
         if isinstance(error, StoreError):
             self.problem = error
         return error is None
+
+
+def _commit_with_reserve(database: Database, rows: Sequence[Row], committed: int, suspect: bool) -> None:
+    """One batch of deletions on a full disk, in the writer thread."""
+    database.open_reserve()
+    _commit(database, rows, committed, suspect)
 
 
 def _commit(database: Database, rows: Sequence[Row], committed: int, suspect: bool) -> None:

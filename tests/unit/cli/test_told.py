@@ -1,0 +1,30 @@
+"""What the layers raise is one sentence, also when tasks that ran side by side raise it in groups."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cluster.embedded.store.errors import DiskFull
+
+
+def test_a_full_disk_in_a_group_of_tasks_is_a_sentence_with_a_way_out() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device", "state/kubeconfig")
+    with pytest.raises(CliError) as caught, told():
+        raise ExceptionGroup("tasks", [ExceptionGroup("inner", [full])])
+    assert caught.value.message == "state/kubeconfig: No space left on device"
+    assert "Free space" in caught.value.hint
+    assert caught.value.exit_code == Exit.MISSING
+
+
+def test_of_several_errors_of_ours_the_first_is_told() -> None:
+    with pytest.raises(CliError, match="no key"), told():
+        raise ExceptionGroup("doors", [CliError("no key"), DiskFull("full")])
+
+
+def test_a_defect_among_them_is_shown_with_all_the_others() -> None:
+    with pytest.raises(ExceptionGroup), told():
+        raise ExceptionGroup("tasks", [DiskFull("full"), KeyError("defect")])
