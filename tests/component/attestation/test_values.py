@@ -105,7 +105,10 @@ async def test_values_for_one_pool_let_no_machine_of_another_in(here: AttestingW
 
 
 async def test_what_counts_for_a_pool_is_asked_at_enrolment_and_at_every_attestation(embedded_server: Embedded) -> None:
-    spec = {**SIMULATED, "pools": [{"name": "secret", "trustModel": "ConfidentialCluster", "evidence": ["snp"]}]}
+    spec: JsonObject = {
+        **SIMULATED,
+        "pools": [{"name": "secret", "trustModel": "ConfidentialCluster", "evidence": ["snp"]}],
+    }
     async with attesting_world(embedded_server.cluster, spec) as world:
         for tee in ("tpm", "snp"):
             await world.approve(tee)
@@ -117,9 +120,8 @@ async def test_what_counts_for_a_pool_is_asked_at_enrolment_and_at_every_attesta
             async with world.broker(one) as broker:
                 await broker.attest()
         # From now on something else counts: a machine that enrolled before is refused from its next proof on.
-        patch = {
-            "spec": {"pools": [{"name": "worker", "trustModel": "ConfidentialCluster", "evidence": ["tdx", "snp"]}]}
-        }
+        worker = {"name": "worker", "trustModel": "ConfidentialCluster", "evidence": ["tdx", "snp"]}
+        patch = {"spec": {"pools": [*spec["pools"], worker]}}
         await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
         clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
 
