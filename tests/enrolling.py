@@ -24,7 +24,7 @@ from fastness.agent.enrol import Enrolled, HttpTransport, Patience, enrol, first
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType
+from fastness.cluster.port import Cluster
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
@@ -41,6 +41,7 @@ from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from fastness.trust.tpmmakers import SimulatedMaker
+from tests.lowering import lowered
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 ENTROPY = SystemEntropy()
@@ -180,14 +181,7 @@ async def settle_cluster(cluster: Cluster, spec: JsonObject) -> None:
 
 async def change_cluster(world: World, **spec: Any) -> None:
     """Change the ConfidentialCluster, with the confirmation that lowering needs, and wait until the door knows."""
-    found = await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
-    annotations = {"fastness.dev/confirm-lower": found["metadata"]["uid"]}
-    changed = await world.cluster.patch(
-        CONFIDENTIAL_CLUSTER.resource,
-        "cluster",
-        {"metadata": {"annotations": annotations}, "spec": spec},
-        PatchType.MERGE,
-    )
+    changed = await lowered(world.cluster, spec)
     version = changed["metadata"]["resourceVersion"]
     confidential = world.door.enrolments.sources.confidential
     await until(lambda: (confidential.get("", "cluster") or {})["metadata"]["resourceVersion"] == version)

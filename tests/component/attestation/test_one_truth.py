@@ -19,7 +19,7 @@ from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.standing import Standing
 from fastness.domain.attestation.breakglass import ANNOTATION
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
@@ -82,8 +82,14 @@ class Surfaces:
             await until(same)
 
     async def kubectl(self, *words: str) -> str:
+        """What kubectl prints, on either stream."""
         process = await asyncio.create_subprocess_exec(
-            "kubectl", "--kubeconfig", self.kubeconfig, *words, stdout=asyncio.subprocess.PIPE
+            "kubectl",
+            "--kubeconfig",
+            self.kubeconfig,
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
         return (await process.communicate())[0].decode()
 
@@ -238,3 +244,31 @@ async def test_nodes_that_never_attested_are_named_on_every_surface(surfaces: Su
     assert code == 1
     assert all(f"node {name} never attested" in text for name in ("old-1", "old-2"))
     assert "fastness_nodes_never_attested 2.0" in metrics.exposition().decode()
+
+
+@pytest.mark.row("000-03")
+async def test_a_lowering_is_confirmed_once_and_on_the_record_with_the_person(surfaces: Surfaces) -> None:
+    await surfaces.settle()
+    lower = ("patch", "confidentialcluster", "cluster", "--type", "merge", "-p")
+    refused = await surfaces.kubectl(*lower, '{"spec": {"mode": "Audit"}}')
+    assert "mode goes from Enforce to Audit" in refused
+    word = refused.partition(f"{CONFIRM_LOWER}=")[2].split()[0]
+    # Said beforehand, the confirmation waits for its change; with another one it counts for nothing.
+    await surfaces.kubectl("annotate", "confidentialcluster", "cluster", f"{CONFIRM_LOWER}={word}")
+    waiting = await surfaces.settle()
+    assert waiting["metadata"]["annotations"][CONFIRM_LOWER] == word
+    assert "confirm this change" in await surfaces.kubectl(*lower, '{"spec": {"mode": "Disabled"}}')
+    assert "patched" in await surfaces.kubectl(*lower, '{"spec": {"mode": "Audit"}}')
+    after = await surfaces.settle()
+    assert reason(after, "Enforcing") == ("False", "Audit")
+    assert CONFIRM_LOWER not in (after["metadata"].get("annotations") or {})
+    (entry,) = (one for one in surfaces.record.entries if one.what == "protection-lowered")
+    assert entry.who == "fastness-admin"
+    assert entry.detail["lowered"] == "mode goes from Enforce to Audit"
+    told = [one for one in (await surfaces.world.cluster.list(EVENTS)).items if one["reason"] == "ProtectionLowered"]
+    assert len(told) == 1
+    # Back up, and down again: the old word does not fit any more.
+    await surfaces.kubectl(*lower, '{"spec": {"mode": "Enforce"}}')
+    again = f'{{"metadata": {{"annotations": {{"{CONFIRM_LOWER}": "{word}"}}}}, "spec": {{"mode": "Audit"}}}}'
+    assert "confirm this change" in await surfaces.kubectl(*lower, again)
+    assert len([one for one in surfaces.record.entries if one.what == "protection-lowered"]) == 1

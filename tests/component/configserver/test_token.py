@@ -14,7 +14,6 @@ import pytest
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informer, Informers
-from fastness.cluster.port import PatchType
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.ear import Proved
@@ -26,6 +25,7 @@ from fastness.trust.tokens import BROKER, GATE, TokenIssuer
 from tests.component.configserver.doors import Doors, furnish
 from tests.delivering import until
 from tests.embedded.fixtures import Embedded
+from tests.lowering import lowered
 
 ENTROPY = SystemEntropy()
 UID = "00000000-0000-4000-8000-000000000001"
@@ -103,9 +103,6 @@ async def test_a_gate_that_only_watches_may_ask_for_machines_with_a_ticket_until
 ) -> None:
     clusters: Informer = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
     for mode, expected in (("Audit", (200, "")), ("Enforce", (401, "token-required"))):
-        found = await world.doors.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
-        confirmed = {"fastness.dev/confirm-lower": found["metadata"]["uid"]}
-        patch = {"metadata": {"annotations": confirmed}, "spec": {"mode": mode}}
-        await world.doors.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+        await lowered(world.doors.cluster, {"mode": mode})
         await until(partial(_has_mode, clusters, mode))
         assert await world.ask("gate") == expected

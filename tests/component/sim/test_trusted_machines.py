@@ -10,7 +10,7 @@ from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.x509 import Certificate
 from fastness.domain.osimage.measurement import Measurement
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.sim.tee.vendor import SimVendor
@@ -55,15 +55,11 @@ async def known(cluster: Cluster) -> dict[str, Any]:
     return dict(found.get("data") or {})
 
 
-async def test_a_root_an_authority_and_an_image_are_believed_and_the_confirmation_does_not_stay(
-    cluster: Cluster,
-) -> None:
+async def test_a_root_an_authority_and_an_image_are_believed(cluster: Cluster) -> None:
     await trusted.grant(cluster, maker(), b"image", MEASURED)
     assert await roots(cluster) == [OWN["reason"], trusted.REASON]
     assert len(await approved(cluster)) == 1
     assert "BEGIN CERTIFICATE" in (await known(cluster))[trusted.PEM]
-    notes = (await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"].get("annotations") or {}
-    assert CONFIRM_LOWER not in notes
 
 
 async def test_exactly_that_is_withdrawn(cluster: Cluster) -> None:

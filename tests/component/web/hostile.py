@@ -13,7 +13,6 @@ from fastness.cluster.port import PatchType
 from fastness.formats import json
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
@@ -26,6 +25,7 @@ from fastness.trust.log import extend
 from tests.component.web.showcase import CONFIGS, EVENTS, POOLS, ROLE, WORKER, file_entry, made
 from tests.component.web.simulated import SINCE
 from tests.component.web.world import NODES, THUMBPRINT, WebWorld, condition
+from tests.lowering import lowered
 
 SHAPES = (
     "<script>alert('{0}')</script>",
@@ -171,13 +171,8 @@ async def _trust(web: WebWorld) -> None:
 
 
 async def _root(web: WebWorld) -> None:
-    found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     root = {"sha256": "ab" * 32, "for": "tpm", "reason": evil("root-reason")}
-    patch = {
-        "metadata": {"annotations": {CONFIRM_LOWER: found["metadata"]["uid"]}},
-        "spec": {"attestation": {"extraRoots": [root]}},
-    }
-    await web.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+    await lowered(web.cluster, {"attestation": {"extraRoots": [root]}})
 
 
 async def _record(web: WebWorld) -> None:

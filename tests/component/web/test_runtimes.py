@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.admission.confidential import CONFIRM
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kata import names
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find
 from tests.component.web.scan import shows
 from tests.component.web.world import NODES, WebWorld
+from tests.lowering import lowered
 
 CLASS = find("node.k8s.io", "v1", "runtimeclasses").resource
 
@@ -24,10 +23,8 @@ async def node(web: WebWorld, name: str, image: str = "", **labels: str) -> None
 
 async def hosts(web: WebWorld) -> None:
     """The workers are hosts of pod VMs, and somebody said so twice."""
-    found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
     pools = [{"name": name, "trustModel": "ContainersHost"} for name in ("worker", "kata-oc")]
-    patch = {"metadata": {"annotations": {CONFIRM: found["metadata"]["uid"]}}, "spec": {"pools": pools}}
-    await web.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+    await lowered(web.cluster, {"pools": pools})
 
 
 async def test_without_a_config_the_page_says_who_could_have_it_and_what_to_do(web: WebWorld) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.services.web.pages.parts import command, difference, lasting, side_by_side
 from tests.component.web.scan import shows
 from tests.component.web.showcase import stage
 from tests.component.web.world import WebWorld
+from tests.lowering import lowered
 
 
 async def test_a_pool_shows_its_waves_and_the_plan_of_its_change(web: WebWorld) -> None:
@@ -125,12 +124,7 @@ async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: WebWorld
     html = (await admin.get("/trust")).text
     assert "only the roots of the vendors count" in html
     assert "the root of the simulated vendor counts" in html
-    found = await web.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     root = {"sha256": "cd" * 32, "for": "tpm", "reason": "the TPMs of our own lab"}
-    patch = {
-        "metadata": {"annotations": {CONFIRM_LOWER: found["metadata"]["uid"]}},
-        "spec": {"attestation": {"extraRoots": [root]}},
-    }
-    await web.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+    await lowered(web.cluster, {"attestation": {"extraRoots": [root]}})
     html = await shows(admin, "/trust", "the TPMs of our own lab")
     assert "only the roots of the vendors count" not in html

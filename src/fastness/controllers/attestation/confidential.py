@@ -1,19 +1,23 @@
 """The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth.
 
 How each machine stands is `domain.attestation.machinestanding`, and which nodes never attested `unprovednodes`; the same numbers
-are metrics. Beginning and end of an override go on the record, and are Events.
+are metrics. Beginning and end of an override, and every lowering with the person who confirmed it, go on the record and are
+Events; a confirmation that was used is taken off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from fastness.cluster.clock import Clock
+from fastness.cluster.errors import Conflict
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
+from fastness.domain.admission.lowering import weakenings
 from fastness.domain.attestation.alarms import newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
 from fastness.domain.attestation.clusterstatus import StandingRules, conditions_of, counted
@@ -21,11 +25,20 @@ from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, CONFIRMED_BY, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.model.objects import ObjectName, condition, labels_of, object_name, view, with_condition
+from fastness.model.objects import (
+    ObjectName,
+    annotations_of,
+    condition,
+    labels_of,
+    metadata,
+    object_name,
+    view,
+    with_condition,
+)
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
@@ -41,6 +54,7 @@ GATHER_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 30.0
 # Counting thousands of machines takes a while: at most a fiftieth of the time, however often they change.
 SHARE: Final = 50
+_AS: Final = WriteOptions(manager="confidential-cluster")
 _STATUS: Final = WriteOptions(manager="confidential-cluster", subresource="status")
 
 
@@ -51,6 +65,16 @@ def _one(_: Any) -> Iterable[ObjectName]:
 def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
     meta = found["metadata"]
     return (KEY,) if (meta.get("namespace"), meta["name"]) == (NAMESPACE, collateralnews.NAME) else ()
+
+
+class _Lowering(NamedTuple):
+    """What was lowered, who confirmed it, and the word that it was confirmed with."""
+
+    what: str
+    who: str
+    word: str
+    generation: int = 0
+    deleted: bool = False
 
 
 class Confidential:
@@ -71,6 +95,8 @@ class Confidential:
         )
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._clusters.subscribe(self._cluster_changed)
+        self._lowered: list[_Lowering] = []
         # Read once per change, and woken only by one that tells another story: machines attest again all the time.
         self._seen: dict[ObjectName, Machine] = {}
         self._changed = True
@@ -85,6 +111,17 @@ class Confidential:
         self._clock = clock
         self._record = record
         self._not_before = float("-inf")
+
+    def _cluster_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Remember what was lowered and by whom: the object itself shows only how it is now."""
+        if old is None:
+            return
+        phrases = ["the cluster loses its protection"] if new is None else list(weakenings(old, new))
+        if phrases:
+            notes = annotations_of(old if new is None else new)
+            generation = int(metadata(new or {}).get("generation") or 0)
+            who, word = notes.get(CONFIRMED_BY, ""), notes.get(CONFIRM_LOWER, "")
+            self._lowered.append(_Lowering("; ".join(phrases), who, word, generation, deleted=new is None))
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
@@ -113,6 +150,7 @@ class Confidential:
             return Done(again_after=self._not_before - now)
         self._changed = False
         found = self._clusters.get("", NAME)
+        await self._note_lowering(found)
         if found is None:
             return GONE
         status = self._status(found)
@@ -124,6 +162,30 @@ class Confidential:
             patch = {"status": status}
             await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _STATUS)
         return Done(again_after=LOOK_SECONDS)
+
+    async def _note_lowering(self, found: JsonObject | None) -> None:
+        """Put a lowering on the record with the person who confirmed it; then its confirmation goes: it is used up."""
+        notes, meta = annotations_of(found or {}), metadata(found or {})
+        observed = int(((found or {}).get("status") or {}).get("observedGeneration") or 0)
+        used = CONFIRM_LOWER in notes and int(meta.get("generation") or 0) > observed
+        # What was observed was recorded, perhaps by the leader before this one.
+        pending = [one for one in self._lowered if one.generation > observed or (one.deleted and not observed)]
+        if used and not any(one.word == notes[CONFIRM_LOWER] for one in pending):
+            # It happened while nobody looked, so what it was is not known here: the digest names the very change.
+            pending.append(_Lowering("protection was lowered", notes.get(CONFIRMED_BY, ""), notes[CONFIRM_LOWER]))
+        for one in pending:
+            if self._record is not None:
+                detail = {"lowered": one.what[:512], "confirmation": one.word[:128]}
+                await self._record.append(Entry("protection-lowered", one.who or "unknown", "cluster", detail=detail))
+            if found is not None:
+                told = f"{one.who or 'somebody'} lowered protection: {one.what}"
+                await self._recorder.warning(found, "ProtectionLowered", told)
+        self._lowered.clear()
+        if used:
+            gone: JsonObject = {"annotations": {CONFIRM_LOWER: None, CONFIRMED_BY: None}}
+            patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), **gone}}
+            with suppress(Conflict):
+                await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _AS)
 
     async def _note_override(self, old: JsonObject, new: JsonObject) -> None:
         """Beginning and end of an override go on the record before anything says so, and are told to everybody who watches."""

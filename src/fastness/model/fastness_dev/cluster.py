@@ -1,7 +1,7 @@
 """ConfidentialCluster: how strict the cluster is. A singleton called `cluster`.
 
 It says which pools are trusted in which way, how configuration is delivered, which evidence counts. Whatever weakens it needs a
-confirmation that admission checks (`domain/admission`); `simulated` can never change.
+confirmation for that very change that admission checks (`domain/admission`); `simulated` can never change.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fastness.model.objects import Condition, Metadata, View
 
 NAME = "cluster"
 CONFIRM_LOWER = "fastness.dev/confirm-lower"
+CONFIRMED_BY = "fastness.dev/confirmed-by"
 CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Degraded")
 
 

@@ -13,6 +13,7 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.crypto.digests import sha256
 from fastness.crypto.x509 import Certificate
+from fastness.domain.admission.lowering import confirmation
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.domain.osimage.measurement import Measurement
 from fastness.formats import json
@@ -51,13 +52,12 @@ async def _roots(cluster: Cluster, ours: list[JsonObject]) -> None:
     listed = ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or []
     wanted = [entry for entry in listed if entry.get("reason") != REASON] + ours
     if wanted != listed:
-        # Another root lowers protection, which has to be said twice; the confirmation does not stay behind.
-        confirmed = {CONFIRM_LOWER: str(found["metadata"]["uid"])} if ours else {}
+        # Another root lowers protection, which has to be said twice. The confirmation goes with the change: controllers take
+        # it off once the lowering is on the record.
+        spec = {**found["spec"], "attestation": {**(found["spec"].get("attestation") or {}), "extraRoots": wanted}}
+        confirmed = {CONFIRM_LOWER: confirmation(found, {"spec": spec})} if ours else {}
         patch = {"metadata": {"annotations": confirmed}, "spec": {"attestation": {"extraRoots": wanted}}}
         await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
-        if ours:
-            gone = {"metadata": {"annotations": {CONFIRM_LOWER: None}}}
-            await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, gone, PatchType.MERGE)
 
 
 async def _maker_known(cluster: Cluster, pem: str) -> None:

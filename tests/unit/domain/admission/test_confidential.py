@@ -1,4 +1,4 @@
-"""Protection is never lowered by accident: every way to weaken needs the uid in an annotation."""
+"""Protection is never lowered by accident: every way to weaken needs the digest of that very change in an annotation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.admission import Allowed, Denied, review
-from fastness.domain.admission.confidential import CONFIRM, weakenings
-from fastness.domain.admission.request import Answer
+from fastness.domain.admission.lowering import confirmation, weakenings
+from fastness.domain.admission.request import Answer, Patched
+from fastness.domain.admission.review import BEHIND_WEBHOOK
 from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.model.fastness_dev.cluster import CONFIRM_LOWER, CONFIRMED_BY
 from tests.unit.domain.admission.writes import World, write
 
 Object = dict[str, Any]
@@ -43,11 +45,13 @@ def cluster(**changes: Any) -> Object:
             target.pop(last, None)
         else:
             target[last] = value
-    return {"metadata": {"name": "cluster", "uid": "the-uid"}, "spec": spec}
+    return {"metadata": {"name": "cluster", "uid": "the-uid", "generation": 3}, "spec": spec}
 
 
-def confirmed(obj: Object, uid: str = "the-uid") -> Object:
-    return {**obj, "metadata": {**obj["metadata"], "annotations": {CONFIRM: uid}}}
+def confirmed(obj: Object, word: str | None = None, old: Object | None = None) -> Object:
+    """The object with a confirmation: by default the one that fits the change from the cluster as it is."""
+    given = confirmation(old or cluster(), obj) if word is None else word
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {CONFIRM_LOWER: given}}}
 
 
 def update(new: Object, old: Object | None = None) -> Answer:
@@ -81,6 +85,15 @@ WEAKER: dict[str, tuple[Object, str]] = {
         "evidence snp counts from now on for pool hosts",
     ),
     "exceptions of pages": ({"attestation__tdx__allowSeptVe": True}, "whose pages the host can make fault"),
+    "approval by nobody": ({"join__approval": "Automatic"}, "machines are approved automatically"),
+    "approval by default": ({"join": None}, "machines are approved automatically"),
+    "longer interval": ({"attestation__reattestInterval": "16m"}, "reattestInterval goes from 15m to 16m"),
+    "longer tokens": ({"attestation__tokenLifetime": "1h"}, "tokenLifetime goes from 10m to 1h"),
+    "longer challenges": ({"attestation__challengeLifetime": "2m"}, "challengeLifetime goes from 60s to 2m"),
+    "older documents": ({"attestation__collateralStaleness": "25h"}, "collateralStaleness goes from 24h to 25h"),
+    "later cordon": ({"attestation__missed": {"cordonAfter": "1h"}}, "missed.cordonAfter goes from 15m to 1h"),
+    "a time that nobody can read": ({"attestation__tokenLifetime": "long"}, "tokenLifetime goes from 10m to long"),
+    "another approver": ({"breakGlass": {"approvers": [{"name": "eve", "key": "k"}]}}, "eve may agree to overrides"),
     "lower svn": ({"attestation__minimumTcb__tdx__svn": 6}, "minimumTcb.tdx.svn goes from 7 to 6"),
     "lower date": ({"attestation__minimumTcb__tdx__date": "2025-12-31"}, "minimumTcb.tdx.date goes from"),
     "lower text number": (
@@ -96,27 +109,79 @@ WEAKER: dict[str, tuple[Object, str]] = {
 
 
 @pytest.mark.parametrize("name", WEAKER)
-def test_every_way_to_weaken_needs_the_uid(name: str) -> None:
+def test_every_way_to_weaken_needs_the_digest_of_the_change(name: str) -> None:
     changes, phrase = WEAKER[name]
     answer = update(cluster(**changes))
     assert isinstance(answer, Denied)
     assert answer.code == 403
     assert phrase in answer.message
-    assert f"{CONFIRM}=the-uid" in answer.message
-    assert answer.causes[0].field == f"metadata.annotations[{CONFIRM}]"
+    word = confirmation(cluster(), cluster(**changes))
+    assert f"{CONFIRM_LOWER}={word}" in answer.message
+    assert answer.causes[0].field == f"metadata.annotations[{CONFIRM_LOWER}]"
+    assert answer.causes[0].message == f"Required value: {word}"
 
 
 @pytest.mark.parametrize("name", WEAKER)
 def test_confirmed_weakening_passes_and_is_told(name: str) -> None:
     changes, phrase = WEAKER[name]
     answer = update(confirmed(cluster(**changes)))
-    assert isinstance(answer, Allowed)
+    assert isinstance(answer, Patched)
     assert any(phrase in warning for warning in answer.warnings)
 
 
-@pytest.mark.parametrize("uid", ["", "other-uid", "true"])
-def test_another_uid_confirms_nothing(uid: str) -> None:
-    assert isinstance(update(confirmed(cluster(mode="Audit"), uid)), Denied)
+@pytest.mark.parametrize("word", ["", "the-uid", "true", "0" * 64])
+def test_another_word_confirms_nothing(word: str) -> None:
+    assert isinstance(update(confirmed(cluster(mode="Audit"), word)), Denied)
+
+
+@pytest.mark.row("000-03")
+def test_a_confirmation_is_good_for_one_change() -> None:
+    word = confirmation(cluster(), cluster(mode="Audit"))
+    assert isinstance(update(confirmed(cluster(mode="Audit"), word)), Patched)
+    assert isinstance(update(confirmed(cluster(mode="Disabled"), word)), Denied), "another change"
+    later = cluster()
+    later["metadata"]["generation"] = 4
+    assert isinstance(update(confirmed(cluster(mode="Audit"), word), later), Denied), "the same change, later"
+    other = cluster()
+    other["metadata"]["uid"] = "another-uid"
+    assert isinstance(update(confirmed(cluster(mode="Audit"), word), other), Denied), "another cluster"
+    stricter = cluster(join__trustOnFirstUse=True)
+    assert isinstance(update(confirmed(cluster(mode="Audit"), word), stricter), Denied), "from something else"
+
+
+def named(answer: Answer) -> Any:
+    return [one.get("value") for one in answer.patch if CONFIRMED_BY.replace("/", "~1") in one["path"]] if isinstance(
+        answer, Patched) else None  # fmt: skip
+
+
+def test_the_embedded_api_writes_down_who_confirms_and_keeps_no_other_name() -> None:
+    lowers = confirmed(cluster(mode="Audit"))
+    assert named(update(lowers)) == ["admin"]
+    lowers["metadata"]["annotations"][CONFIRMED_BY] = "somebody else"
+    assert named(update(lowers)) == ["admin"], "a name that the caller made up"
+    before = confirmed(cluster(), "a word")
+    before["metadata"]["annotations"][CONFIRMED_BY] = "ada"
+    forged = copy.deepcopy(before)
+    forged["metadata"]["annotations"][CONFIRMED_BY] = "grace"
+    assert named(update(forged, before)) == ["ada"], "a name that is changed later"
+    alone = cluster()
+    alone["metadata"]["annotations"] = {CONFIRMED_BY: "ada"}
+    assert named(update(alone)) == [None], "a name without a confirmation"
+    assert update(before, before) == Allowed()
+
+
+def test_a_webhook_demands_the_name_of_the_caller() -> None:
+    def asked(new: Object) -> Answer:
+        return review(write("UPDATE", RESOURCE, new, cluster(), kind="ConfidentialCluster"), World(), BEHIND_WEBHOOK)
+
+    lowers = confirmed(cluster(mode="Audit"))
+    refused = asked(lowers)
+    assert isinstance(refused, Denied)
+    assert f"{CONFIRMED_BY}=admin" in refused.message
+    lowers["metadata"]["annotations"][CONFIRMED_BY] = "ada"
+    assert isinstance(asked(lowers), Denied)
+    lowers["metadata"]["annotations"][CONFIRMED_BY] = "admin"
+    assert isinstance(asked(lowers), Allowed)
 
 
 def test_confirmation_must_be_in_the_new_object_of_an_update() -> None:
@@ -140,11 +205,12 @@ def test_object_without_a_uid_cannot_be_confirmed() -> None:
         {"attestation__evidence": ["tdx"]},
         {"pools": [{"name": "hosts", "trustModel": "ContainersHost", "evidence": ["tdx"]}]},
         {"attestation__tdx__allowSeptVe": False},
+        {"attestation__reattestInterval": "5m", "attestation__tokenLifetime": "1m"},
+        {"attestation__missed": {"drainAfter": "1h"}},
         {"attestation__minimumTcb__tdx__svn": 8},
         {"attestation__minimumTcb__snp__bootloader": "11"},
         {"attestation__minimumTcb__tdx__date": "2026-06-01"},
         {"attestation__minimumTcb__nvidia": {"driver": 5}},
-        {"join__approval": "Automatic"},
     ],
 )
 def test_stricter_or_equal_needs_no_confirmation(changes: Object) -> None:
@@ -159,15 +225,18 @@ def test_a_pool_that_loses_its_own_types_of_evidence_gets_those_of_the_cluster()
     assert update(strict, cluster()) == Allowed()
 
 
-def test_deletion_needs_the_uid_on_the_stored_object() -> None:
+def test_deletion_needs_its_confirmation_on_the_stored_object() -> None:
     def delete(old: Object) -> Answer:
         return review(write("DELETE", RESOURCE, None, old), World())
 
     refused = delete(cluster())
     assert isinstance(refused, Denied)
     assert "the cluster loses its protection" in refused.message
-    assert isinstance(delete(confirmed(cluster())), Allowed)
+    word = confirmation(cluster(), None)
+    assert f"{CONFIRM_LOWER}={word}" in refused.message
+    assert isinstance(delete(confirmed(cluster(), word)), Allowed)
     assert isinstance(delete(confirmed(cluster(), "other")), Denied)
+    assert isinstance(delete(confirmed(cluster(), confirmation(cluster(), cluster()))), Denied)
 
 
 def test_status_is_not_judged() -> None:
@@ -208,6 +277,7 @@ def test_no_phrase_means_no_pool_is_weaker(old: Object, new: Object) -> None:
 def test_unreadable_specs_do_not_crash(spec: Any) -> None:
     list(weakenings({"spec": spec}, {"spec": spec}))
     assert list(weakenings({"spec": SPEC}, {"spec": spec}))
+    assert confirmation({"metadata": {"uid": "u"}, "spec": spec}, {"spec": spec})
 
 
 def test_only_one_confidential_cluster_exists() -> None:
