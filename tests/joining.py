@@ -183,7 +183,7 @@ async def joining(
 ) -> AsyncIterator[JoiningSite]:
     """Doors and loops before a cluster, for the time of the block."""
     async with https(place.kubeconfig) as cluster, attesting_world(cluster, spec, vendor) as world:
-        record = ClusterRecord(cluster, world.clock, ENTROPY, Joins.name)
+        record = ClusterRecord(cluster, world.clock, ENTROPY, "controllers")
         loops: list[Controller] = [
             Joins(cluster, world.informers, record, world.clock),
             JoinTokens(cluster, world.informers, world.clock),

@@ -139,7 +139,7 @@ async def _gate(
     from fastness.services.http.door import ListenOptions
     from fastness.trust.record import ClusterRecord
 
-    record = ClusterRecord(cluster, clock, entropy, GATE)
+    record = ClusterRecord(cluster, clock, entropy, "gate")
     listen = ListenOptions(options.host, options.gate_port, names=options.names, rust=True)
     async with _remote("gate", cluster, informers, options, clock, entropy) as configs:
         if configs is None:

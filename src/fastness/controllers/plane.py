@@ -39,10 +39,12 @@ from fastness.controllers.workloads.features import NodeFeatures
 from fastness.controllers.workloads.kata.loop import KataConfigs
 from fastness.controllers.workloads.olm import neighbours as olm
 from fastness.controllers.workloads.olm.plane import operator_loops
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import Resource
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
+from fastness.trust.authorities import SECRETS
 from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import ConfigMapTiles
+from fastness.trust.tiles import CONFIG_MAPS, ConfigMapTiles
 
 FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
 
@@ -69,6 +71,9 @@ def product_loops(
         return FencedCluster(cluster, name, writes, around.may_write)
 
     record = fenced(Sequencer.name, Sequencer.writes)
+    decisions = ClusterRecord(
+        fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS)), around.clock, around.entropy, "controllers"
+    )
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
@@ -82,19 +87,15 @@ def product_loops(
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
-        Confidential(
-            standing, informers, around.clock, ClusterRecord(standing, around.clock, around.entropy, Confidential.name)
-        ),
+        Confidential(standing, informers, around.clock, decisions),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
-        Machines(members, informers, ClusterRecord(members, around.clock, around.entropy, Machines.name), around.clock),
+        Machines(members, informers, decisions, around.clock),
         NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
         Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
-        Distrusting(
-            distrust, informers, ClusterRecord(distrust, around.clock, around.entropy, Distrusting.name), around.clock
-        ),
-        Joins(joins, informers, ClusterRecord(joins, around.clock, around.entropy, Joins.name), around.clock),
+        Distrusting(distrust, informers, decisions, around.clock),
+        Joins(joins, informers, decisions, around.clock),
         JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),

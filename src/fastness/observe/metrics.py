@@ -136,6 +136,9 @@ RECORD_SIZE = Gauge("fastness_record_size", "Entries that the record holds, in t
 RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
+RECORD_REFUSED = Labelled(
+    "fastness_record_refused_total", "Batches of the record that did not count, by the reason", "reason"
+)
 ATTESTATIONS = Labelled("fastness_attestations_total", "Appraisals of evidence, by outcome", "result")
 LAST_ATTESTED = Gauge(
     "fastness_last_attestation_seconds", "Unix time at which a machine last passed an appraisal", registry=REGISTRY

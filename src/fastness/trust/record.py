@@ -11,7 +11,8 @@ because everything is, batches come less often, so that more share a write.
 One of those who wait writes for all, and the others sleep until their entry is settled. Whoever writes may leave at any moment;
 then one of the others goes on where it was.
 
-* The batches of a door form a chain: number and hash of the one before. A door is one life of one process; its id is random.
+* The batches of a door form a chain: number and hash of the one before. A door is one life of one process; its id is its role and
+  a random part. It signs its batches with the key of its role (`doorkeys`), and its times never go back.
 * A write whose outcome is unknown is repeated, byte for byte, before anything else: the number is taken or it is not. So
   the record may hold an entry of something that then did not happen, and never the other way round.
 * What cannot be written is a RecordError, and the caller must not go on. The queue is bounded.
@@ -22,18 +23,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
 from fastness.cluster.port import Cluster, WriteOptions
+from fastness.crypto.eddsa import Ed25519Signer
 from fastness.domain.record.order import batch_hash
+from fastness.domain.record.signing import batch_name, signed
 from fastness.model.fastness_dev.audit import AUDIT_BATCH, MOST_ENTRIES
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
 from fastness.observe import metrics
-from fastness.trust.errors import RecordError
+from fastness.trust.doorkeys import DoorSigner, RecordRole
+from fastness.trust.errors import RecordError, TrustError
 from fastness.trust.ports import Entry
 
 MOST_WAITING: Final = 10_000
@@ -52,7 +57,7 @@ class _Waiting:
     def __init__(self, content: JsonObject) -> None:
         self.content = content
         self.written = False
-        self.failure: ApiError | None = None
+        self.failure: ApiError | TrustError | None = None
         self.bell: asyncio.Future[None] | None = None
 
     @property
@@ -71,8 +76,10 @@ class _Waiting:
 class ClusterRecord:
     """The record of one door, in the cluster."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy, role: str) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy, role: RecordRole) -> None:
         self.door = f"{role}-{entropy.token(8).hex()}"
+        self._signer = DoorSigner(role, cluster, clock, entropy)
+        self._latest: datetime | None = None
         self._cluster = cluster
         self._clock = clock
         self._queue: deque[_Waiting] = deque()
@@ -145,9 +152,14 @@ class ClusterRecord:
     async def _write_next(self) -> None:
         """Settle a batch of unknown outcome, or write the next one; what became of it is noted at its entries."""
         batch, again = self._unsure, self._unsure is not None
+        try:
+            signer = await self._signer.current()
+        except (ApiError, TrustError) as error:
+            self._fail([*(self._group if again else ()), *self._queue], error)
+            return
         if batch is None:
             self._group = [self._queue.popleft() for _ in range(min(MOST_ENTRIES, len(self._queue)))]
-            batch = self._unsure = self._batch(self._group)
+            batch = self._unsure = self._batch(self._group, signer)
         try:
             await self._settle(batch)
         except ApiError as error:
@@ -157,7 +169,7 @@ class ClusterRecord:
             waiting.written = True
             waiting.ring()
 
-    def _fail(self, group: list[_Waiting], error: ApiError) -> None:
+    def _fail(self, group: list[_Waiting], error: ApiError | TrustError) -> None:
         for waiting in group:
             waiting.failure = error
             waiting.ring()
@@ -184,7 +196,7 @@ class ClusterRecord:
         if batch_hash(found["spec"]) != batch_hash(batch["spec"]):
             raise RecordError("another one writes to the record under the name of this door", "Restart the door.")
 
-    def _batch(self, group: list[_Waiting]) -> JsonObject:
+    def _batch(self, group: list[_Waiting], signer: Ed25519Signer) -> JsonObject:
         spec: JsonObject = {
             "door": self.door,
             "sequence": self._next,
@@ -192,12 +204,14 @@ class ClusterRecord:
             **({"previous": self._previous} if self._previous else {}),
         }
         return {
-            "apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "spec": spec,
-            "metadata": {"name": f"{self.door}-{self._next:012d}"},
+            "apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "spec": signed(spec, signer),
+            "metadata": {"name": batch_name(self.door, self._next)},
         }  # fmt: skip
 
     def _content(self, entry: Entry) -> JsonObject:
-        content: JsonObject = {"time": rfc3339(self._clock.now()), "what": entry.what, "who": entry.who or "nobody"}
+        # A clock that was set back does not put an entry before the last one: the sequencer would take that for a forgery.
+        now = self._latest = max(self._clock.now(), self._latest or self._clock.now())
+        content: JsonObject = {"time": rfc3339(now), "what": entry.what, "who": entry.who or "nobody"}
         named = {
             "resource": entry.resource[:1024], "verdict": entry.verdict, "grant": entry.grant, "evidence": entry.evidence,
         }  # fmt: skip

@@ -1,10 +1,11 @@
 """How far the record has come: one ConfigMap, changed only under the condition that nobody else did.
 
-    {"size", "root", "doors": {door: {sequence, hash, size}}, "intent": {"time", "batches": [name…]} | absent}
+    {"size", "root", "doors": {door: {sequence, hash, size, time}},
+     "intent": {"time", "batches": [name…], "refused": [[name, door, reason]…]} | absent}
 
-`intent` names the batches that are being folded in, in their order, before a tile is written. From there on the tiles are
-determined, so a sequencer that was stopped, or one that does not know yet that it lost the lead, writes the same bytes as
-its successor.
+`intent` names the batches that are being folded in, in their order, and those that are refused, before a tile is written. From
+there on the tiles are determined, so a sequencer that was stopped, or one that does not know yet that it lost the lead, writes
+the same bytes as its successor.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ _AS: Final = WriteOptions(manager="record")
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Batches that are being folded in."""
+    """Batches that are being folded in, and those that are refused: name, claimed door, reason."""
 
     time: str
     batches: tuple[str, ...]
+    refused: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,12 @@ def parse_head(found: Mapping[str, Any]) -> RecordHead:
     """The state that a ConfigMap holds; raises DamagedRecord."""
     try:
         state = json.decode(found["data"]["head"].encode())
-        doors = {name: Head(one["sequence"], one["hash"], one["size"]) for name, one in state["doors"].items()}
+        doors = {
+            name: Head(one["sequence"], one["hash"], one["size"], one.get("time", ""))
+            for name, one in state["doors"].items()
+        }
         begun = state.get("intent")
-        intent = Intent(begun["time"], tuple(begun["batches"])) if begun else None
+        intent = _intent(begun) if begun else None
         root = base64.b64decode(state["root"], validate=True)
         return RecordHead(int(state["size"]), root, doors, intent, found["metadata"]["resourceVersion"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -73,6 +78,11 @@ def parse_head(found: Mapping[str, Any]) -> RecordHead:
             f"ConfigMap {NAMESPACE}/{NAME} does not hold the state of a record",
             "Somebody changed it by hand. Restore it from a backup or from the last `fastness audit export`.",
         ) from error
+
+
+def _intent(begun: Mapping[str, Any]) -> Intent:
+    refused = tuple((str(name), str(door), str(reason)) for name, door, reason in begun.get("refused", ()))
+    return Intent(begun["time"], tuple(begun["batches"]), refused)
 
 
 async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
@@ -83,7 +93,10 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
         "doors": {name: one.to_json() for name, one in sorted(head.doors.items())},
     }
     if head.intent is not None:
-        state["intent"] = {"time": head.intent.time, "batches": list(head.intent.batches)}
+        state["intent"] = {
+            "time": head.intent.time, "batches": list(head.intent.batches),
+            "refused": [list(batch) for batch in head.intent.refused],
+        }  # fmt: skip
     data = {"head": json.canonical(state).decode()}
     if head.version:
         patch = {"metadata": {"resourceVersion": head.version}, "data": data}

@@ -28,6 +28,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.services.limits import Limits
 from fastness.sim.tee.images import default_image
+from fastness.trust.mackeys import MacKeys
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world
 from tests.embedded.fixtures import Embedded
 
@@ -254,7 +255,8 @@ async def test_one_machine_that_asks_too_often_is_asked_to_wait_and_others_are_n
         greedy, modest = await attested(world, stack, 2)
         path, codes = "/config/worker", Counter[int]()
         async with wire(world.gate.port, world.trust.tls) as line:
-            nonce = dpop.new_nonce(world.doors.broker.macs, world.clock.now(), ENTROPY)
+            macs = await MacKeys.open("gate", world.cluster, world.informers, world.clock, ENTROPY)
+            nonce = dpop.new_nonce(macs, world.clock.now(), ENTROPY)
             proof = greedy.proof("GET", f"{gate}{path}", nonce, "n" * 24, world.clock.now())
             headers = {"authorization": f"DPoP {greedy.token.reveal()}", "dpop": proof}
             for _ in range(1000):

@@ -124,7 +124,7 @@ async def test_the_loop_and_the_record_work_on_a_real_server(kube: RealKube) -> 
         renewed = one.vendor.chip("tpm", serial=901)
         renewed.__dict__["ak"] = one.vendor.chip("tpm", serial=902).ak
         new = await one.enrol(SimAttester(renewed.boot()), ticket)
-        record = ClusterRecord(one.cluster, one.clock, ENTROPY, "machines")
+        record = ClusterRecord(one.cluster, one.clock, ENTROPY, "controllers")
         loop = Machines(one.cluster, one.informers, record, one.clock)
         for name in (old.name, new.name):
             await loop.reconcile(ObjectName(NAMESPACE, name))

@@ -171,6 +171,8 @@ FASTNESS: dict[str, JsonObject] = {
             "door": "gate-1",
             "sequence": 2,
             "previous": DIGEST,
+            "key": "0123456789abcdef",
+            "signature": "A" * 86 + "==",
             "entries": [
                 {
                     "time": NOW,

@@ -31,15 +31,16 @@ MOST_BATCHES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last batch of a door that is in the record."""
+    """The last batch of a door that is in the record, and the time of its last entry."""
 
     sequence: int
     hash: str
     size: int
+    time: str = ""
 
     def to_json(self) -> JsonObject:
         """As the state of the record keeps it."""
-        return {"sequence": self.sequence, "hash": self.hash, "size": self.size}
+        return {"sequence": self.sequence, "hash": self.hash, "size": self.size, "time": self.time}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +71,24 @@ def pending(heads: Mapping[str, Head], batches: Iterable[Object]) -> tuple[list[
 
 
 def sequence(
-    heads: Mapping[str, Head], batches: Iterable[Object], time: str, size: int, vanished: Sequence[str] = ()
+    heads: Mapping[str, Head],
+    batches: Iterable[Object],
+    time: str,
+    size: int,
+    vanished: Sequence[str] = (),
+    refused: Sequence[tuple[str, str, str]] = (),
 ) -> Sequenced:
     """Fold batches, in the given order, into a record of `size` entries.
 
-    `time` stands in the entries about what is missing; `vanished` names batches that were seen and are gone.
+    `time` stands in the entries about what is missing; `vanished` names batches that were seen and are gone, `refused` those
+    that do not count, with the door that they claim and the reason.
     """
     after = dict(heads)
     entries = [_alarm("record-gap", time, "nobody", name) for name in vanished]
+    entries += [_alarm("record-refused", time, door, name, reason) for name, door, reason in refused]
     names: list[str] = []
     alarms = [f"record-gap: {name} has vanished" for name in vanished]
+    alarms += [f"record-refused: {name}, {reason}" for name, _, reason in refused]
     for batch in batches:
         spec = batch["spec"]
         door, number = spec["door"], spec["sequence"]
@@ -88,7 +97,7 @@ def sequence(
             alarms.append(f"{problem}: door {door}, batch {number}")
             entries.append(_alarm(problem, time, door, str(number)))
         entries += [_leaf(door, number, entry) for entry in spec["entries"]]
-        after[door] = Head(number, batch_hash(spec), size + len(entries))
+        after[door] = Head(number, batch_hash(spec), size + len(entries), str(spec["entries"][-1]["time"]))
         names.append(str(batch["metadata"]["name"]))
     return Sequenced(tuple(entries), _kept(after), tuple(names), tuple(alarms))
 
@@ -117,8 +126,9 @@ def _leaf(door: str, number: int, entry: Object) -> bytes:
     return json.canonical({"door": door, "batch": number, **entry})
 
 
-def _alarm(what: str, time: str, door: str, batch: str) -> bytes:
-    return _leaf(SEQUENCER, 0, {"time": time, "what": what, "who": door, "detail": {"batch": batch}})
+def _alarm(what: str, time: str, door: str, batch: str, reason: str = "") -> bytes:
+    detail = {"batch": batch, **({"reason": reason} if reason else {})}
+    return _leaf(SEQUENCER, 0, {"time": time, "what": what, "who": door, "detail": detail})
 
 
 def _kept(heads: dict[str, Head]) -> dict[str, Head]:

@@ -1,7 +1,7 @@
 """AuditBatch and AuditCheckpoint: the record.
 
-A door writes a batch before the bytes leave. Batches of one door form a chain (sequence number and hash of the one before), so a
-missing one is seen; the sequencer folds them into Merkle tiles and signs a checkpoint. Neither ever changes.
+A door writes a batch before the bytes leave, and signs it. Batches of one door form a chain (sequence number and hash of the one
+before), so a missing one is seen; the sequencer folds them into Merkle tiles and signs a checkpoint. Neither ever changes.
 """
 
 from __future__ import annotations
@@ -42,9 +42,13 @@ AUDIT_BATCH = declare(
                         "sequence": s.integer("Number of the batch, from 1, without gaps.", format="int64", minimum=1),
                         "previous": s.sha256("Hash of the door's previous batch; left out in the first."),
                         "entries": s.array(_ENTRY, "What happened.", minItems=1, maxItems=MOST_ENTRIES, **s.ATOMIC),
+                        "key": s.string("Id of the door's key.", pattern="^[0-9a-f]{16}$"),
+                        "signature": s.string(
+                            "Signature of the door over all other fields (Ed25519).", format="byte", maxLength=88
+                        ),
                     },
                     "One batch.",
-                    required=("door", "sequence", "entries"),
+                    required=("door", "sequence", "entries", "key", "signature"),
                 ),
                 "a batch cannot be changed",
             )
