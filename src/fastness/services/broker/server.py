@@ -115,12 +115,12 @@ class BrokerListener:
     async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
         """Show this certificate from the next handshake on."""
         load(self._context, credential)
-        await self.believe()
+        self.believe()
         if not self._started:
             self._started = True
             await self._listener.start()
 
-    async def believe(self) -> None:
+    def believe(self) -> None:
         """Let peers of all generations of the internal authority show themselves; `role_of` decides whether they count."""
         for certificate in self._internal.current.trusted:
             if certificate.pem not in self._believed:
@@ -180,8 +180,12 @@ async def broker(
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
+
+        async def generations() -> None:
+            listener.believe()
+
         keys = partial(
-            keep_renewed, FACE, clock, listener.believe, partial(macs.renew, cluster, entropy),
+            keep_renewed, FACE, clock, generations, partial(macs.renew, cluster, entropy),
             partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
         )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
