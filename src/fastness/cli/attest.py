@@ -5,16 +5,18 @@
 
 The same verifier that a cluster runs, on raw files: binary, hexadecimal, base64 or JSON envelopes, recognised by content.
 
-* 0: authentic, fresh at that time, and nothing refuses it; 1: refused, also when a certificate or collateral cannot be used or a
-  mandatory check could not be made; 2: the evidence itself cannot be read.
-* Without a nonce or an enrolled key those two checks are marked not assessed and do not change the exit code.
+* 0: signature, endorsement and freshness were proved, or `--allow` says which may be missing, and nothing refuses it; 1: refused,
+  also when a certificate or collateral cannot be used or a mandatory check could not be made; 2: the evidence cannot be read.
+* Freshness needs the nonce, the endorsement of a TPM the enrolled key. A certificate cannot take that key's place: that a key
+  lives in a TPM is shown by credential activation, at enrolment.
 * Certificates given here are material, never trust: a chain must end in a root that is pinned in the code.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +25,7 @@ from typing import Final, TypeVar
 import click
 import msgspec
 
-from fastness.cli.attestview import shown
+from fastness.cli.attestview import OfflineAnswer, shown
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
@@ -34,6 +36,12 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.verify import AttestationKey
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.checks import Appraisal, Findings
+from fastness.domain.attestation.proofs import (
+    ALLOWABLE,
+    SIMULATED_ORGANIZATION,
+    SIMULATED_TPM_FIRMWARE,
+    proofs_of,
+)
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
@@ -72,6 +80,7 @@ class Inputs:
     nonce: bytes | None
     event_log: bytes
     at: datetime
+    chains: bool = False
 
 
 @click.group()
@@ -150,6 +159,12 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--nonce-text", metavar="TEXT", help="The same, as text.")
 @click.option("--event-log", type=_FILE, help="The boot event log, to be replayed against the signed registers.")
 @click.option("--at", metavar="RFC3339", help="Judge as of this time instead of now.")
+@click.option(
+    "--allow",
+    type=click.Choice(ALLOWABLE),
+    multiple=True,
+    help="What may be missing without a refusal; repeatable. A signature may never be.",
+)
 @output_option
 @click.pass_context
 def verify(
@@ -164,9 +179,10 @@ def verify(
     nonce_text: str | None,
     event_log: Path | None,
     at: str | None,
+    allow: tuple[str, ...],
     output: str,
 ) -> None:
-    """Say whether EVIDENCE is authentic, fresh and acceptable, check by check."""
+    """Say which of signature, endorsement and freshness EVIDENCE proves, and what refuses it, check by check."""
     judge = _judge_of(tee)
     spoiled = Findings()
     inputs = Inputs(
@@ -177,17 +193,40 @@ def verify(
         nonce=_nonce(nonce, nonce_text),
         event_log=_usable(spoiled, "event-log", undressed, _read(event_log)) or b"" if event_log else b"",
         at=_instant(at) if at else SystemClock().now(),
+        chains=bool(certs or roots),
     )
     try:
         appraisal = judge(inputs, spoiled)
     except EvidenceError as error:
         raise CliError(f"{evidence}: {error} ({error.code})", error.hint, Exit.USAGE) from error
     appraisal = msgspec.structs.replace(appraisal, checks=(*spoiled.checks, *appraisal.checks))
+    answer = OfflineAnswer(appraisal, proofs_of(appraisal), allow, simulated=_simulated(inputs, appraisal))
     if output == "json":
-        show_json(appraisal.as_json())
+        show_json(answer.to_json())
     else:
-        click.echo(shown(appraisal))
-    ctx.exit(Exit.OK if appraisal.acceptable else Exit.NO)
+        click.echo(shown(answer))
+    ctx.exit(Exit.OK if answer.acceptable else Exit.NO)
+
+
+def _simulated(inputs: Inputs, appraisal: Appraisal) -> bool:
+    """Whether the evidence came from the simulator, as it says itself; nothing rests on that but a word of warning."""
+    if appraisal.tee == "tpm":
+        return bool(appraisal.claims["tpm"]["firmware_version"] == f"{SIMULATED_TPM_FIRMWARE:016x}")
+    mark = SIMULATED_ORGANIZATION.encode()
+    carried: list[Certificate] = []
+    if appraisal.tee == "tdx":
+        carried = _readable([parse_tdx(bounded(inputs.evidence)).quote.pck_chain])
+    elif appraisal.tee == "snp":
+        carried = _readable(parse_snp(bounded(inputs.evidence)).certificates)
+    return any(mark in certificate.der for certificate in (*carried, *inputs.certificates))
+
+
+def _readable(files: Iterable[bytes]) -> list[Certificate]:
+    found: list[Certificate] = []
+    for data in files:
+        with suppress(CryptoError):
+            found += load_certificates(data)
+    return found
 
 
 def _judge_of(tee: str) -> Callable[[Inputs, Findings], Appraisal]:
@@ -228,6 +267,11 @@ def _snp(inputs: Inputs, spoiled: Findings) -> Appraisal:
 
 def _tpm(inputs: Inputs, _: Findings) -> Appraisal:
     _refuse(inputs.collateral, "--collateral", "A TPM quote has none.")
+    if inputs.certificates or inputs.chains:
+        raise click.UsageError(
+            "--cert and --roots do not fit a TPM quote. A certificate shows that a TPM exists, not that the key of this quote "
+            "lives in it: credential activation does that, at enrolment. Give the enrolled key with --ak."
+        )
     data = bounded(inputs.evidence)
     if undressed(data).startswith(b"\xffTCG"):
         raise EvidenceError(

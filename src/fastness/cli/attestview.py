@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.proofs import Proofs
 
 _WORDS: Final = {
     Result.PASS: "pass",
@@ -16,22 +18,68 @@ _WORDS: Final = {
 _WIDTH: Final = 100
 
 
-def shown(appraisal: Appraisal) -> str:
-    """The appraisal as text."""
+@dataclass(frozen=True, slots=True)
+class OfflineAnswer:
+    """What was found in evidence from files; `allowed` is what may be missing."""
+
+    appraisal: Appraisal
+    proofs: Proofs
+    allowed: tuple[str, ...]
+    simulated: bool
+
+    @property
+    def acceptable(self) -> bool:
+        """Whether nothing refuses the evidence and everything was proved that has to be."""
+        return self.appraisal.acceptable and not self.proofs.missing(self.allowed)
+
+    @property
+    def reason(self) -> str:
+        """Why it is refused; empty when it is not."""
+        missing = self.proofs.missing(self.allowed)
+        return self.appraisal.reason or (f"{missing[0]}-not-proved" if missing else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines. What is not endorsed names nobody, and is not authentic."""
+        found = self.appraisal.as_json()
+        whole = self.appraisal.authentic and self.proofs.endorsement
+        return {
+            **found, "authentic": whole, "identity": found["identity"] if whole else None, "acceptable": self.acceptable,
+            "reason": self.reason, "proved": self.proofs.to_json(), "allowed": list(self.allowed), "simulated": self.simulated,
+        }  # fmt: skip
+
+
+def shown(answer: OfflineAnswer) -> str:
+    """The answer as text."""
+    appraisal = answer.appraisal
     width = max(len(check.name) for check in appraisal.checks)
-    lines = [_answer(appraisal), ""]
+    lines = [_answer(answer), _proofs(answer)]
+    if answer.simulated:
+        lines.append("simulated: this evidence comes from the simulator, and vouches for no hardware")
+    lines.append("")
     for check in appraisal.checks:
         lines += _check(check, width)
     return "\n".join(lines)
 
 
-def _answer(appraisal: Appraisal) -> str:
-    authentic = "authentic" if appraisal.authentic else "not proven authentic"
+def _answer(answer: OfflineAnswer) -> str:
+    appraisal, whole = answer.appraisal, answer.appraisal.authentic and answer.proofs.endorsement
+    authentic = "authentic" if whole else "not proven authentic"
     identity = appraisal.identity
-    whose = f", {identity.kind} {_short(identity.value)}" if identity and appraisal.authentic else ""
-    if appraisal.acceptable:
+    whose = f", {identity.kind} {_short(identity.value)}" if identity and whole else ""
+    if answer.acceptable:
         return f"{appraisal.tee} evidence accepted: {authentic}{whose}"
-    return f"{appraisal.tee} evidence refused ({appraisal.reason}): {authentic}{whose}"
+    return f"{appraisal.tee} evidence refused ({answer.reason}): {authentic}{whose}"
+
+
+def _proofs(answer: OfflineAnswer) -> str:
+    """Which of the three were proved, and which need not be."""
+
+    def said(name: str, proved: bool) -> str:
+        if proved:
+            return f"{name} proved"
+        return f"{name} NOT proved{' (allowed)' if name in answer.allowed else ''}"
+
+    return ", ".join(said(name, proved) for name, proved in answer.proofs.to_json().items())
 
 
 def _check(check: Check, width: int) -> Iterator[str]:

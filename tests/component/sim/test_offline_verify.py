@@ -36,6 +36,7 @@ def test_simulated_snp_is_refused_even_with_its_own_roots_beside_it(generation: 
     code, said = verdict("snp", chip.boot().quote(NONCE), tmp_path, "--roots", roots)
     assert (code, said["authentic"], said["reason"]) == (1, False, "untrusted-certificate")
     assert said["identity"] is None
+    assert said["simulated"] is True
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -44,6 +45,7 @@ def test_simulated_tdx_is_refused_even_with_its_own_collateral(version: int, tmp
     evidence = VENDOR.chip("tdx").boot(version=version).quote(NONCE)
     code, said = verdict("tdx", evidence, tmp_path, "--collateral", tmp_path / "collateral")
     assert (code, said["authentic"], said["reason"]) == (1, False, "untrusted-certificate")
+    assert said["simulated"] is True
 
 
 def test_a_simulated_tpm_is_as_good_as_the_key_that_is_given(tmp_path: Path) -> None:
@@ -52,6 +54,7 @@ def test_a_simulated_tpm_is_as_good_as_the_key_that_is_given(tmp_path: Path) -> 
         text = pem(owner.identity_key.public_der()).replace("CERTIFICATE", "PUBLIC KEY")
         (tmp_path / name).write_text(text)
     evidence = machine.quote(NONCE)
-    assert verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "mine")[0] == 0
+    code, said = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "mine")
+    assert (code, said["simulated"]) == (0, True), "accepted by the key that was given, and it says what it is"
     code, said = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "theirs")
     assert (code, said["reason"]) == (1, "key-differs")

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from fastness.domain.attestation.proofs import SIMULATED_ORGANIZATION
 from fastness.sim.tee import asn1
 from fastness.sim.tee.keys import Signer
 
-ORGANIZATION: Final = "Fastness Simulated Silicon"
+ORGANIZATION: Final = SIMULATED_ORGANIZATION
 CRL_LIFETIME: Final = timedelta(days=30)
 _BASIC: Final = "2.5.29.19"
 _KEY_USAGE: Final = "2.5.29.15"

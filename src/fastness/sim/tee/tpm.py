@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 from fastness.crypto.credential import CredentialBlob, open_credential
 from fastness.crypto.registers import extend
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.proofs import SIMULATED_TPM_FIRMWARE
 from fastness.sim.tee import asn1, tpm2
 from fastness.sim.tee.authority import Authority, Extension, Period, key_usage
 from fastness.sim.tee.images import PCRS, BootImage, default_image
@@ -34,7 +35,7 @@ INTERMEDIATE: Final = "Simulated TPM Issuing CA"
 MANUFACTURER: Final = "id:53494D00"  # the letters SIM; no entry of the TCG's registry
 MODEL: Final = "Fastness software TPM"
 VERSION: Final = "id:20260101"
-FIRMWARE: Final = 0x2026_0101_0000_0001
+FIRMWARE: Final = SIMULATED_TPM_FIRMWARE
 _BOOT_MILLISECONDS: Final = 40_000
 
 
