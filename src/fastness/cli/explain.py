@@ -96,9 +96,9 @@ async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) 
 
 def told_plainly(found: Explanation, *, everything: bool) -> str:
     """The explanation as text: the answer, why, and what to do."""
-    simulated = " [simulated]" if found.standing.simulated else ""
+    caveats = f" [{', '.join(found.standing.caveats)}]" if found.standing.caveats else ""
     where = f" ({found.node}, pool {found.pool})" if found.node else ""
-    lines = [f"{found.machine}{where} {found.answer}{simulated}"]
+    lines = [f"{found.machine}{where} {found.answer}{caveats}"]
     if found.last_attested:
         lines.append(f"last attested {found.last_attested}")
     if found.verdict:

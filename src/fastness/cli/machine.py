@@ -245,7 +245,7 @@ def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> d
 
     seen = view(found, Machine)
     stands = standing(seen)
-    notes = ["simulated"] if stands.simulated else []
+    notes = [*stands.caveats]
     if seen.status.endorsement is not None and seen.status.endorsement.trust_on_first_use:
         notes.append("trusted on first use")
     if seen.status.supersedes:

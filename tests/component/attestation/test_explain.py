@@ -56,7 +56,7 @@ async def test_a_good_machine_is_attested_and_says_that_it_is_simulated(
         await broker.attest()
     after = await explain(embedded_server, machine)
     assert after.exit_code == 0, after.output
-    assert "is attested (tpm) [simulated]" in after.stdout
+    assert "is attested (tpm) [simulated, host not proved]" in after.stdout
 
 
 async def test_an_image_whose_approval_was_removed_is_named_with_the_day(

@@ -180,7 +180,9 @@ async def test_nor_is_it_after_the_override_ended_until_it_proves_itself(surface
     await surfaces.prove(machine)
     cluster = await surfaces.settle()
     assert cluster["status"]["attested"] == 1
-    assert "Proved (simulated)   Affirmed" in await surfaces.kubectl("get", "machines", "-n", NAMESPACE)
+    assert "Proved (simulated, host not proved)   Affirmed" in await surfaces.kubectl(
+        "get", "machines", "-n", NAMESPACE
+    )
     assert "overriddenUntil" not in (await surfaces.world.machine_object(machine))["status"]
 
 

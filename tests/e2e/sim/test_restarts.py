@@ -113,7 +113,8 @@ def test_the_story_is_told_without_a_terminal_and_ends(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     told = [
         "3 machines boot", "$ fastness machine list", "changed-boot-loader", "is refused: value-differs [simulated]",
-        "What to do:", "is attested (tpm) [simulated]", "$ fastness plan -f", "3 nodes reboot", "root/etc/motd: told at",
+        "What to do:", "is attested (tpm) [simulated, host not proved]", "$ fastness plan -f", "3 nodes reboot",
+        "root/etc/motd: told at",
         "enrolment said endorsement-refused, the config server 403", "$ fastness audit verify", "good: ",
     ]  # fmt: skip
     places = [said.stdout.find(text) for text in told]

@@ -2,7 +2,7 @@
 
     found = machine_standing(machine, now, interval, live_override(cluster, now))
     found.state        # Proved, Waiting, Refused, Overridden, Revoked or Stale
-    found.word         # the same for a column: "Proved (simulated)"
+    found.word         # the same for a column: "Proved (simulated)", "Proved (host not proved)"
 
 The page, the columns of kubectl, the command line, metrics, the counts of the ConfidentialCluster and the taints of nodes all ask
 this function and nothing else, so none of them can be greener than another.
@@ -15,7 +15,8 @@ this function and nothing else, so none of them can be greener than another.
     its last good proof grew old                         Stale
     affirmed, and young enough                           Proved
 
-* Only Proved says that the machine proved what it booted. `simulated` goes with every state: it is no proof by hardware.
+* Only Proved says that the machine proved what it booted. `simulated` goes with every state: it is no proof by hardware. A bare
+  TPM proves nothing about the host around it, so a machine that stands by one is Proved with "host not proved" beside it.
 * The condition `Attested` is what the verifier said last; this adds the decisions of people, overrides and the time.
 """
 
@@ -30,6 +31,7 @@ from typing import Any, Final
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, Membership, membership_of
+from fastness.domain.attestation.trustvector import proves_host
 from fastness.model.kind import JsonObject
 from fastness.model.objects import Condition, view, with_condition
 from fastness.model.trusted_execution.machine import Machine
@@ -67,6 +69,7 @@ class MachineStanding:
     message: str = ""
     since: datetime | None = None
     until: datetime | None = None
+    host_proved: bool = True
 
     @property
     def proved(self) -> bool:
@@ -79,12 +82,26 @@ class MachineStanding:
         return self.state is State.WAITING and self.reason not in (NEVER, RECORDING)
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What somebody must know beside the state."""
+        host = () if self.host_proved or not self.proved else (HOST_NOT_PROVED,)
+        return (*(("simulated",) if self.simulated else ()), *host)
+
+    @property
     def word(self) -> str:
-        """The state for a column, with simulated where it is."""
-        return f"{self.state} (simulated)" if self.simulated else str(self.state)
+        """The state for a column, with what must be known beside it."""
+        return f"{self.state} ({', '.join(self.caveats)})" if self.caveats else str(self.state)
 
 
-WORDS: Final = tuple(MachineStanding(state, simulated, "").word for state in State for simulated in (False, True))
+HOST_NOT_PROVED: Final = "host not proved"
+WORDS: Final = tuple(
+    dict.fromkeys(
+        MachineStanding(state, simulated, "", host_proved=host).word
+        for state in State
+        for host in (True, False)
+        for simulated in (False, True)
+    )
+)
 
 
 def machine_standing(
@@ -95,7 +112,8 @@ def machine_standing(
     def stands(
         state: State, reason: str, message: str, since: datetime | None = None, until: datetime | None = None
     ) -> MachineStanding:
-        return MachineStanding(state, machine.status.simulated, reason, message, since, until)
+        host = proves_host(machine.status.tee)
+        return MachineStanding(state, machine.status.simulated, reason, message, since, until, host)
 
     membership = membership_of(machine)
     attested, approved = _condition(machine, "Attested"), _condition(machine, "Approved")

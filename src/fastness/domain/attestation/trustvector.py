@@ -42,6 +42,11 @@ MANDATORY: Final[Mapping[str, tuple[str, ...]]] = {
 _WITHOUT_HARDWARE: Final = frozenset({"tpm"})
 
 
+def proves_host(tee: str) -> bool:
+    """Whether evidence of a kind says who can read the memory. A bare TPM does not: the host may be anything."""
+    return tee not in _WITHOUT_HARDWARE
+
+
 class Tier(IntEnum):
     """How good a claim is; the greatest of a vector is its status, and the numbers are those of the numeric form."""
 
@@ -118,7 +123,7 @@ class TrustVector:
 
     def seen_by(self, tee: str) -> TrustVector:
         """The vector without what this kind of evidence can never prove."""
-        if tee not in _WITHOUT_HARDWARE or tier(self.value("hardware")) is not Tier.AFFIRMING:
+        if proves_host(tee) or tier(self.value("hardware")) is not Tier.AFFIRMING:
             return self
         return TrustVector({**self.claims, "hardware": 0}, self.strangers, self.error)
 

@@ -92,8 +92,9 @@ _STATUS = s.immutable_once_set(
             ),
             "standing": s.enum(
                 *(word for state in STANDINGS for word in (state, f"{state} (simulated)")),
+                *(f"{STANDINGS[0]} ({caveats})" for caveats in ("host not proved", "simulated, host not proved")),
                 description="How the machine stands, as every surface says it. Only Proved means that it proved what it "
-                "booted.",
+                "booted; with a bare TPM it proved nothing about the host around it.",
             ),
             "standingReason": s.string("Why it stands like that, in one word.", maxLength=128),
             "simulated": s.boolean("Whether the machine's evidence came from a simulated TEE."),

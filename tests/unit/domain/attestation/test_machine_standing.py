@@ -24,7 +24,7 @@ from fastness.domain.attestation.machinestanding import (
 from fastness.domain.attestation.unprovednodes import named, never_attested
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.objects import rfc3339, view
-from fastness.model.trusted_execution.machine import STANDINGS, Machine
+from fastness.model.trusted_execution.machine import MACHINE, STANDINGS, Machine
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 INTERVAL = timedelta(minutes=15)
@@ -93,7 +93,21 @@ def test_a_machine_stands_as_one_of_six(found: Any, override: Override | None, s
 
 def test_the_words_are_those_of_the_kind() -> None:
     assert tuple(str(state) for state in State) == STANDINGS
-    assert set(WORDS) == {word for state in STANDINGS for word in (state, f"{state} (simulated)")}
+    listed = MACHINE.schema["properties"]["status"]["properties"]["standing"]["enum"]
+    assert set(WORDS) == set(listed)
+    assert "Proved (simulated, host not proved)" in listed
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_machine_that_stands_by_a_bare_tpm_says_so_wherever_it_is_shown(simulated: bool) -> None:
+    proved = machine_object(("True", "Affirmed"), simulated=simulated, lastVerdict="v", lastAttested=rfc3339(NOW))
+    for tee, caveats in (("snp", ()), ("tdx", ()), ("tpm", ("host not proved",))):
+        stands = standing({**proved, "status": {**proved["status"], "tee": tee}})
+        assert stands.state is State.PROVED
+        assert stands.caveats == (*(("simulated",) if simulated else ()), *caveats)
+        assert stands.word in WORDS
+    refused = machine_object(("False", "value-differs"), tee="tpm")
+    assert standing(refused).caveats == ()
 
 
 CONDITION = st.tuples(
