@@ -31,6 +31,7 @@ from fastness.services.attesting import Around, AttestingDoors, AttestingOptions
 from fastness.services.broker.server import BrokerOptions
 from fastness.services.gate.configs import Config
 from fastness.services.gate.server import GateDoor, gate
+from fastness.services.http.bounds import Bounds
 from fastness.services.http.door import ListenOptions
 from fastness.services.refusals import Refusal
 from fastness.sim.announce import announce_vendor
@@ -129,7 +130,7 @@ class DeliveringWorld:
 
 @asynccontextmanager
 async def delivering_world(
-    cluster: Cluster, spec: JsonObject | None = None, names: tuple[str, ...] = ()
+    cluster: Cluster, spec: JsonObject | None = None, names: tuple[str, ...] = (), bounds: Bounds | None = None
 ) -> AsyncIterator[DeliveringWorld]:
     """All doors in front of a cluster, for the time of the block; `names` are further ones that their certificates speak for."""
     wanted = spec or {"mode": "Enforce", "simulated": True}
@@ -139,11 +140,13 @@ async def delivering_world(
         with suppress(AlreadyExists):
             await announce_vendor(cluster, vendor, clock.now())
     cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]
-    listen = ListenOptions(names=names)
+    listen = ListenOptions(names=names, bounds=bounds)
     around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=shelf)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        attesting(cluster, informers, around, AttestingOptions(listen, BrokerOptions(names=names))) as doors,
+        attesting(
+            cluster, informers, around, AttestingOptions(listen, BrokerOptions(names=names, bounds=bounds or Bounds()))
+        ) as doors,
         gate(cluster, informers, shelf, record, clock, ENTROPY, listen) as door,
     ):
         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")

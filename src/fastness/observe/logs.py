@@ -50,6 +50,7 @@ EVENTS: Mapping[str, str] = {
     "leader.acquired": "this process holds the lease",
     "leader.lost": "this process lost the lease and stopped writing",
     "library.failed": "a library that we run on reported an error of its own",
+    "listener.full": "no connection can be accepted now: the process has no descriptor left; tried again in a moment",
     "machine.crashed": "the agent of a virtual machine met a defect; it is started again",
     "machine.failed": "a virtual machine could not boot or work; it tries again",
     "machine.known": "a virtual machine found its node in the cluster",

@@ -83,6 +83,7 @@ class Callers:
                 nonce = dpop.new_nonce(self.macs, now, self.entropy)
                 raise NeedsNonce(error.code, error.detail, nonce) from error
             raise Refusal(401, error.code, error.detail) from error
+        request.recognised()
         return Proven(bearer.standing, token, number)
 
     def unknown(self, request: Request, refusal: Refusal) -> Refusal:

@@ -17,7 +17,6 @@ and what a machine may see while it boots must not be final. Callers go through 
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -27,13 +26,13 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.observe import metrics
+from fastness.services.http.arrivals import network
 from fastness.services.refusals import Refusal
 
 MAX_BUCKETS: Final = 10_000
 RETRY_SECONDS: Final = 2
 LONGEST_RETRY: Final = 60.0
 OVERLOAD: Final = "overload"
-_V6_NETWORK: Final = 64
 _EVERYBODY: Final = ""
 
 
@@ -217,19 +216,6 @@ class _Known:
 
     def __exit__(self, *_: object) -> None:
         self._turnstile.end("known", self._thumbprint)
-
-
-def network(address: str) -> str:
-    """The part of an address that one client controls; text that is no address counts as itself."""
-    if ":" not in address:
-        return address
-    try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found.packed, _V6_NETWORK), strict=False))
 
 
 def overload(lane: str, wait: float = RETRY_SECONDS) -> Refusal:

@@ -14,7 +14,8 @@ from tests.component.api.raw import defects
 from tests.embedded.fixtures import Embedded
 
 SHORT = Bounds(
-    connections=40, head_seconds=0.4, body_seconds=0.4, discard_seconds=0.4, linger_seconds=0.1, keep_alive_seconds=0.6,
+    connections=40, reserve=4, known_reserve=4,
+    head_seconds=0.4, body_seconds=0.4, discard_seconds=0.4, linger_seconds=0.1, keep_alive_seconds=0.6,
     stalled_seconds=0.4, shutdown_seconds=1.0,
 )  # fmt: skip
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.http.bounds import RESERVED_DESCRIPTORS, Bounds, descriptors_allowed
+from fastness.services.http import bounds
+from fastness.services.http.bounds import RESERVED_DESCRIPTORS, Bounds, Places, Share
 from tests.component.api.conftest import SHORT
 from tests.component.api.raw import CONFIGMAPS, HOST, Streams, connect, exchange, get, post, read_reply
 from tests.embedded.fixtures import Embedded
@@ -248,15 +249,25 @@ async def test_shutdown_ends_watches_and_waiting_bodies_at_once(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_connections_leave_descriptors_for_files() -> None:
+def test_connections_leave_descriptors_for_files_and_for_other_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own could not tell more: whoever else listens in this one is left out."""
+    monkeypatch.setattr(bounds, "_shares", set())
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    small = Bounds(connections=100, reserve=10, known_reserve=10)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
-        assert descriptors_allowed(200) == 200
+        first = Share(small)
+        assert first.places == Places(100, 50, 10, 10)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 400
-        assert descriptors_allowed(1000) == 1000
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1000 + RESERVED_DESCRIPTORS
-        assert descriptors_allowed(10**9) == hard - RESERVED_DESCRIPTORS
+        second = Share(Bounds(connections=1000, reserve=10, known_reserve=10))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 120 + 1020 + RESERVED_DESCRIPTORS
+        assert first.places == Places(100, 50, 10, 10)
+        assert sum((second.places.usual, second.places.known, second.places.late)) == (120 + 1020) // 2
+        second.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (RESERVED_DESCRIPTORS + 40, hard))
+        assert first.places == Places(30, 15, 5, 5)
+        Share(Bounds(connections=10**9))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

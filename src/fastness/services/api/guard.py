@@ -47,6 +47,7 @@ class Guard:
         if user is None:
             metrics.AUTHENTICATION.inc("missing")
             raise Unauthorized("Unauthorized")
+        request.recognised()
         if not _impersonates(request):
             return user
         return self._authorizer.impersonated(user, request.header_items())

@@ -131,7 +131,9 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     guard = Guard(authenticator, authorizer, tokens, clock, entropy)
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)
-    context = server_context(pki.serving_file, pki.serving_file, pki.directory / "ca.crt")
+    context = server_context(
+        pki.serving_file, pki.serving_file, pki.directory / "ca.crt", oldest=ssl.TLSVersion.TLSv1_2
+    )
     app = ApiApp(api, guard, health, audit, options.bounds.body_seconds)
     listener = Listener(app, host=options.host, port=options.port, tls=context, bounds=options.bounds)
     await listener.start()

@@ -197,7 +197,10 @@ class Broker:
             found = self._steps.session(request)
         except Refusal as refusal:
             raise self._callers.unknown(request, refusal) from refusal
-        return found if found is not None else self._bearer(request)
+        if found is None:
+            return self._bearer(request)
+        request.recognised()
+        return found
 
     def _bearer(self, request: Request) -> Standing:
         scheme, _, token = request.header(b"authorization").partition(" ")

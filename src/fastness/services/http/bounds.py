@@ -1,13 +1,18 @@
 """How much a stranger may take: of memory, of descriptors, of time.
 
 One set of bounds belongs to one listener and everything behind it, so that a test can make the waits short without waiting. Every
-bound is enforced before a credential is looked at.
+bound is enforced before a credential is looked at; those on connections as soon as one is accepted (`arrivals.py`).
+
+The listeners of one process share its descriptors: each may have as many connections as leave the same for all others, so that a
+flood at one door closes no other.
 """
 
 from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import WeakSet
 
 RESERVED_DESCRIPTORS = 128
 
@@ -17,8 +22,13 @@ class Bounds:
     """Bounds of one listener; seconds are wall time of the loop."""
 
     connections: int = 10_000
+    handshakes: int = 4096  # of TLS, at once
+    address_handshakes: int = 1024
+    handshake_seconds: float = 10.0
+    reserve: int = 32  # places beyond `connections`, for one answer each
+    known_reserve: int = 512  # and for addresses that somebody proved itself from
     head_bytes: int = 64 * 1024
-    head_seconds: float = 20.0  # also for the handshake of TLS
+    head_seconds: float = 20.0  # the handshake has no longer either
     body_seconds: float = 60.0
     discard_bytes: int = 1024 * 1024  # of a body that nobody wants any more
     discard_seconds: float = 5.0
@@ -27,12 +37,61 @@ class Bounds:
     stalled_seconds: float = 60.0  # without a byte taken by a client that has something to take
     shutdown_seconds: float = 3.0
 
+    @property
+    def descriptors(self) -> int:
+        """What all of its connections take."""
+        return self.connections + self.reserve + self.known_reserve
 
-def descriptors_allowed(wanted: int) -> int:
-    """How many connections fit, with some descriptors left for files; asks the system for room first."""
+    def within(self, descriptors: int) -> Places:
+        """How many connections there are of each kind where no more than so many descriptors are left."""
+        room = max(1, min(self.descriptors, descriptors))
+        reserve, known = min(self.reserve, max(1, room // 8)), min(self.known_reserve, room // 8)
+        usual = max(1, room - reserve - known)
+        return Places(usual, max(1, usual // 2), known, reserve)
+
+
+class Places(NamedTuple):
+    """Connections that may be open: as usual, of these from one address that nobody proved itself from, and in reserve."""
+
+    usual: int
+    of_one_address: int
+    known: int
+    late: int
+
+
+class Share:
+    """What one listener may have of the descriptors of this process, while it is open."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        _shares.add(self)
+        _ask_for_room()
+
+    @property
+    def wanted(self) -> int:
+        """How many it would take."""
+        return self._bounds.descriptors
+
+    @property
+    def places(self) -> Places:
+        """How many connections fit now."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft == resource.RLIM_INFINITY:
+            return self._bounds.within(self.wanted)
+        return self._bounds.within((soft - RESERVED_DESCRIPTORS) // len(_shares))
+
+    def close(self) -> None:
+        """Leave it to the others."""
+        _shares.discard(self)
+
+
+_shares: WeakSet[Share] = WeakSet()
+
+
+def _ask_for_room() -> None:
+    """Have the system allow what all listeners want, as far as it does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = wanted + RESERVED_DESCRIPTORS
+    need = sum(share.wanted for share in _shares) + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < need:
         soft = need if hard == resource.RLIM_INFINITY else min(need, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - RESERVED_DESCRIPTORS))

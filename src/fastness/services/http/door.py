@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastness.cluster.clock import Clock
+from fastness.services.http.bounds import Bounds
 from fastness.services.http.showing import LoopListener, Showing
 from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DoorsAuthority
@@ -39,15 +40,16 @@ class ListenOptions(Listening):
 
     internal_port: int = 0
     rust: bool = False
+    bounds: Bounds | None = None
 
 
 def listener_of(app: Any, clock: Clock, options: ListenOptions) -> Showing:
     """The listener for an application that needs no certificate of its callers."""
     if not options.rust:
-        return LoopListener(app, host=options.host, port=options.port)
+        return LoopListener(app, host=options.host, port=options.port, bounds=options.bounds)
     from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
 
-    return RustListener(app, clock, host=options.host, port=options.port)
+    return RustListener(app, clock, host=options.host, port=options.port, bounds=options.bounds)
 
 
 @dataclass(frozen=True, slots=True)

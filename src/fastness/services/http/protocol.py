@@ -5,7 +5,9 @@ uvicorn gives neither the certificate of a peer nor limits before the applicatio
 * the certificate that the peer showed is in the scope under `fastness.peer` (DER);
 * a body that is complete when it is first asked for is under `fastness.arrived`, without a timer;
 * head and body of an answer leave in one write (see `Whole`);
-* a head above the bound is 431; a connection without a complete head in time is cut; connections above the bound are cut at once;
+* a head above the bound is 431; a connection without a complete head in time is cut;
+* a connection that holds a place in reserve (`arrivals.py`) is answered once. Whoever finds out who is at its other end says so
+  through `fastness.known` in the scope;
 * a body that the application did not wait for (it has answered already) is thrown away up to a bound, then the connection ends: a
   client that sends 100 MB after a 413 does not get to send them, and a small one keeps its connection;
 * a client that does not take what is written to it is cut after a while without progress. What is buffered for it is at most
@@ -21,6 +23,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from fastness.services.http.arrivals import Arrival
 from fastness.services.http.bounds import Bounds
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -69,9 +72,10 @@ def _arrived(cycle: RequestResponseCycle) -> bytes | None:
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, bounds: Bounds, **uvicorn: Any) -> None:
+    def __init__(self, bounds: Bounds, arrival: Arrival, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
         self._bounds = bounds
+        self._arrival = arrival
         self._peer: bytes | None = None
         self._head_bytes = 0
         self._discarded = 0
@@ -80,14 +84,13 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._bounds.connections:
-            transport.abort()
-            return
+        self._arrival.finished()
         secure = transport.get_extra_info("ssl_object")
         self._peer = secure.getpeercert(binary_form=True) if secure is not None else None
         self._expect(self._bounds.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._arrival.gone()
         self._stop_expecting()
         self._stop_watching_progress()
         self._unset_keepalive_if_required()
@@ -99,6 +102,7 @@ class Protocol(HttpToolsProtocol):
         if self._deadline is None:
             self._expect(self._bounds.head_seconds)
         self.scope["fastness.peer"] = self._peer  # type: ignore[typeddict-unknown-key]
+        self.scope["fastness.known"] = self._arrival.known  # type: ignore[typeddict-unknown-key]
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -112,6 +116,8 @@ class Protocol(HttpToolsProtocol):
         self._stop_expecting()
         if not self.transport.is_closing():
             super().on_headers_complete()
+            if self._arrival.brief:
+                self.cycle.keep_alive = False
             if self.scope["method"] != "HEAD":  # whose head is all there is
                 self.cycle.transport = Whole(self.transport)  # type: ignore[assignment]
             self.scope["fastness.arrived"] = partial(_arrived, self.cycle)  # type: ignore[typeddict-unknown-key]

@@ -48,6 +48,12 @@ class Request:
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, str] | None = None
 
+    def recognised(self) -> None:
+        """Whoever sent this proved itself: its address keeps a place at the listener while others flood it."""
+        known = self.scope.get("fastness.known")
+        if known is not None:
+            known()
+
     def header(self, name: bytes) -> str:
         """A header by its lower-case name; empty when it is missing."""
         if self._headers is None:

@@ -29,7 +29,7 @@ from granian.http import HTTP1Settings
 
 from fastness.cluster.clock import Clock
 from fastness.crypto.x509 import Certificate, Credential
-from fastness.services.http.bounds import Bounds, descriptors_allowed
+from fastness.services.http.bounds import Bounds, Share
 from fastness.services.http.showing import anonymous
 
 GRACE: Final = 60.0
@@ -70,6 +70,7 @@ class RustListener:
         self._clock = clock
         self._host = host
         self._bounds = bounds or Bounds()
+        self._share = Share(self._bounds)
         self._grace = grace
         # Bound and never listening: the port is ours from now on, and stays ours between two generations.
         self._held = _bound(host, port)
@@ -103,6 +104,7 @@ class RustListener:
             running, self._running = self._running, None
             await self._end(running)
         self._held.close()
+        self._share.close()
 
     async def _retire(self, running: _Running) -> None:
         try:
@@ -149,9 +151,9 @@ class RustListener:
         http = HTTP1Settings(int(self._bounds.head_seconds * 1000), True, self._bounds.head_bytes)
         with anonymous(credential.certificate.pem) as certificate, anonymous(credential.key_pem.reveal()) as key:
             # No peer is asked for a certificate: nobody could be told of it.
-            tls: tuple[Any, ...] = (True, str(certificate), str(key), None, "tls1.2", None, [], False)
+            tls: tuple[Any, ...] = (True, str(certificate), str(key), None, "tls1.3", None, [], False)
             worker = _native.ASGIWorker(
-                1, listening, None, *threads, descriptors_allowed(self._bounds.connections), "1", http, None,
+                1, listening, None, *threads, self._share.places.usual, "1", http, None,
                 False, None, *tls, (None, None),
             )  # fmt: skip
             worker.serve_async(_python._new_cbscheduler(loop, call, impl_asyncio=True), loop, end)
