@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.services.limits import MAX_BUCKETS, Buckets, Limits, Rate, Turnstile, network
+from fastness.services.http.arrivals import network
+from fastness.services.limits import MAX_BUCKETS, Buckets, Limits, Rate, Turnstile
 from fastness.services.refusals import Refusal
 from tests.virtual import VirtualClock
 

@@ -24,8 +24,9 @@ from fastness.formats.errors import FormatError
 from fastness.observe import context, logs, metrics
 from fastness.services.doorevents import Silent, Telling
 from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http.arrivals import network
 from fastness.services.http.request import ClientGone, SlowBody
-from fastness.services.limits import Buckets, Limits, Rate, Turnstile, network
+from fastness.services.limits import Buckets, Limits, Rate, Turnstile
 from fastness.services.refusals import Refusal
 from fastness.trust.enrolment import Enrolments
 from fastness.trust.errors import RecordError, TicketUnclear, TrustError
