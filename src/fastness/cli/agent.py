@@ -23,7 +23,7 @@ import click
 
 from fastness.cli.agenterrors import agent_told
 from fastness.cli.agentkata import kata
-from fastness.cli.agentproof import attest, boot, join
+from fastness.cli.agentproof import EVENT_LOG, TEE, TPM, Hardware, attest, attested_configs, boot, join
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
@@ -45,6 +45,15 @@ class Place:
     state: Path
     system: str
     ostree_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """How a machine that proves itself comes by its configs: its hardware and key, whom it believes, the doors if named."""
+
+    hardware: Hardware
+    trust: Path
+    doors: tuple[str, str]
 
 
 @click.group()
@@ -73,13 +82,28 @@ for command in (boot, attest, join, kata):
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
 @click.option("--context", default="", help="Context in the kubeconfig.")
+@click.option(
+    "--identity", type=click.Path(path_type=Path), default=None,
+    help="Where this machine kept its key and its doors at boot. With it, configs come from the doors, attested and signed; "
+    "without it from the API, which gives none in a pool that enforces attestation.",
+)  # fmt: skip
+@click.option("--broker", default="", help="With --identity: URL of the key broker. Default: as enrolment told it.")
+@click.option("--gate", default="", help="With --identity: URL of the gate. Default: as enrolment told it.")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="With --identity: whom this image believes.",
+)  # fmt: skip
+@TEE
+@TPM
+@EVENT_LOG
 @click.option("--fast", is_flag=True, help="Short waiting times, for simulations.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 def run(
     node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
-    context: str, fast: bool, log_level: str,
+    context: str, identity: Path | None, broker: str, gate: str, trusted: Path, tee: str, tcti: str, event_log: Path,
+    fast: bool, log_level: str,
 ) -> None:  # fmt: skip
     """Follow the desired config of this machine's node until stopped."""
     from fastness.agent.settings import FAST, Settings
@@ -92,7 +116,8 @@ def run(
     kept = state or (root.with_name(f"{root.name}.state") if root else Path())
     with agent_told():
         place = Place(root, kept, system, ostree_name)
-        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings()))
+        proves = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate)) if identity else None
+        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), proves))
 
 
 @agent.command("features")
@@ -141,34 +166,41 @@ async def _report(node: str, look: Callable[[], Features], once: bool, kubeconfi
             await keep_reporting(cluster, node, look, SystemClock())
 
 
-async def _run(node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings) -> None:
+async def _run(
+    node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings, proves: Attested | None
+) -> None:
     from fastness.cluster.kube import Surroundings, connect, find
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
         tell(f"agent of node {node} on {place.root or 'this machine'}")
-        work = asyncio.ensure_future(_live(cluster, node, place, settings))
+        work = asyncio.ensure_future(_live(cluster, node, place, settings, proves))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         with suppress(asyncio.CancelledError):
             await work
 
 
-async def _live(cluster: Cluster, node: str, place: Place, settings: Settings) -> None:
+async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, proves: Attested | None) -> None:
     """One agent; for a directory, one after the other, boot by boot."""
     from fastness.agent.agent import Agent
     from fastness.agent.hosts import DirectoryMachine, real_host
     from fastness.cluster.clock import SystemClock, SystemEntropy
 
     clock, entropy = SystemClock(), SystemEntropy()
+    configs = (
+        await attested_configs(proves.hardware, proves.trust, proves.doors, clock, entropy)
+        if proves is not None
+        else None
+    )
     if place.root is None:
         host = real_host(_watcher(Path("/")), _system(place))
-        await Agent(cluster, host, node, clock, entropy, settings).run()
+        await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()
         await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
         return
     machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
     while True:
-        await Agent(cluster, machine.host, node, clock, entropy, settings).run()
+        await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs).run()
         await clock.sleep(REBOOT_SECONDS)
         machine.reboot()
 

@@ -26,9 +26,11 @@ from fastness.cli.output import tell
 if TYPE_CHECKING:
     from fastness.agent.attester import Attester
     from fastness.agent.boot import BootedConfig
+    from fastness.agent.configs import AttestedConfigs
     from fastness.agent.imagetrust import ImageTrust
+    from fastness.cluster.clock import Clock, Entropy
 
-BROKER = "broker"
+BROKER, GATE = "broker", "gate"
 MAX_URL = 512
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,11 +45,11 @@ class Hardware:
     event_log: Path
 
 
-_TEE = click.option(
+TEE = click.option(
     "--tee", type=click.Choice(["auto", "tpm", "snp", "tdx"]), default="auto", show_default=True,
     help="What vouches for this machine; auto takes the processor's reports where the kernel offers them, else the TPM.",
 )  # fmt: skip
-_TPM = click.option(
+TPM = click.option(
     "--tpm", "tcti", default="device:/dev/tpmrm0", show_default=True,
     help="The TPM, as tpm2-tools name it: device:PATH, or swtpm:path=SOCKET.",
 )  # fmt: skip
@@ -55,7 +57,7 @@ _STATE = click.option(
     "--state", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
     help="Where the key is kept that this machine enrols with.",
 )  # fmt: skip
-_EVENT_LOG = click.option(
+EVENT_LOG = click.option(
     "--event-log", type=click.Path(path_type=Path), default=Path("/sys/kernel/security/tpm0/binary_bios_measurements"),
     show_default=True, help="The TPM's event log of this boot, as the kernel keeps it.",
 )  # fmt: skip
@@ -63,7 +65,7 @@ _EVENT_LOG = click.option(
 
 def _hardware(function: F) -> F:
     """The options that name what vouches for this machine."""
-    for option in (_EVENT_LOG, _STATE, _TPM, _TEE):
+    for option in (EVENT_LOG, _STATE, TPM, TEE):
         function = option(function)
     return function
 
@@ -92,22 +94,42 @@ def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port:
             raise CliError(
                 f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
             ) from error
-        _remember_broker(state, machine)
+        _remember_doors(state, machine)
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
 
 
-def _remember_broker(state: Path, booted: BootedConfig) -> None:
-    """Keep where the machine proves itself from now on beside its key; `agent attest` reads it."""
+def _remember_doors(state: Path, booted: BootedConfig) -> None:
+    """Keep where the machine proves itself and fetches from now on beside its key; `agent attest` and `agent run` read it."""
     from fastness.agent.join import write_secret
     from fastness.crypto.secret import SecretBytes
 
-    if booted.machine.doors is None:
+    doors = booted.machine.doors
+    if doors is None:
         return
     try:
-        write_secret(state / BROKER, SecretBytes(booted.machine.doors.broker.encode()))
+        write_secret(state / BROKER, SecretBytes(doors.broker.encode()))
+        if doors.gate:
+            write_secret(state / GATE, SecretBytes(doors.gate.encode()))
     except OSError as error:
         # The machine has its configuration; that it cannot stay attested is told, and seen by the cluster.
         tell(f"{state / BROKER} cannot be written ({error.strerror}): agent attest will need --broker")
+
+
+async def attested_configs(
+    hardware: Hardware, trusted: Path, named: tuple[str, str], clock: Clock, entropy: Entropy
+) -> AttestedConfigs:
+    """Rendered configs from broker and gate, by URL or as enrolment told this machine; raises CliError, BadTrust, DriverError."""
+    from fastness.agent.configs import AttestedConfigs
+    from fastness.agent.enrol import Doors
+    from fastness.agent.imagetrust import ImageTrust, is_origin
+
+    broker, gate = _known_broker(named[0], hardware.state), named[1]
+    with suppress(OSError):
+        gate = gate or (hardware.state / GATE).read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
+    if gate and not is_origin(gate):
+        raise CliError(f"{gate!r} is no address of a gate", "It is https://host:port, without a path.", Exit.USAGE)
+    doors, trust = Doors(broker, gate, "Gate" if gate else "Broker"), ImageTrust.load(trusted)
+    return AttestedConfigs(await _attester(hardware), lambda: doors, lambda: trust, clock, entropy)
 
 
 def _known_broker(named: str, state: Path) -> str:

@@ -68,6 +68,13 @@ def enforces(cluster: Object | None, pool: str) -> bool:
     return mode_of(cluster) is Mode.ENFORCE and trust_model(cluster, pool) is TrustModel.CONFIDENTIAL_CLUSTER
 
 
+def evicts(cluster: Object | None, pool: str) -> bool:
+    """Whether pods must leave the nodes of an enforcing pool that have no proof."""
+    entries = _spec(cluster).get("pools")
+    listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return enforces(cluster, pool) and any(entry.get("name") == pool and entry.get("evict") is True for entry in listed)
+
+
 def _spec(cluster: Object | None) -> Object:
     spec = (cluster or {}).get("spec")
     return spec if isinstance(spec, dict) else {}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from fastness.cluster.port import Cluster, PatchType
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.domain.attestation.standing import TAINT_KEY
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition
@@ -45,6 +47,16 @@ async def says(world: World, *words: str) -> str:
     return str(await until(said, f"the pool does not say {words}"))
 
 
+async def tainted(world: World, node: str, *effects: str) -> bool:
+    """Whether a node carries the taint with exactly these effects."""
+    taints = ((await world.cluster.get(NODE, node)).get("spec") or {}).get("taints") or ()
+    return {taint["effect"] for taint in taints if taint["key"] == TAINT_KEY} == set(effects or ("NoSchedule",))
+
+
+async def spec_of(world: World, **spec: Any) -> None:
+    await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, {"spec": spec}, PatchType.MERGE)
+
+
 async def arrived(world: World, nodes: set[str], than: str) -> Any:
     async def there() -> bool:
         goal, now = await world.goal(), await desired(world)
@@ -63,6 +75,8 @@ async def test_nodes_that_never_attested_get_no_newer_config_and_are_named(world
     message = await says(world, "held back: a, b (it belongs to no Machine that attested)")
     assert "unavailable" not in message
     assert await desired(world) == {"a": before, "b": before}
+    for name in ("a", "b"):
+        await until(partial(tainted, world, name), "the node is not marked")
 
 
 @pytest.mark.row("000-48")
@@ -130,3 +144,41 @@ async def test_a_node_cannot_widen_what_its_machine_may_read(world: World) -> No
     await arrived(world, {"a"}, first)
     status = (await world.cluster.get(MACHINE.resource, "machine-a", NAMESPACE))["status"]
     assert foreign not in (status["desiredConfig"], status["currentConfig"])
+
+
+async def untainted(world: World, node: str) -> bool:
+    taints = ((await world.cluster.get(NODE, node)).get("spec") or {}).get("taints") or ()
+    return all(taint["key"] != TAINT_KEY for taint in taints)
+
+
+async def test_a_node_without_a_machine_is_marked_however_it_came_to_be_until_it_has_one(world: World) -> None:
+    await enforce(world.cluster)
+    real = "worker-" + "a" * 20
+    for name in ("by-hand", real, "fake-" + "a" * 20):
+        await world.add_node(name)
+        await until(partial(tainted, world, name), "a node that appeared by itself is not marked")
+    await proven_machine(world.cluster, real, 1)
+    await until(lambda: untainted(world, real), "the machine proved itself")
+    assert await tainted(world, "fake-" + "a" * 20), "a name that looks like another machine's is no claim"
+    assert await tainted(world, "by-hand")
+
+
+async def test_the_mark_follows_the_pool_and_the_mode(world: World) -> None:
+    await world.add_node("a")
+    await enforce(world.cluster)
+    await until(lambda: tainted(world, "a"), "not marked")
+    uid = (await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"]
+    pools = [{"name": "worker", "trustModel": "None"}]
+    patch = {"metadata": {"annotations": {CONFIRM_LOWER: uid}}, "spec": {"pools": pools}}
+    await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
+    await until(lambda: untainted(world, "a"), "nobody asks for a proof any more")
+
+
+async def test_pods_leave_only_where_the_pool_says_so(world: World) -> None:
+    await world.add_node("a")
+    await enforce(world.cluster)
+    await until(lambda: tainted(world, "a"), "not marked")
+    await spec_of(world, pools=[{"name": "worker", "trustModel": "ConfidentialCluster", "evict": True}])
+    await until(lambda: tainted(world, "a", "NoSchedule", "NoExecute"), "pods may stay")
+    await spec_of(world, pools=[{"name": "worker", "trustModel": "ConfidentialCluster", "evict": False}])
+    await until(lambda: tainted(world, "a"), "pods must still leave")

@@ -86,7 +86,7 @@ def booted(broker: str) -> BootedConfig:
 
 
 def test_the_broker_of_the_boot_is_kept_beside_the_key_and_found_again(tmp_path: Path) -> None:
-    agentproof._remember_broker(tmp_path / "identity", booted("https://broker.example:8080"))
+    agentproof._remember_doors(tmp_path / "identity", booted("https://broker.example:8080"))
     kept = tmp_path / "identity/broker"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert agentproof._known_broker("", tmp_path / "identity") == "https://broker.example:8080"
@@ -97,7 +97,7 @@ def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    agentproof._remember_broker(tmp_path / "file", booted("https://broker.example:8080"))
+    agentproof._remember_doors(tmp_path / "file", booted("https://broker.example:8080"))
     assert "agent attest will need --broker" in capsys.readouterr().err
 
 

@@ -7,6 +7,7 @@ The decisions are `domain.attestation.standing`. Each change is one write: the c
 Nothing is written while nothing changes; the loop comes back when the proof will have grown old or the next step is due.
 
 * Nodes are taken out of service only where the cluster enforces attestation for their pool. Elsewhere the loop only tells.
+* A node of such a pool that belongs to no Machine is tainted, however it came to be; with NoExecute where the pool says `evict`.
 * A node of a Machine that is gone has nobody to vouch for it: it is cordoned at once.
 * A drain goes through evictions, so disruption budgets hold; it is repeated until nothing is left.
 """
@@ -14,6 +15,7 @@ Nothing is written while nothing changes; the loop comes back when the proof wil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -24,14 +26,13 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
-from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.attestation.breakglass import ANNOTATION, Override, live_override
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE, machine_of_node
 from fastness.domain.attestation.standing import (
-    NOTE,
     Demand,
     Proof,
     Rules,
@@ -40,16 +41,19 @@ from fastness.domain.attestation.standing import (
     node_labels,
     node_patch,
     proof_of,
+    unclaimed,
 )
-from fastness.domain.machineconfig.errors import BadPolicy
+from fastness.domain.machineconfig.errors import BadPolicy, SeveralPools
+from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.domain.machineconfig.waves import duration
-from fastness.domain.trustmodel import enforces
+from fastness.domain.trustmodel import enforces, evicts
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, condition, object_name, view, with_condition
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 EVICT_SECONDS: Final = 5.0
+_BY_NODE: Final = "standing-node"
 _AS: Final = WriteOptions(manager="standing")
 _STATUS: Final = WriteOptions(manager="standing", subresource="status")
 _EVENTS: Final = {Step.TAINT: "NotAttested", Step.CORDON: "CordonedNotAttested", Step.DRAIN: "DrainedNotAttested"}
@@ -64,30 +68,59 @@ class Standing:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(MACHINE.resource),
-            Source(NODES, keys=machine_of),
-            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._every_machine),
+            Source(NODES, keys=self._of_node),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._everybody),
+            Source(POOLS, keys=self._unclaimed_nodes),
         )
         self._cluster = cluster
         self._clock = clock
         self._machines = informers.of(MACHINE.resource)
+        self._machines.add_index(_BY_NODE, _node_of)
         self._nodes = informers.of(NODES)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._recorder = Recorder(cluster, self.name, clock)
+        self._pools = informers.of(POOLS)
         self._asked: tuple[object, object] | None = None
+        self._selecting: object = None
+        self._selectors = PoolSelectors(())
 
-    def _every_machine(self, confidential: Object) -> Iterable[ObjectName]:
+    def _of_node(self, node: Object) -> Iterable[ObjectName]:
+        """The Machine that is this node; the node itself where there is none."""
+        name = object_name(node).name
+        machine = self._machine_of(name)
+        return (object_name(machine) if machine is not None else ObjectName("", name),)
+
+    def _machine_of(self, node: str) -> JsonObject | None:
+        """The Machine that may be a node, by what enrolment wrote on it: a name that looks like its node's is no claim."""
+        return next(iter(self._machines.by_index(_BY_NODE, node)), None)
+
+    def _unclaimed_nodes(self, _pool: Object) -> Iterable[ObjectName]:
+        """The nodes without a Machine, when pools select others than before."""
+        pools = self._pools.list()
+        selecting = sorted((object_name(one).name, repr((one.get("spec") or {}).get("nodeSelector"))) for one in pools)
+        if selecting == self._selecting:
+            return ()
+        self._selecting, self._selectors = selecting, PoolSelectors(pools)
+        return self._nodes_alone()
+
+    def _nodes_alone(self) -> list[ObjectName]:
+        return [key for node in self._nodes.list() for key in self._of_node(node) if not key.namespace]
+
+    def _everybody(self, confidential: Object) -> Iterable[ObjectName]:
         """All of them when the cluster asks for something else; its status changes all the time and says nothing new."""
         asks = (confidential["metadata"].get("generation"), annotations_of(confidential).get(ANNOTATION))
         if asks == self._asked:
             return ()
         self._asked = asks
-        return [object_name(machine) for machine in self._machines.list()]
+        return [*map(object_name, self._machines.list()), *self._nodes_alone()]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """One look at one machine and its node."""
+        if not key.namespace:
+            return await self._alone(self._nodes.get("", key.name))
         machine, confidential, now = self._machines.get(*key), self._clusters.get("", NAME), self._clock.now()
         if machine is None:
-            return await self._abandoned(key, confidential)
+            return await self._abandoned(key)
         seen = view(machine, Machine)
         if not seen.status.key_thumbprint:
             return Done()
@@ -107,9 +140,9 @@ class Standing:
         self, proof: Proof, pool: str, confidential: JsonObject | None, labels: dict[str, str], now: datetime
     ) -> Demand:
         found = demanded(proof, now, rules_of(confidential), labels)
-        return (
-            found if enforces(confidential, pool) else Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
-        )
+        if not enforces(confidential, pool):
+            return Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
+        return replace(found, evict=evicts(confidential, pool))
 
     async def _tell(self, machine: JsonObject, proof: Proof, override: Override | None, interval: timedelta) -> None:
         """Say on the Machine how it stands now, and on `Attested` that the proof grew old, or counts again.
@@ -160,25 +193,45 @@ class Standing:
         elif patch.get("spec"):
             await self._recorder.normal(about, "AttestedAgain", "the machine proved itself: the node takes pods again")
 
-    async def _abandoned(self, key: ObjectName, confidential: JsonObject | None) -> Done:
-        """The node of a Machine that is gone, if this loop ever looked after it."""
+    async def _abandoned(self, key: ObjectName) -> Done:
+        """The node of a Machine that is gone."""
         suffix = f"-{key.name.removeprefix('machine-')}"
-        node = next((one for one in self._nodes.list() if object_name(one).name.endswith(suffix)), None)
-        if node is None or NOTE not in annotations_of(node):
+        return await self._alone(
+            next((one for one in self._nodes.list() if object_name(one).name.endswith(suffix)), None)
+        )
+
+    async def _alone(self, node: JsonObject | None) -> Done:
+        """A node that belongs to no Machine."""
+        if node is None or self._machine_of(object_name(node).name) is not None:
             return GONE
-        pool = object_name(node).name.removesuffix(suffix)
-        step = Step.CORDON if enforces(confidential, pool) else Step.NOTHING
+        pool, confidential = self._pool_of(node), self._clusters.get("", NAME)
+        demand = (
+            unclaimed(node, enforced=enforces(confidential, pool), evict=evicts(confidential, pool)) if pool else None
+        )
+        if demand is None:
+            return GONE
         try:
-            await self._apply(node, Demand(step, "MachineGone"), self._clock.now())
+            return await self._apply(node, demand, self._clock.now())
         except Conflict:
             return Done(again_after=0.5)
-        return GONE
+
+    def _pool_of(self, node: JsonObject) -> str:
+        """The pool of a node; of several that claim it, one that enforces, if there is one.
+
+        A node without labels that enrolment named carries the pool in its name.
+        """
+        self._unclaimed_nodes({})
+        name = object_name(node).name
+        try:
+            return self._selectors.of(node).primary or (name[: -NAME_HEX - 1] if machine_of_node(name) else "")
+        except SeveralPools as error:
+            confidential = self._clusters.get("", NAME)
+            return next((pool for pool in error.pools if enforces(confidential, pool)), error.pools[0])
 
 
-def machine_of(node: Object) -> Iterable[ObjectName]:
-    """The Machine that may be this node: both names come from the key of the machine."""
-    name = machine_of_node(object_name(node).name)
-    return (ObjectName(NAMESPACE, name),) if name else ()
+def _node_of(machine: Object) -> Iterable[str]:
+    name = (machine.get("status") or {}).get("nodeName")
+    return (str(name),) if name else ()
 
 
 def rules_of(confidential: JsonObject | None) -> Rules:

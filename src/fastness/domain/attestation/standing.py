@@ -36,7 +36,9 @@ from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
 TAINT_KEY: Final = "fastness.dev/not-attested"
-TAINT: Final[Mapping[str, str]] = {"key": TAINT_KEY, "effect": "NoSchedule"}
+STAY_AWAY, LEAVE = "NoSchedule", "NoExecute"
+NO_MACHINE: Final = "NoMachine"
+MACHINE_GONE: Final = "MachineGone"
 LABEL_PREFIX: Final = "attested.fastness.dev/"
 NOTE: Final = "fastness.dev/attestation"
 CORDONED: Final = "fastness.dev/cordoned-by"
@@ -79,12 +81,20 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a node must show; `next_at` is when more will be demanded."""
+    """What a node must show; `next_at` is when more will be demanded. With `evict` pods leave a tainted node, too."""
 
     step: Step
     reason: str
     labels: Mapping[str, str] = field(default_factory=dict)
     next_at: datetime | None = None
+    evict: bool = False
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """The effects of the taint that the node must carry."""
+        if self.step < Step.TAINT:
+            return ()
+        return (STAY_AWAY, LEAVE) if self.evict else (STAY_AWAY,)
 
 
 def proof_of(machine: Machine, now: datetime, interval: timedelta, override: Override | None = None) -> Proof:
@@ -107,6 +117,20 @@ def demanded(proof: Proof, now: datetime, rules: Rules, labels: Mapping[str, str
     step = Step.CORDON if now >= cordon else Step.TAINT
     later = [moment for moment in (cordon, drain) if moment is not None and moment > now]
     return Demand(step, proof.reason, next_at=min(later, default=None))
+
+
+def unclaimed(node: Object, *, enforced: bool, evict: bool = False) -> Demand | None:
+    """What a node must show that belongs to no Machine; None for one that nobody asks anything of, and never did.
+
+    One whose Machine is gone lost the one who vouched for it: it is cordoned. One that never had a Machine keeps what it runs,
+    and gets nothing new until it has one.
+    """
+    known = annotations_of(node).get(NOTE)
+    if not enforced:
+        return Demand(Step.NOTHING, "NotEnforced") if known is not None else None
+    if known in (None, NO_MACHINE, "NotEnforced"):
+        return Demand(Step.TAINT, NO_MACHINE, evict=evict)
+    return Demand(Step.CORDON, MACHINE_GONE, evict=evict)
 
 
 def node_labels(properties: Mapping[str, str], *, simulated: bool) -> dict[str, str]:
@@ -143,11 +167,12 @@ def _note_changes(node: Object, demand: Demand) -> dict[str, str | None]:
 
 def _taint_change(node: Object, demand: Demand) -> JsonObject:
     taints = list((node.get("spec") or {}).get("taints") or ())
-    ours = [taint for taint in taints if taint.get("key") == TAINT_KEY]
-    if (demand.step >= Step.TAINT) == bool(ours):
+    ours = [taint.get("effect") for taint in taints if taint.get("key") == TAINT_KEY]
+    if set(ours) == set(demand.effects):
         return {}
     others = [taint for taint in taints if taint.get("key") != TAINT_KEY]
-    return {"taints": [*others, dict(TAINT)] if demand.step >= Step.TAINT else others or None}
+    wanted = [*others, *({"key": TAINT_KEY, "effect": effect} for effect in demand.effects)]
+    return {"taints": wanted or None}
 
 
 def _cordon_change(node: Object, demand: Demand, notes: dict[str, str | None]) -> JsonObject:

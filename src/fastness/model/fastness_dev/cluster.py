@@ -40,6 +40,9 @@ _POOLS = s.list_map(
                 minItems=1,
                 maxItems=6,
             ),
+            "evict": s.boolean(
+                "Whether pods leave a node without proof too: its taint gets the effect NoExecute beside NoSchedule."
+            ),
         },
         "One pool.",
         required=("name", "trustModel"),
@@ -236,6 +239,7 @@ class PoolTrust(View):
     name: str
     trust_model: Literal["ConfidentialCluster", "ContainersHost", "None"]
     evidence: tuple[str, ...] = ()
+    evict: bool = False
 
 
 class Delivery(View):

@@ -148,7 +148,7 @@ def _pccs(given: DcapInputs) -> JsonObject:
     ]
     spec = {
         "serviceAccountName": parts.PCCS_ACCOUNT, "nodeSelector": {"kubernetes.io/hostname": given.node},
-        "tolerations": parts.MASTER_TAINTS, "initContainers": [relabel], "containers": [container], "volumes": volumes,
+        "tolerations": parts.TOLERATIONS, "initContainers": [relabel], "containers": [container], "volumes": volumes,
     }  # fmt: skip
     # One writer of the database at a time: the old pod ends before the new one starts.
     return obj("apps/v1", "Deployment", parts.PCCS, spec={
@@ -215,7 +215,7 @@ def _backup(given: DcapInputs) -> list[JsonObject]:
     ]
     pod = {
         "serviceAccountName": parts.PCCS_ACCOUNT, "restartPolicy": "Never", "automountServiceAccountToken": False,
-        "nodeSelector": {"kubernetes.io/hostname": given.node}, "tolerations": parts.MASTER_TAINTS,
+        "nodeSelector": {"kubernetes.io/hostname": given.node}, "tolerations": parts.TOLERATIONS,
         "containers": [container], "volumes": volumes,
     }  # fmt: skip
     job = {"spec": {"backoffLimit": 2, "template": {"metadata": {"labels": {"app": "pccs-backup"}}, "spec": pod}}}

@@ -17,9 +17,13 @@ PORT: Final = 8042
 CACHE_LABEL: Final = "trustedservices.intel.com/cache"
 DATABASE: Final = "/var/cache/pccs"
 PART_OF: Final = {"app.kubernetes.io/part-of": "fastness-dcap"}
-MASTER_TAINTS: Final = [
-    {"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
-    for role in ("master", "control-plane")
+# Also nodes without proof: what attests machines must run for one of them to prove itself at all.
+TOLERATIONS: Final = [
+    *(
+        {"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
+        for role in ("master", "control-plane")
+    ),
+    {"key": "fastness.dev/not-attested", "operator": "Exists"},
 ]
 
 
