@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fastness.cluster.port import Cluster, PatchType
+from fastness.domain.admission.lowering import confirmation
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import TAINT_KEY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
@@ -167,9 +168,10 @@ async def test_the_mark_follows_the_pool_and_the_mode(world: World) -> None:
     await world.add_node("a")
     await enforce(world.cluster)
     await until(lambda: tainted(world, "a"), "not marked")
-    uid = (await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"]
-    pools = [{"name": "worker", "trustModel": "None"}]
-    patch = {"metadata": {"annotations": {CONFIRM_LOWER: uid}}, "spec": {"pools": pools}}
+    found = await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    spec = {**found["spec"], "pools": [{"name": "worker", "trustModel": "None"}]}
+    confirmed = {CONFIRM_LOWER: confirmation(found, {**found, "spec": spec})}
+    patch = {"metadata": {"annotations": confirmed}, "spec": spec}
     await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
     await until(lambda: untainted(world, "a"), "nobody asks for a proof any more")
 
