@@ -27,7 +27,8 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.membership import NAMESPACE, machine_name
+from fastness.domain.attestation.subject import key_kind
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
@@ -115,7 +116,7 @@ class AttestingWorld:
 
     async def machine_object(self, attester: SimAttester) -> JsonObject:
         """The Machine of a machine."""
-        name = f"machine-{attester.machine.thumbprint.removeprefix('sha256:')[:20]}"
+        name = machine_name(key_kind(attester.tee), attester.machine.thumbprint)
         return await self.cluster.get(MACHINE.resource, name, NAMESPACE)
 
 

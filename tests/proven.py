@@ -26,7 +26,8 @@ async def proven_machine(cluster: Cluster, node: str, number: int, lasts: timede
         for kind in ("Enrolled", "Approved", "Attested")
     ]
     status = {
-        "pool": "worker", "nodeName": node, "keyThumbprint": f"sha256:{digest}", "tee": "tpm", "conditions": met,
+        "pool": "worker", "nodeName": node, "keyThumbprint": f"sha256:{digest}", "tee": "tpm",
+        "endorsedBy": "ek-certificate", "conditions": met,
         "lastAttested": rfc3339(now), "attestedUntil": rfc3339(now + lasts),
     }  # fmt: skip
     await cluster.patch(MACHINE.resource, name, {"status": status}, PatchType.MERGE, NAMESPACE, STATUS)

@@ -33,6 +33,7 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.dpop import Demand, make_proof
 from fastness.domain.attestation.guestkey import identity_message, identity_text
 from fastness.domain.attestation.membership import node_name
+from fastness.domain.attestation.subject import key_kind
 from fastness.formats import json, kbs
 from fastness.formats.enrolment import TPM, jwk_of
 from fastness.formats.errors import JsonError
@@ -153,7 +154,9 @@ class BrokerClient:
         claims = self._claims()
         ours = claims.get("fastness")
         try:
-            return node_name(str(ours["pool"]), str(claims["sub"])) if isinstance(ours, dict) else ""
+            if not isinstance(ours, dict):
+                return ""
+            return node_name(str(ours["pool"]), key_kind(str(ours["tee"])), str(claims["sub"]))
         except (KeyError, CryptoError):
             return ""
 

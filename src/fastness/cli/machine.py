@@ -212,10 +212,12 @@ def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:
 
     def names(found: JsonObject) -> tuple[str, ...]:
         status = found.get("status") or {}
-        short = found["metadata"]["name"].removeprefix("machine-")
+        key = status.get("keyThumbprint", "")
         return (
             found["metadata"]["name"],
-            short,
+            found["metadata"]["name"].removeprefix("machine-"),
+            key,
+            key.removeprefix("sha256:"),
             status.get("nodeName", ""),
             found["spec"]["id"],
             found["metadata"]["uid"],
@@ -240,13 +242,14 @@ async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
 def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
     from fastness.domain.attestation.chip import HIDDEN
     from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, membership_of
+    from fastness.domain.attestation.subject import Endorsement
     from fastness.model.objects import condition, view
     from fastness.model.trusted_execution.machine import Machine
 
     seen = view(found, Machine)
     stands = standing(seen)
     notes = [*stands.caveats]
-    if seen.status.endorsement is not None and seen.status.endorsement.trust_on_first_use:
+    if seen.status.endorsed_by == Endorsement.FIRST_USE:
         notes.append("trusted on first use")
     if seen.status.supersedes:
         notes.append("replaces another")

@@ -7,6 +7,8 @@ back must not leave a door that has not heard of it; so the Machine is read at t
 from __future__ import annotations
 
 from fastness.cluster.port import Cluster
+from fastness.domain.attestation.membership import is_subject
+from fastness.domain.attestation.subject import Subject, key_kind
 from fastness.domain.machineconfig.assigned import is_assigned
 from fastness.services.refusals import Refusal
 from fastness.trust.machines import find_machine
@@ -18,10 +20,10 @@ class Assignments:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def check(self, thumbprint: str, rendered: str, verdict: str = "") -> None:
-        """Let the machine with this key have a rendered config; raises Refusal, ApiError."""
-        machine = await find_machine(self._cluster, thumbprint)
-        if machine is None or not is_assigned(machine, rendered):
+    async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
+        """Let a machine have a rendered config, while it is the subject that it proved to be; raises Refusal, ApiError."""
+        machine = await find_machine(self._cluster, key_kind(subject.tee), subject.thumbprint)
+        if machine is None or not is_subject(machine, subject) or not is_assigned(machine, rendered):
             # The same words whether there is such a config or not: names of other machines' configs are not told.
             raise Refusal(
                 403, "not-assigned", "this is neither the desired nor the current config of the machine", verdict

@@ -14,7 +14,7 @@ from fastness.agent.report import NODES
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE
+from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339
@@ -80,4 +80,4 @@ class Kubelet:
         with suppress(NotFound):
             await self._cluster.delete(NODES, node)
         with suppress(NotFound):
-            await self._cluster.delete(MACHINE.resource, f"machine-{node[-NAME_HEX:]}", NAMESPACE)
+            await self._cluster.delete(MACHINE.resource, machine_of_node(node), NAMESPACE)

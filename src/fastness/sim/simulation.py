@@ -19,7 +19,7 @@ from typing import Final
 
 from fastness.agent.errors import AgentError
 from fastness.cluster.errors import Conflict, InternalError, Unavailable
-from fastness.domain.attestation.membership import NAME_HEX
+from fastness.domain.attestation.membership import machine_of_node
 from fastness.drivers.errors import DriverError
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
 from fastness.sim.daemons import daemons
@@ -257,7 +257,7 @@ def told() -> Iterator[None]:
 
 def _names(machine: VirtualMachine) -> tuple[str, ...]:
     node = machine.node
-    return node, f"machine-{node[-NAME_HEX:]}"
+    return node, machine_of_node(node)
 
 
 def _row(machine: VirtualMachine, faults: tuple[ActiveFault, ...]) -> VirtualRow:

@@ -5,7 +5,7 @@
 A guest key is software until evidence shows hardware behind it. Counted at enrolment, ten keys that somebody made up used up the
 ticket of a pool. Machines with a TPM are counted there: they opened a credential.
 
-* Once per Machine: one that attested before is not asked again, and a key that was counted costs nothing when it repeats.
+* Once per Machine: one that attested before is not asked again, and a Machine that was counted costs nothing when it repeats.
 * A ticket that expired since the machine enrolled still counts: it was good when it was shown, and people take days to approve.
 * A ticket that was deleted ends what it began. The machine enrols again with another one, and takes that one's place.
 """
@@ -45,7 +45,7 @@ class Admissions:
         if not conclusion.accepted or status.last_attested or counted_at_enrolment(status.tee):
             return conclusion
         try:
-            await self.uses.spend(status.ticket, status.ticket_uid, status.key_thumbprint, expired=True)
+            await self.uses.spend(status.ticket, status.ticket_uid, machine.metadata.name, expired=True)
         except TicketSpent as spent:
             return _refused(conclusion, spent.problem, status.ticket)
         return conclusion
@@ -53,7 +53,7 @@ class Admissions:
 
 def _refused(conclusion: Conclusion, problem: TicketProblem, ticket: str) -> Conclusion:
     used_up = problem is TicketProblem.USED_UP
-    hint = f"Other machines were faster: JoinTicket {ticket} names their keys." if used_up else "It was deleted."
+    hint = f"Other machines were faster: JoinTicket {ticket} names them." if used_up else "It was deleted."
     check = Check(
         "ticket", Result.FAIL, USED_UP if used_up else GONE, ticket, "a join ticket with a use left", f"JoinTicket {ticket}",
         f"{hint} Let the machine enrol again with another ticket.",

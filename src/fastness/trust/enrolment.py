@@ -39,6 +39,7 @@ from fastness.domain.attestation.enrolment import (
     thumbprint_of,
 )
 from fastness.domain.attestation.membership import Membership, Newcomer, machine_name, membership_of
+from fastness.domain.attestation.subject import KeyKind, key_kind
 from fastness.domain.attestation.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
 from fastness.formats.enrolment import Completion, Request
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
@@ -48,7 +49,7 @@ from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.authorities import HERE
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.machines import IdentityConflict, MachineWriter, find_machine, known_machine
+from fastness.trust.machines import OTHER_TYPE, IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, limit_of
@@ -184,7 +185,7 @@ class Enrolments:
         who = f"ticket:{ticket.name}"
         try:
             who = thumbprint_of(request)
-            if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(who):
+            if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(machine_name(key_kind(request.tee), who)):
                 raise EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
             secret = SecretBytes(self._entropy.token(SECRET_BYTES))
             begun = begin(request, invitation, self._terms(ticket.pool), self._clock.now(), secret, self._entropy)
@@ -213,9 +214,10 @@ class Enrolments:
             found = await self._writer.existing(newcomer)
             if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
+            self._check_type(newcomer)
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
             use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
-            await use(state.ticket, state.ticket_uid, newcomer.thumbprint)
+            await use(state.ticket, state.ticket_uid, newcomer.machine_name)
             await self._make_room(newcomer)
             await self._record.append(_enrolled("enrol", newcomer))
             written = await self._writer.write(newcomer)
@@ -250,6 +252,17 @@ class Enrolments:
     def _terms(self, pool: str) -> Terms:
         cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
         return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
+
+    def _check_type(self, newcomer: Newcomer) -> None:
+        """Refuse a key that is enrolled as the other kind of key.
+
+        The cache may not know yet of one that enrolled a moment ago. Then there are two Machines that share nothing: names, nodes
+        and look-ups differ by the kind of key.
+        """
+        for kind in KeyKind:
+            machine = known_machine(self.sources.machines, kind, newcomer.thumbprint)
+            if machine is not None and machine.status.tee != newcomer.tee:
+                raise IdentityConflict(OTHER_TYPE.format(machine.status.tee))
 
     async def _make_room(self, newcomer: Newcomer) -> None:
         """At the bound, let the oldest machine that proved nothing give way; raises EnrolmentRefused where none does."""
@@ -287,9 +300,9 @@ def _waiting(machine: JsonObject) -> Iterable[str]:
 def _enrolled(what: str, newcomer: Newcomer) -> Entry:
     facts = {
         "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
-        "root": newcomer.root, "supersedes": newcomer.supersedes, "approval": "Automatic" if newcomer.approved else "Manual",
-        "waits": newcomer.waits, "trustOnFirstUse": "true" if newcomer.first_use else "",
+        "endorsedBy": str(newcomer.endorsed_by), "root": newcomer.root, "supersedes": newcomer.supersedes,
+        "approval": "Automatic" if newcomer.approved else "Manual", "waits": newcomer.waits,
         "simulated": "true" if newcomer.simulated else "",
     }  # fmt: skip
     detail = {name: value for name, value in facts.items() if value}
-    return Entry(what, newcomer.thumbprint, resource=f"machine/{machine_name(newcomer.thumbprint)}", detail=detail)
+    return Entry(what, newcomer.thumbprint, resource=f"machine/{newcomer.machine_name}", detail=detail)

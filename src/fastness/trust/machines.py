@@ -1,11 +1,12 @@
 """Machines in the cluster: found by the key that is their identity, written once by enrolment.
 
-    machine = await find_machine(cluster, thumbprint)
+    machine = await find_machine(cluster, KeyKind.AK, thumbprint)
 
-The name of a Machine follows from its key, so finding one is a read by name; the full thumbprint in its status must agree.
+The name of a Machine follows from its key and the kind of that key, so finding one is a read by name; the full thumbprint in its
+status must agree, and its evidence type must be one whose machines have such keys.
 
 * Writing is repeatable at every step: a door that dies leaves nothing that the machine's next try does not complete.
-* What exists is never changed to fit: another key under the same name, or another pool, is refused.
+* What exists is never changed to fit: another key under the same name, another pool, evidence type or endorsement is refused.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from fastness.domain.attestation.membership import (
     of_same_tpm,
     predecessor_of,
 )
+from fastness.domain.attestation.subject import KeyKind, key_kind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, object_name, view
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
@@ -42,6 +44,7 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 _AS: Final = WriteOptions(manager="enrolment")
 _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
+OTHER_TYPE: Final = "this key enrolled for evidence of {}: every kind of evidence needs a key of its own"
 
 
 class IdentityConflict(Exception):
@@ -56,31 +59,32 @@ class Written:
     created: bool
 
 
-async def find_machine(cluster: Cluster, thumbprint: str) -> Machine | None:
+async def find_machine(cluster: Cluster, kind: KeyKind, thumbprint: str) -> Machine | None:
     """The Machine that enrolled with a key, fresh from the API; raises ApiError."""
     try:
-        found = await cluster.get(MACHINE.resource, machine_name(thumbprint), NAMESPACE)
+        found = await cluster.get(MACHINE.resource, machine_name(kind, thumbprint), NAMESPACE)
     except (NotFound, BadDigest):
         return None
-    return _of(found, thumbprint)
+    return _of(found, kind, thumbprint)
 
 
-def known_machine(machines: Informer, thumbprint: str) -> Machine | None:
+def known_machine(machines: Informer, kind: KeyKind, thumbprint: str) -> Machine | None:
     """The Machine that enrolled with a key, as the cache knows it."""
     try:
-        found = machines.get(NAMESPACE, machine_name(thumbprint))
+        found = machines.get(NAMESPACE, machine_name(kind, thumbprint))
     except BadDigest:
         return None
-    return _of(found, thumbprint) if found else None
+    return _of(found, kind, thumbprint) if found else None
 
 
-def _of(machine: JsonObject, thumbprint: str) -> Machine | None:
+def _of(machine: JsonObject, kind: KeyKind, thumbprint: str) -> Machine | None:
     seen = view(machine, Machine)
-    return seen if seen.status.key_thumbprint == thumbprint and not is_being_deleted(machine) else None
+    same = seen.status.key_thumbprint == thumbprint and key_kind(seen.status.tee) is kind
+    return seen if same and not is_being_deleted(machine) else None
 
 
 class MachineWriter:
-    """Writes the Machine and the AttestationKey of a newcomer."""
+    """Writes the Machine of a newcomer, and the AttestationKey of an AK."""
 
     def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
         self._cluster = cluster
@@ -90,7 +94,7 @@ class MachineWriter:
     async def existing(self, newcomer: Newcomer) -> JsonObject | None:
         """The Machine that this key has, complete or not; raises IdentityConflict, Conflict, ApiError."""
         try:
-            found = await self._cluster.get(MACHINE.resource, machine_name(newcomer.thumbprint), NAMESPACE)
+            found = await self._cluster.get(MACHINE.resource, newcomer.machine_name, NAMESPACE)
         except NotFound:
             return None
         if is_being_deleted(found):
@@ -100,6 +104,10 @@ class MachineWriter:
             raise IdentityConflict("another key enrolled under this name")
         if status.pool not in ("", newcomer.pool):
             raise IdentityConflict("this key enrolled for another pool")
+        if status.tee not in ("", newcomer.tee):
+            raise IdentityConflict(OTHER_TYPE.format(status.tee))
+        if status.endorsed_by not in ("", newcomer.endorsed_by):
+            raise IdentityConflict(f"this key enrolled with another endorsement ({status.endorsed_by}): make a new key")
         return found
 
     async def placed(self, newcomer: Newcomer, distrusts: Iterable[Distrusted] = ()) -> Newcomer:
@@ -127,7 +135,8 @@ class MachineWriter:
                 raise Conflict("the Machine of this key was deleted at this moment")
         if not view(found, Machine).status.key_thumbprint:
             found = await self._complete(found, newcomer)
-        await self._key(newcomer, found)
+        if newcomer.kind is KeyKind.AK:
+            await self._key(newcomer, found)
         return Written(found, created)
 
     async def take_ticket(self, machine: Machine, newcomer: Newcomer) -> None:

@@ -5,6 +5,8 @@ stops all tokens of the machine as soon as they hear of it, long before they exp
 once for each release, just before the bytes leave: caches are always a little late, and sometimes much. Whether the caches can be
 believed at all is asked elsewhere (`trust.touch`).
 
+* The Machine is looked up by the kind of its key, and must still be the subject of the token: same object, evidence type, key and
+  endorsement.
 * A token that was found good is good for as long as the same Machine and the same Distrusts stand: objects in the cache are never
   changed, they are replaced, and a Distrust that stands can only end. So asking again costs three comparisons.
 * The epoch of a Machine rises whenever trust in it ends. A token of a lower epoch never comes to life again, also when the trust
@@ -25,7 +27,9 @@ from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.distrust import Distrusted, about_claims, about_machine
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.domain.attestation.ear import subject_in
+from fastness.domain.attestation.membership import NAMESPACE, Membership, is_subject, membership_of
+from fastness.domain.attestation.subject import KeyKind, Subject, key_kind
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.distrusts import Distrusts
@@ -36,6 +40,7 @@ GRACE_SECONDS: Final = 2.0
 ASK_SECONDS: Final = 3.0
 REMEMBERED: Final = 8192
 V = TypeVar("V")
+Key = tuple[KeyKind, str]
 
 
 class _Good(NamedTuple):
@@ -54,9 +59,9 @@ class MachineRevocations:
         self._machines: Informer = informers.of(MACHINE.resource)
         self._distrusts = Distrusts(informers)
         self._clock = clock
-        self._good: OrderedDict[str, _Good] = OrderedDict()
+        self._good: OrderedDict[Key, _Good] = OrderedDict()
         # Whose trust has ended at the API, and what the cache held then.
-        self._ahead: OrderedDict[str, tuple[Any, JsonObject | None]] = OrderedDict()
+        self._ahead: OrderedDict[Key, tuple[Any, JsonObject | None]] = OrderedDict()
 
     async def synced(self) -> None:
         """Wait until the state of all machines is known."""
@@ -65,12 +70,14 @@ class MachineRevocations:
 
     def enrolled(self, thumbprint: str) -> bool:
         """Whether the cache knows a machine with this key."""
-        return known_machine(self._machines, thumbprint) is not None
+        return any(known_machine(self._machines, kind, thumbprint) for kind in KeyKind)
 
     def revoked(self, claims: Mapping[str, Any]) -> bool:
         """Whether the machine of a token is gone, replaced, no longer approved, or distrusted."""
-        subject = str(claims.get("sub", ""))
-        good = self._good.get(subject)
+        subject = subject_in(claims)
+        if subject is None:
+            return True
+        good = self._good.get(_key(subject))
         if good is not None and good.claims is claims and good.distrusts is self._distrusts.all:
             meta = good.machine["metadata"]
             if self._machines.get(NAMESPACE, meta["name"]) is good.machine:
@@ -79,63 +86,62 @@ class MachineRevocations:
 
     async def ended(self, claims: Mapping[str, Any]) -> bool:
         """Whether the machine of a token is gone, replaced or no longer approved, as the API says now; raises CannotKnow."""
-        subject = str(claims.get("sub", ""))
+        subject = subject_in(claims)
+        if subject is None:
+            return True
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                machine = await find_machine(self._cluster, subject)
+                machine = await find_machine(self._cluster, *_key(subject))
         except (ApiError, TimeoutError) as error:
             raise CannotKnow("the API does not answer for this machine", "Look at the API server.") from error
-        if machine is not None and _counts(machine, claims):
+        if machine is not None and _counts(machine, subject):
             return bool(self._distrusts.against(about_machine(machine), self._clock.now()))
-        self._good.pop(subject, None)
-        _put(self._ahead, subject, (claims.get("fastness"), self._cached(subject)))
+        self._good.pop(_key(subject), None)
+        _put(self._ahead, _key(subject), (claims.get("fastness"), self._cached(subject)))
         return True
 
-    def _ended_at_the_api(self, subject: str, claims: Mapping[str, Any]) -> bool:
-        found = self._ahead.get(subject)
+    def _ended_at_the_api(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
+        found = self._ahead.get(_key(subject))
         if found is None or found[0] != claims.get("fastness"):
             return False
         if found[1] is self._cached(subject):
             return True
-        del self._ahead[subject]
+        del self._ahead[_key(subject)]
         return False
 
-    def _cached(self, subject: str) -> JsonObject | None:
-        known = known_machine(self._machines, subject)
+    def _cached(self, subject: Subject) -> JsonObject | None:
+        known = known_machine(self._machines, *_key(subject))
         return self._machines.get(NAMESPACE, known.metadata.name) if known is not None else None
 
-    def _examined(self, subject: str, claims: Mapping[str, Any]) -> bool:
+    def _examined(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
         now = self._clock.now()
         if self._distrusts.against(about_claims(claims), now):
             return True
-        machine = known_machine(self._machines, subject)
+        machine = known_machine(self._machines, *_key(subject))
         if machine is None:
             # It may have enrolled at another replica a moment ago; a cache that is that far behind catches up in time.
             issued = claims.get("iat")
             return not isinstance(issued, int) or now.timestamp() - issued > GRACE_SECONDS
-        if not _counts(machine, claims):
+        if not _counts(machine, subject) or self._distrusts.against(about_machine(machine), now):
             return True
-        if self._distrusts.against(about_machine(machine), now):
-            return True
-        self._remember(subject, claims, machine.metadata.name)
-        return False
-
-    def _remember(self, subject: str, claims: Mapping[str, Any], name: str) -> None:
-        found = self._machines.get(NAMESPACE, name)
+        found = self._machines.get(NAMESPACE, machine.metadata.name)
         if found is not None:
-            _put(self._good, subject, _Good(claims, found, self._distrusts.all))
-
-
-def _counts(machine: Machine, claims: Mapping[str, Any]) -> bool:
-    """Whether a token is of this very machine, of its present epoch, and the machine is approved."""
-    ours = claims.get("fastness")
-    if not isinstance(ours, dict) or machine.metadata.uid != ours.get("machine"):
+            _put(self._good, _key(subject), _Good(claims, found, self._distrusts.all))
         return False
-    epoch = ours.get("epoch", 0)
-    return membership_of(machine) is Membership.APPROVED and type(epoch) is int and epoch >= machine.status.epoch
 
 
-def _put(table: OrderedDict[str, V], key: str, value: V) -> None:
+def _key(subject: Subject) -> Key:
+    """What a subject is remembered by: an AK and a guest key are never one entry."""
+    return key_kind(subject.tee), subject.thumbprint
+
+
+def _counts(machine: Machine, subject: Subject) -> bool:
+    """Whether a Machine is still the subject of a token, of its present epoch, and approved."""
+    approved = membership_of(machine) is Membership.APPROVED
+    return is_subject(machine, subject) and approved and subject.epoch >= machine.status.epoch
+
+
+def _put(table: OrderedDict[Key, V], key: Key, value: V) -> None:
     """Remember, and forget those that were remembered longest ago."""
     table[key] = value
     table.move_to_end(key)

@@ -70,9 +70,9 @@ class TicketCheck:
         """Whether its uses are counted."""
         return self.ticket is not None and limit_of(self.ticket) > 0
 
-    def used_by(self, thumbprint: str) -> bool:
-        """Whether a key has used it already; only known of limited tickets."""
-        return self.ticket is not None and thumbprint in keys_of(self.ticket)
+    def used_by(self, machine: str) -> bool:
+        """Whether the Machine of this name has used it already; only known of limited tickets."""
+        return self.ticket is not None and machine in users_of(self.ticket)
 
 
 def mint(entropy: Entropy) -> SecretText:
@@ -116,8 +116,8 @@ def used_of(ticket: Mapping[str, Any]) -> int:
     return int((ticket.get("status") or {}).get("used") or 0)
 
 
-def keys_of(ticket: Mapping[str, Any]) -> list[str]:
-    """The keys that have used it; kept for limited tickets."""
+def users_of(ticket: Mapping[str, Any]) -> list[str]:
+    """The names of the Machines that have used it; kept for limited tickets."""
     return list((ticket.get("status") or {}).get("usedBy") or ())
 
 
@@ -138,7 +138,7 @@ def check(shown: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], no
     if pool is not None and found["spec"]["pool"] != pool:
         return TicketCheck(name, TicketProblem.WRONG_POOL, found)
     limit = limit_of(found)
-    if limit and max(used_of(found), len(keys_of(found))) >= limit:
+    if limit and max(used_of(found), len(users_of(found))) >= limit:
         return TicketCheck(name, TicketProblem.USED_UP, found)
     return TicketCheck(name, None, found)
 

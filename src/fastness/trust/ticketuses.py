@@ -1,9 +1,9 @@
 """How often a join ticket was used.
 
-A use is counted once per key, after something was proved about it, so a retry costs nothing and a stranger cannot use a ticket
-up: for a TPM when it has opened its credential, for a guest at its first affirmed verdict (`admission.py`).
+A use is counted once per Machine, after something was proved about its key, so a retry costs nothing and a stranger cannot use a
+ticket up: for a TPM when it has opened its credential, for a guest at its first affirmed verdict (`admission.py`).
 
-* A limited ticket: `usedBy` names the keys. A use is one patch on the version that was read; of two machines that show the
+* A limited ticket: `usedBy` names the Machines. A use is one patch on the version that was read; of two machines that show the
   last use of a ticket at the same instant, exactly one patch goes through, on any API server and with any number of doors.
 * An unlimited ticket: nothing depends on the number, so uses are added up here and written now and then (`flush`). What a
   door that dies had not written is lost.
@@ -27,7 +27,7 @@ from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.objects import is_being_deleted, rfc3339
 from fastness.observe import logs
-from fastness.trust.tickets import TicketProblem, keys_of, limit_of, used_of
+from fastness.trust.tickets import TicketProblem, limit_of, used_of, users_of
 
 ATTEMPTS: Final = 12
 PAUSE_SECONDS: Final = 0.01
@@ -55,15 +55,15 @@ class TicketUses:
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._uncounted: Counter[tuple[str, str]] = Counter()
 
-    async def check(self, name: str, uid: str, thumbprint: str) -> None:
-        """Look whether a key could use the ticket now, and count nothing; raises TicketSpent, ApiError."""
+    async def check(self, name: str, uid: str, machine: str) -> None:
+        """Look whether a Machine (its name) could use the ticket now, and count nothing; raises TicketSpent, ApiError."""
         ticket = await self._read(name, uid)
-        limit, keys = limit_of(ticket), keys_of(ticket)
-        if limit and thumbprint not in keys and max(used_of(ticket), len(keys)) >= limit:
+        limit, users = limit_of(ticket), users_of(ticket)
+        if limit and machine not in users and max(used_of(ticket), len(users)) >= limit:
             raise TicketSpent(TicketProblem.USED_UP)
 
-    async def spend(self, name: str, uid: str, thumbprint: str, *, expired: bool = False) -> None:
-        """Count a use by a key, unless that key was counted before; raises TicketSpent, ApiError.
+    async def spend(self, name: str, uid: str, machine: str, *, expired: bool = False) -> None:
+        """Count a use by a Machine (its name), unless it was counted before; raises TicketSpent, ApiError.
 
         `expired` counts on a ticket that was good when it was shown and has expired since.
         """
@@ -75,7 +75,7 @@ class TicketUses:
                     self._uncounted[name, uid] += 1
                     return
                 try:
-                    await self._count(name, ticket, thumbprint)
+                    await self._count(name, ticket, machine)
                 except Conflict:
                     # Another door was faster; its write may not be readable yet.
                     await self._clock.sleep(PAUSE_SECONDS * (attempt + 1))
@@ -124,14 +124,14 @@ class TicketUses:
             raise TicketSpent(TicketProblem.EXPIRED)
         return ticket
 
-    async def _count(self, name: str, ticket: Mapping[str, Any], thumbprint: str) -> None:
-        keys = keys_of(ticket)
-        if thumbprint in keys:
+    async def _count(self, name: str, ticket: Mapping[str, Any], machine: str) -> None:
+        users = users_of(ticket)
+        if machine in users:
             return
-        used = max(used_of(ticket), len(keys))
+        used = max(used_of(ticket), len(users))
         if used >= limit_of(ticket):
             raise TicketSpent(TicketProblem.USED_UP)
-        await self._write(name, ticket, {"used": used + 1, "usedBy": [*keys, thumbprint]})
+        await self._write(name, ticket, {"used": used + 1, "usedBy": [*users, machine]})
 
     async def _write(self, name: str, ticket: Mapping[str, Any], status: JsonObject) -> None:
         patch = {

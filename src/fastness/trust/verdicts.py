@@ -25,7 +25,7 @@ from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.subject import Endorsement, Subject
 from fastness.formats import json
 from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
 from fastness.model.fastness_dev.verdict import VERDICT
@@ -77,7 +77,11 @@ class Verdicts:
             return last
         digest = await self._blob(tee, json.canonical(attempt.evidence))
         spec: JsonObject = {
-            "subject": {"machine": subject.machine, "keyThumbprint": subject.thumbprint},
+            "subject": {
+                "machine": subject.machine,
+                "keyThumbprint": subject.thumbprint,
+                "endorsement": subject.endorsement,
+            },
             "evidence": {"type": tee, "digest": digest},
             "policyVersion": found.policy,
             "valueSets": [{"name": name, "version": version} for name, version in found.value_sets],
@@ -189,7 +193,7 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
         kind="Attested",
         status="True" if affirmed else "False",
         reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
-        message=_message(conclusion),
+        message=_message(conclusion, str(known.get("endorsedBy") or "")),
         now=now,
     )
     status: JsonObject = {**chip, **_times(known, found, now)}
@@ -211,12 +215,15 @@ def _times(known: Mapping[str, Any], found: Found, now: datetime) -> JsonObject:
     return {**ended, "lastAttested": rfc3339(now), "attestedUntil": until} if found.conclusion.accepted else ended
 
 
-def _message(conclusion: Conclusion) -> str:
+def _message(conclusion: Conclusion, endorsement: str) -> str:
     if not conclusion.accepted:
         return conclusion.detail
+    first_use = (
+        "; nobody vouches for the TPM, it was trusted on first use" if endorsement == Endorsement.FIRST_USE else ""
+    )
     if conclusion.reason:
-        return f"accepted by an override: {conclusion.checks[-1].seen}"
-    return "every mandatory claim is affirmed"
+        return f"accepted by an override: {conclusion.checks[-1].seen}{first_use}"
+    return f"every mandatory claim is affirmed{first_use}"
 
 
 def _replacing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:

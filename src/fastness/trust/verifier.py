@@ -1,11 +1,14 @@
 """The verifier of a cluster: evidence in, verdict out.
 
-    identity → membership → evidence → policy and values → challenge spent → Verdict and Machine written → Judgement
+    key → type and endorsement → identity → membership → evidence → policy and values → challenge spent
+        → Verdict and Machine written → Judgement
 
-1. The attempt shows who it is: an attestation key that was enrolled, or a guest key that signed it. Nobody else is looked
-at further. 2. Only an approved machine is judged. One that waits for approval is asked to come back. 3. Evidence is judged
-under the roots of this cluster, then by its policies and values (`domain.attestation`). 4. Whoever's evidence is authentic
-and answers this challenge has spent it, whatever the outcome, and leaves a verdict.
+1. The attempt names a key, and the key its Machine. Evidence of another type than the machine enrolled for is refused before a
+byte of it is read: a software key that enrolled for `snp` proves nothing until its report does, and must not get to sign quotes.
+2. A guest key signed the attempt; an attestation key signs the quote. Nobody else is looked at further. 3. Only an approved
+machine is judged. One that waits for approval is asked to come back. 4. Evidence is judged under the roots of this cluster, then
+by its policies and values (`domain.attestation`). 5. Whoever's evidence is authentic and answers this challenge has spent it,
+whatever the outcome, and leaves a verdict.
 
 Evidence that is not authentic leaves nothing but a line of the record, and not even that each time: its sender may be anybody
 (`trust.strangers`).
@@ -30,11 +33,11 @@ from fastness.domain.attestation.chip import PENDING_CODE, chip_of, held, told_h
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.conclude import Facts, conclude, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
-from fastness.domain.attestation.guestkey import BadIdentity, proved_identity
+from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
 from fastness.domain.attestation.machinestanding import ROUNDS
-from fastness.domain.attestation.membership import Membership, membership_of, subject_of
+from fastness.domain.attestation.membership import Membership, membership_of, misbound, subject_of
 from fastness.domain.attestation.properties import properties_of
-from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.subject import KeyKind, Subject, key_kind
 from fastness.formats.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
@@ -73,6 +76,7 @@ class _Rules:
 
     def __init__(self, cluster: JsonObject | None) -> None:
         self.cluster = cluster
+        self.first_use = view(cluster or {}, ConfidentialCluster).spec.join.trust_on_first_use
         self.demands = Demands.of(cluster)
         self.counts_for = interval_of(cluster) * ROUNDS
         self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
@@ -134,18 +138,31 @@ class ClusterVerifier:
                 "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
             )
         try:
-            key = _shown_key(attempt)
+            claimed = _claimed_key(attempt)
         except BadIdentity as error:
             return await self._refuse(error.code, error.detail)
-        machine = known_machine(self._machines, str(key.thumbprint)) or await find_machine(
-            self._cluster, str(key.thumbprint)
-        )
+        thumbprint = str(_key_of(claimed).thumbprint)
+        machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
-            return await self._refuse("not-enrolled", "no machine enrolled with this key", str(key.thumbprint))
+            return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
+        unbound = misbound(machine, attempt.tee, first_use=self._asked.first_use)
+        if unbound is not None:
+            return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
+        try:
+            key = _proved_key(claimed, attempt)
+        except BadIdentity as error:
+            return await self._refuse(error.code, error.detail, thumbprint, enrolled=True)
         membership = membership_of(machine)
         if membership is not Membership.APPROVED:
             return await self._not_a_member(machine, membership)
         return await self._judge(attempt, key, machine)
+
+    async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
+        """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
+        kind = key_kind(tee)
+        found = known_machine(self._machines, kind, thumbprint) or await find_machine(self._cluster, kind, thumbprint)
+        others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
+        return found or next(others, None)
 
     async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine) -> Judgement:
         pool = machine.status.pool
@@ -236,10 +253,10 @@ class ClusterVerifier:
         return Judgement(False, code, detail, retry=retry)
 
 
-def _shown_key(attempt: Attempt) -> AttestationKey:
+def _claimed_key(attempt: Attempt) -> AttestationKey | ClaimedIdentity:
     """The key that the attempt says it is from; raises BadIdentity, EvidenceError."""
-    if attempt.tee != "tpm":
-        return proved_identity(attempt.additional, attempt.nonce, attempt.tee_pubkey)
+    if key_kind(attempt.tee) is KeyKind.GUEST:
+        return claimed_identity(attempt.additional)
     public = base64_field(attempt.evidence, "ak_public") if attempt.evidence.get("ak_public") else b""
     if not public:
         raise BadIdentity(
@@ -249,6 +266,17 @@ def _shown_key(attempt: Attempt) -> AttestationKey:
         return attestation_key(public)
     except BadKey as error:
         raise BadIdentity(error.code, error.message) from error
+
+
+def _key_of(claimed: AttestationKey | ClaimedIdentity) -> AttestationKey:
+    return claimed.key if isinstance(claimed, ClaimedIdentity) else claimed
+
+
+def _proved_key(claimed: AttestationKey | ClaimedIdentity, attempt: Attempt) -> AttestationKey:
+    """The key of a machine that is known; a guest key must have signed the attempt, an AK signs the quote. Raises BadIdentity."""
+    if isinstance(claimed, ClaimedIdentity):
+        return proved_identity(claimed, attempt.nonce, attempt.tee_pubkey)
+    return claimed
 
 
 def _fresh(appraisal: Appraisal) -> bool:

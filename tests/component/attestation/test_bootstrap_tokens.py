@@ -31,7 +31,7 @@ KEY, OTHER = sha256(b"key"), sha256(b"other")
 
 
 def grant(machine: str = "uid-1", basis: Basis = Basis.VERDICT) -> Grant:
-    subject = Subject(machine, "machine-1", "sha256:" + "0" * 64, "worker")
+    subject = Subject(machine, "machine-1", "sha256:" + "0" * 64, "worker", tee="tpm", endorsement="ek-certificate")
     return Grant(
         "grant-1", subject, f"machine/{machine}/bootstrap-token", {}, "v-1", basis, datetime.max.replace(tzinfo=UTC)
     )

@@ -71,7 +71,7 @@ async def test_a_machine_is_counted_once_however_often_it_comes(here: AttestingW
     for _ in range(2):
         await here.enrol(guest, ticket)
         assert await attest(here, guest) == (200, "")
-    assert (await stored(here, ticket))["status"]["usedBy"] == [guest.machine.thumbprint]
+    assert (await stored(here, ticket))["status"]["usedBy"] == [(await here.machine_object(guest))["metadata"]["name"]]
 
 
 async def test_of_two_guests_with_one_use_the_second_is_not_affirmed(here: AttestingWorld) -> None:

@@ -168,7 +168,7 @@ def test_the_newest_published_key_signs() -> None:
 
 
 def _proved() -> Proved:
-    return Proved(subject(), "tpm", "v", public_jwk(PrivateKey.generate(ENTROPY)), "n", vector={"executables": 3})
+    return Proved(subject(), "v", public_jwk(PrivateKey.generate(ENTROPY)), "n", vector={"executables": 3})
 
 
 async def test_tokens_of_the_key_before_count_and_the_public_halves_are_published_apart(place: Place) -> None:
@@ -277,7 +277,7 @@ async def test_a_token_never_lives_longer_than_a_day(place: Place) -> None:
 
 async def test_claims_that_do_not_fit_into_a_token_are_refused(place: Place) -> None:
     tokens = await TokenIssuer.open(place.cluster, place.informers, place.clock, ENTROPY)
-    long = Proved(subject(), "tpm", "v", _proved().tee_pubkey, "n", claims={"init_data_claims": {"x": "y" * 20_000}})
+    long = Proved(subject(), "v", _proved().tee_pubkey, "n", claims={"init_data_claims": {"x": "y" * 20_000}})
     with pytest.raises(BadToken):
         tokens.issue(long, timedelta(minutes=1))
 

@@ -96,7 +96,7 @@ class Bench:
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)
-        subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker")
+        subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker", tee="tpm", endorsement="ek-certificate")
         until = self.clock.now() + timedelta(days=1)
         self.grant = Grant("g", subject, "pool/worker/config", {}, "v", Basis.VERDICT, until)
 

@@ -40,6 +40,7 @@ VECTOR = {"instance-identity": 2, "configuration": 2, "executables": 3, "hardwar
 def subject(name: str = "a", pool: str = "worker", tenant: str = "", **more: Any) -> Subject:
     """A machine that enrolled."""
     digit = format(sum(name.encode()) % 16, "x")
+    more = {"tee": "tpm", "endorsement": "ek-certificate", **more}
     return Subject(
         digit * 8 + "-0000-4000-8000-000000000000", f"machine-{name}", "sha256:" + digit * 64, pool, tenant, **more
     )
@@ -134,7 +135,7 @@ class Guest:
     def evidence(self, nonce: str, tee: str = "tpm") -> kbs.KbsAttestation:
         """Evidence that answers a challenge."""
         bound = kbs.binding(tee, kbs.runtime_data(nonce, self.jwk, "")).hex()
-        names = ("machine", "name", "thumbprint", "pool", "tenant", "simulated")
+        names = ("machine", "name", "thumbprint", "pool", "tenant", "simulated", "tee", "endorsement")
         return kbs.KbsAttestation(
             nonce, self.jwk, {"binding": bound, "subject": {name: getattr(self.who, name) for name in names}}
         )

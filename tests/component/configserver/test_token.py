@@ -41,8 +41,8 @@ class World:
 
     def token(self, pool: str = "secret", audience: str = GATE) -> str:
         """A token of a machine of a pool."""
-        subject = Subject(UID, "machine-a", "sha256:" + "a" * 64, pool)
-        proved = Proved(subject, "tpm", "v", public_jwk(PrivateKey.generate(ENTROPY)), "n", vector={"executables": 3})
+        subject = Subject(UID, "machine-a", "sha256:" + "a" * 64, pool, tee="tpm", endorsement="ek-certificate")
+        proved = Proved(subject, "v", public_jwk(PrivateKey.generate(ENTROPY)), "n", vector={"executables": 3})
         return self.tokens.issue(proved, timedelta(minutes=5), (audience,))[0].reveal()
 
     async def ask(self, role: Literal["gate", "broker"], token: str = "", pool: str = "secret") -> tuple[int, str]:

@@ -19,6 +19,7 @@ from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation import enrolment as protocol
 from fastness.domain.attestation.membership import NAMESPACE, Membership
+from fastness.domain.attestation.subject import KeyKind
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_BODY
 from fastness.formats.tpm.public import Attributes
@@ -443,7 +444,7 @@ async def test_a_machine_under_the_name_of_this_key_that_has_another_key_is_neve
         foreign = {"status": {"keyThumbprint": f"{machine.machine.thumbprint[:27]}{'0' * 44}", "pool": "worker"}}
         options = WriteOptions(subresource="status")
         await world.cluster.patch(MACHINE.resource, name, foreign, PatchType.MERGE, "fastness-system", options)
-        assert await find_machine(world.cluster, machine.machine.thumbprint) is None
+        assert await find_machine(world.cluster, KeyKind.AK, machine.machine.thumbprint) is None
         answer = await world.complete(machine, await world.begin(machine, ticket))
         assert code(answer) == (403, "identity-conflict")
         assert "status" not in await world.ticket_object(ticket)
@@ -456,7 +457,7 @@ async def test_a_machine_that_is_being_deleted_is_waited_for(embedded_server: Em
         held = {"metadata": {"finalizers": ["example.com/held"]}}
         await world.cluster.patch(MACHINE.resource, enrolled.name, held, PatchType.MERGE, "fastness-system")
         await world.cluster.delete(MACHINE.resource, enrolled.name, "fastness-system")
-        assert await find_machine(world.cluster, machine.machine.thumbprint) is None
+        assert await find_machine(world.cluster, KeyKind.AK, machine.machine.thumbprint) is None
         answer = await world.complete(machine, await world.begin(machine, ticket))
         assert code(answer) == (503, "cluster-unavailable")
 

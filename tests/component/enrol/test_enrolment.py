@@ -9,7 +9,8 @@ import pytest
 
 from fastness.agent.enrol import EnrolmentFailed
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of, node_name
+from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_name, membership_of, node_name
+from fastness.domain.attestation.subject import KeyKind, key_kind
 from fastness.model.objects import condition, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.sim.tee.attester import SimAttester
@@ -25,22 +26,25 @@ async def test_a_machine_enrols_and_gets_an_identity_that_stays(embedded_server:
         enrolled = await world.enrol(machine, ticket)
         thumbprint = machine.machine.thumbprint
         assert enrolled.approved
-        assert enrolled.name == f"machine-{thumbprint.removeprefix('sha256:')[:20]}"
-        assert enrolled.node_name == node_name("worker", thumbprint)
+        assert enrolled.name == machine_name(key_kind(tee), thumbprint)
+        assert enrolled.node_name == node_name("worker", key_kind(tee), thumbprint)
         (found,) = await world.machines()
         assert found["metadata"]["uid"] == enrolled.machine
         assert found["status"]["keyThumbprint"] == thumbprint
         assert (found["status"]["pool"], found["status"]["tee"]) == ("worker", tee)
+        assert found["status"]["endorsedBy"] == ("ek-certificate" if tee == "tpm" else "evidence")
         assert found["status"]["simulated"] is (tee == "tpm")
         assert condition(found, "Enrolled") is not None
         assert condition(found, "Attested")["status"] == "False"  # type: ignore[index]  # it is there
-        (key,) = await world.keys()
-        assert key["metadata"]["name"] == f"ak-{thumbprint.removeprefix('sha256:')[:20]}"
-        assert key["spec"]["uuid"] == found["spec"]["id"]
-        assert key["metadata"]["ownerReferences"][0]["uid"] == enrolled.machine
+        keys = await world.keys()
+        assert len(keys) == (1 if tee == "tpm" else 0), "a guest key is no attestation key"
+        for key in keys:
+            assert key["metadata"]["name"] == f"ak-{thumbprint.removeprefix('sha256:')[:20]}"
+            assert key["spec"]["uuid"] == found["spec"]["id"]
+            assert key["metadata"]["ownerReferences"][0]["uid"] == enrolled.machine
         assert [entry.what for entry in world.record.entries] == ["enrol"]
         assert world.record.entries[0].who == thumbprint
-        known = await find_machine(world.cluster, thumbprint)
+        known = await find_machine(world.cluster, key_kind(tee), thumbprint)
         assert known is not None
         assert membership_of(known) is Membership.APPROVED
 
@@ -57,7 +61,7 @@ async def test_repeating_everything_gives_the_same_machine_and_costs_nothing(emb
         assert [answer.status_code for answer in answers] == [200, 200, 200]
         assert len(await world.machines()) == len(await world.keys()) == 1
         status = (await world.ticket_object(ticket))["status"]
-        assert (status["used"], status["usedBy"]) == (1, [machine.machine.thumbprint])
+        assert (status["used"], status["usedBy"]) == (1, [machine_name(KeyKind.AK, machine.machine.thumbprint)])
 
 
 async def test_of_two_machines_with_one_single_use_ticket_exactly_one_gets_in(embedded_server: Embedded) -> None:
@@ -136,9 +140,9 @@ async def test_trust_on_first_use_is_off_and_marks_what_it_lets_in(embedded_serv
         await change_cluster(world, join={"trustOnFirstUse": True})
         await world.enrol(bare, ticket)
         (found,) = await world.machines()
-        assert found["status"]["endorsement"]["trustOnFirstUse"] is True
+        assert found["status"]["endorsedBy"] == "trust-on-first-use"
         assert condition(found, "Enrolled")["reason"] == "TrustOnFirstUse"  # type: ignore[index]  # it is there
-        assert world.record.of("enrol")[-1].detail["trustOnFirstUse"] == "true"
+        assert world.record.of("enrol")[-1].detail["endorsedBy"] == "trust-on-first-use"
 
 
 async def test_an_enrolment_that_took_too_long_is_begun_again(embedded_server: Embedded) -> None:

@@ -40,7 +40,7 @@ class Faulty:
 
 
 def key(number: int) -> str:
-    return f"sha256:{number:064x}"
+    return f"machine-{number:020x}"
 
 
 async def stored(cluster: Cluster, clock: Clock, uses: int) -> JsonObject:

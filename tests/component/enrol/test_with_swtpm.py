@@ -55,7 +55,7 @@ async def test_a_real_tpm_enrols_and_stays_the_same_machine_after_a_reboot(
         assert found["status"]["keyThumbprint"] == thumbprint
         assert found["status"]["simulated"] is False
         assert found["status"]["endorsement"]["root"] == f"sha256:{tpm_maker.root}"
-        assert found["status"]["endorsement"]["trustOnFirstUse"] is False
+        assert found["status"]["endorsedBy"] == "ek-certificate"
         swtpm.reset()
         assert await world.enrol(attester(swtpm, tmp_path), ticket, seconds=60) == enrolled
 

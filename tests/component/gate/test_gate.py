@@ -324,7 +324,7 @@ async def test_a_token_for_the_broker_alone_opens_nothing_here(here: World, mach
     tokens = here.attesting.doors.broker.tokens
     found = standing(tokens.verify(machine.token, "gate"))
     assert found is not None
-    same = Proved(found.subject, "tpm", found.verdict, machine.recipient, "nonce", vector={"executables": 3})
+    same = Proved(found.subject, found.verdict, machine.recipient, "nonce", vector={"executables": 3})
     answers = []
     for audiences in (["broker"], ["broker", "gate"]):
         machine.token = tokens.issue(same, timedelta(minutes=5), audiences)[0].reveal()

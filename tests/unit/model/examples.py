@@ -86,7 +86,7 @@ FASTNESS: dict[str, JsonObject] = {
         "Verdict",
         "v-1",
         {
-            "subject": {"machine": UID, "keyThumbprint": THUMBPRINT},
+            "subject": {"machine": UID, "keyThumbprint": THUMBPRINT, "endorsement": "evidence"},
             "evidence": {"type": "tdx", "digest": DIGEST},
             "policyVersion": "default/3",
             "valueSets": [{"name": "rhcos-9-6", "version": "7"}],

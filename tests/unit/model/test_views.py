@@ -105,7 +105,8 @@ OURS: dict[type[View], JsonObject] = {
             "keyThumbprint": THUMBPRINT,
             "conditions": [READY],
             "tee": "tpm",
-            "endorsement": {"key": f"sha256:{'a' * 64}", "trustOnFirstUse": True},
+            "endorsedBy": "trust-on-first-use",
+            "endorsement": {"key": f"sha256:{'a' * 64}"},
         },
     },
 }
@@ -190,7 +191,7 @@ def test_ticket_verdict_and_machine_show_their_identities() -> None:
     assert (machine.spec.id, machine.status.node_name, machine.status.key_thumbprint) == (UID, "worker-0", THUMBPRINT)
     assert machine.spec.approval == "Approved"
     assert machine.status.endorsement is not None
-    assert machine.status.endorsement.trust_on_first_use
+    assert machine.status.endorsed_by == "trust-on-first-use"
     assert holds(machine.status.conditions, "Ready")
     assert not holds(machine.status.conditions, "Attested")
 

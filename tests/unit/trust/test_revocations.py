@@ -76,12 +76,22 @@ def machine(*, approval: str = "Approved", uid: str = "uid-1", epoch: int = 0, *
     return {
         "metadata": {"name": NAME, "namespace": "fastness-system", "uid": uid},
         "spec": {"id": "i", "approval": approval},
-        "status": {"keyThumbprint": KEY, "conditions": conditions, "epoch": epoch, **status},
+        "status": {
+            "keyThumbprint": KEY,
+            "tee": "tpm",
+            "endorsedBy": "ek-certificate",
+            "conditions": conditions,
+            "epoch": epoch,
+            **status,
+        },
     }
 
 
 def claims(*, epoch: Any = 0, uid: str = "uid-1", **properties: str) -> dict[str, Any]:
-    ours = {"machine": uid, "tenant": "red", "epoch": epoch, "properties": properties}
+    ours = {
+        "machine": uid, "name": NAME, "pool": "worker", "tenant": "red", "simulated": False, "verdict": "v", "tee": "tpm",
+        "endorsement": "ek-certificate", "epoch": epoch, "properties": properties,
+    }  # fmt: skip
     return {"sub": KEY, "iat": int(START.timestamp()), "fastness": ours}
 
 

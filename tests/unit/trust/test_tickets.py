@@ -70,11 +70,11 @@ def test_a_ticket_without_a_pool_to_compare_with_says_which_it_is_for() -> None:
 
 def test_the_keys_that_used_a_ticket_count_even_if_the_number_was_changed() -> None:
     ticket, found = made(uses=2, used=0)
-    found["status"]["usedBy"] = ["sha256:1", "sha256:2"]
+    found["status"]["usedBy"] = ["machine-1", "machine-2"]
     checked = check(ticket.reveal(), "worker", [found], NOW)
     assert (checked.problem, checked.limited) == (TicketProblem.USED_UP, True)
-    assert checked.used_by("sha256:2")
-    assert not checked.used_by("sha256:3")
+    assert checked.used_by("machine-2")
+    assert not checked.used_by("machine-3")
 
 
 def test_a_ticket_that_does_not_say_how_often_is_for_one_machine() -> None:

@@ -200,6 +200,8 @@ class AttestationKeys:
             thumbprint = str(attestation_key(key["spec"]["publicKey"].encode()).thumbprint)
         except BadKey as error:
             return False, error.message
-        if any((one.get("status") or {}).get("keyThumbprint") == thumbprint for one in machines):
+        # A guest key proves nothing about a TPM: it is no attestation key, whoever writes it down as one.
+        states = [one.get("status") or {} for one in machines]
+        if any(one.get("keyThumbprint") == thumbprint and one.get("tee") == "tpm" for one in states):
             return True, ""
         return False, "the Machine of this uuid proved another key"

@@ -2,7 +2,7 @@
 
     sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
-    fastness   machine, name, pool, tenant, simulated, verdict, tee, epoch, properties, reattest
+    fastness   machine, name, pool, tenant, simulated, verdict, tee, endorsement, epoch, properties, reattest
 
 The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
 and the Verdict are kept.
@@ -21,7 +21,7 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.domain.attestation.claims import without_events
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.subject import Subject, is_endorsed
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.model.kind import JsonObject
 
@@ -35,7 +35,6 @@ class Proved:
     """What an appraisal found, as far as a token tells it."""
 
     subject: Subject
-    tee: str
     verdict: str
     tee_pubkey: JsonObject
     nonce: str
@@ -60,8 +59,9 @@ def ear_claims(
         "submods": {"cpu0": _submodule(proved)},
         "fastness": {
             "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
-            "simulated": subject.simulated, "verdict": proved.verdict, "tee": proved.tee, "epoch": subject.epoch,
-            "properties": dict(proved.properties), **({"reattest": proved.reattest} if proved.reattest else {}),
+            "simulated": subject.simulated, "verdict": proved.verdict, "tee": subject.tee,
+            "endorsement": subject.endorsement, "epoch": subject.epoch, "properties": dict(proved.properties),
+            **({"reattest": proved.reattest} if proved.reattest else {}),
         },
     }  # fmt: skip
 
@@ -78,23 +78,33 @@ def _submodule(proved: Proved) -> JsonObject:
     }
 
 
+def subject_in(claims: Mapping[str, Any]) -> Subject | None:
+    """The machine that claims of ours name; None when they do not have the shape that `ear_claims` gives them."""
+    ours, thumbprint = claims.get("fastness"), claims.get("sub")
+    if not isinstance(ours, dict) or not isinstance(thumbprint, str):
+        return None
+    names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "tee", "endorsement")]
+    simulated, epoch = ours.get("simulated"), ours.get("epoch", 0)
+    if not all(isinstance(name, str) for name in names) or not isinstance(simulated, bool) or type(epoch) is not int:
+        return None
+    machine, name, pool, tenant, tee, endorsement = map(str, names)
+    if not is_endorsed(tee, endorsement):
+        return None
+    return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement)
+
+
 def standing(claims: Mapping[str, Any]) -> Standing | None:
     """What claims of ours say about a caller; None when they do not have the shape that `ear_claims` gives them."""
-    ours, confirmation = claims.get("fastness"), claims.get("cnf")
-    if not isinstance(ours, dict) or not isinstance(confirmation, dict):
+    subject, confirmation = subject_in(claims), claims.get("cnf")
+    if subject is None or not isinstance(confirmation, dict):
         return None
-    names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "verdict")]
-    thumbprint, recipient, simulated = claims.get("sub"), confirmation.get("jwk"), ours.get("simulated")
-    epoch = ours.get("epoch", 0)
+    verdict, recipient = claims["fastness"].get("verdict"), confirmation.get("jwk")
     times = [claims.get(name) for name in ("iat", "exp")]
-    good = all(isinstance(name, str) for name in (*names, thumbprint)) and all(type(time) is int for time in times)
-    if not good or not isinstance(recipient, dict) or not isinstance(simulated, bool) or type(epoch) is not int:
+    if not isinstance(verdict, str) or not isinstance(recipient, dict) or any(type(time) is not int for time in times):
         return None
     try:
         public_key(recipient)
     except BadKey:
         return None
-    machine, name, pool, tenant, verdict = map(str, names)
     issued, expires = (datetime.fromtimestamp(int(time or 0), UTC) for time in times)
-    subject = Subject(machine, name, str(thumbprint), pool, tenant, simulated, epoch)
     return Standing(subject, verdict, recipient, expires, issued=issued, claims=claims)

@@ -7,6 +7,7 @@ verdict gives a standing; a token carries one from door to door. Whatever is not
 real) or not allowed by the path is refused here, before anybody looks for the bytes.
 
 * Deny is the default, and each refusal has a stable code.
+* A key whose endorsement does not fit its evidence type, or does not count in this cluster any more, opens nothing.
 * A Grant is for one resource and one key; it cannot be widened, only asked for again.
 """
 
@@ -19,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.domain.attestation.subject import Basis, Grant, Subject, is_endorsed
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 
@@ -51,6 +52,7 @@ class House:
 
     simulated: bool = False
     enforcing: bool = True
+    first_use: bool = False
 
 
 def granted(standing: Standing, resource: str, house: House, now: datetime) -> Grant:
@@ -63,6 +65,8 @@ def granted(standing: Standing, resource: str, house: House, now: datetime) -> G
         raise Denied("audit-basis", "a grant of audit mode counts for nothing while the cluster enforces")
     if standing.basis is Basis.VERDICT and not standing.verdict:
         raise Denied("no-verdict", "there is no verdict that this release could rest on")
+    if standing.basis is Basis.VERDICT:
+        _endorsed(standing.subject, house)
     return Grant(
         id=_id(standing, resource),
         subject=standing.subject,
@@ -74,19 +78,38 @@ def granted(standing: Standing, resource: str, house: House, now: datetime) -> G
     )
 
 
+def _endorsed(subject: Subject, house: House) -> None:
+    """Raises Denied where the key of the subject is endorsed by nothing that counts here."""
+    if not is_endorsed(subject.tee, subject.endorsement):
+        raise Denied("not-endorsed", "nothing shows that the key of this machine lives where it says: enrol again")
+    if subject.first_use and not house.first_use:
+        raise Denied(
+            "first-use-not-allowed", "nobody vouches for the TPM of this machine, and trust on first use is off"
+        )
+
+
 def _id(standing: Standing, resource: str) -> str:
     """The same release has the same id at every door, so a record shows repetitions as such."""
-    key = (resource, standing.subject.machine, standing.verdict, tuple(standing.recipient.items()), standing.expires)
+    subject = standing.subject
+    who = (subject.machine, subject.tee, subject.endorsement)
+    key = (resource, who, standing.verdict, tuple(standing.recipient.items()), standing.expires)
     try:
         return _remembered(*key)
     except TypeError:  # A key may have members that cannot be remembered by, such as a list of operations.
         return _named(*key)
 
 
-def _named(resource: str, machine: str, verdict: str, recipient: tuple[tuple[str, Any], ...], expires: datetime) -> str:
+def _named(
+    resource: str,
+    who: tuple[str, str, str],
+    verdict: str,
+    recipient: tuple[tuple[str, Any], ...],
+    expires: datetime,
+) -> str:
+    machine, tee, endorsement = who
     named = {
-        "resource": resource, "machine": machine, "verdict": verdict, "recipient": dict(recipient),
-        "expires": expires.isoformat(),
+        "resource": resource, "machine": machine, "tee": tee, "endorsement": endorsement, "verdict": verdict,
+        "recipient": dict(recipient), "expires": expires.isoformat(),
     }  # fmt: skip
     return f"grant-{sha256(json.canonical(named)).hex[:32]}"
 

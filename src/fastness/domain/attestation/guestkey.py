@@ -9,6 +9,7 @@ signature covers nonce and the key of this boot, so the key covers the report. N
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.crypto.errors import BadKey
@@ -42,17 +43,32 @@ def identity_text(key: JsonObject, signature: bytes) -> str:
     return json.canonical({MEMBER: {"key": key, "signature": encoded(signature)}}).decode()
 
 
-def proved_identity(additional: str, nonce: str, tee_pubkey: Mapping[str, Any]) -> AttestationKey:
-    """The guest key that signed this attempt; raises BadIdentity."""
+@dataclass(frozen=True, slots=True)
+class ClaimedIdentity:
+    """A guest key that an attempt names, and a signature that nobody has looked at yet."""
+
+    key: AttestationKey
+    jwk: JsonObject
+    signature: bytes
+
+
+def claimed_identity(additional: str) -> ClaimedIdentity:
+    """The guest key that an attempt says it is from: fit to find out whose it would be, and nothing else; raises BadIdentity."""
     try:
         found = json.decode(additional.encode()) if additional else {}
         shown = found[MEMBER]
-        key, jwk = public_key(shown["key"]), shown["key"]
-        signature = decoded(shown["signature"])
+        jwk = shown["key"]
+        public_key(jwk)
+        key = AttestationKey(P256_SPKI + decoded(jwk["x"]) + decoded(jwk["y"]))
+        return ClaimedIdentity(key, jwk, decoded(shown["signature"]))
     except (JsonError, KeyError, TypeError, AttributeError, BadKey) as error:
         raise BadIdentity(
             "identity-missing", "evidence of this kind must show the guest key that the machine enrolled with"
         ) from error
-    if not key.signed(signature, identity_message(nonce, tee_pubkey)):
+
+
+def proved_identity(claimed: ClaimedIdentity, nonce: str, tee_pubkey: Mapping[str, Any]) -> AttestationKey:
+    """The guest key that signed this attempt; raises BadIdentity."""
+    if not public_key(claimed.jwk).signed(claimed.signature, identity_message(nonce, tee_pubkey)):
         raise BadIdentity("identity-unproved", "the guest key did not sign this attempt")
-    return AttestationKey(P256_SPKI + decoded(jwk["x"]) + decoded(jwk["y"]))
+    return claimed.key

@@ -1,12 +1,13 @@
 """A machine's place in the cluster: the objects that enrolment makes, and what they say.
 
-    machine-<20 hex>   Machine: the identity, the administrator's decision, what was proved since
-    ak-<20 hex>        AttestationKey: the public half of the key that is the identity
-    <pool>-<20 hex>    the node that this machine, and no other, may become
+    machine-<id>   Machine: the identity, the administrator's decision, what was proved since
+    ak-<id>        AttestationKey: the public half of an AK; guest keys are no attestation keys and have none
+    <pool>-<id>    the node that this machine, and no other, may become
 
-The hex is the start of the key's thumbprint, so all three names follow from the key. That makes enrolment repeatable without a
-lookup, and node names unique without a lock: whoever wants the same node name needs the same Machine name, which the API server
-gives once. Eighty bits cannot be searched for a second key.
+The id is the start of the key's thumbprint, 20 hex digits, with a `g` before them for guest keys. So all names follow from the
+key and its kind, and no guest key has the name of an AK. That makes enrolment repeatable without a lookup, and node names unique
+without a lock: whoever wants the same node name needs the same Machine name, which the API server gives once. Eighty bits cannot
+be searched for a second key.
 
 * A decision of an administrator stands in `spec.approval`. Approval counts only together with the condition `Approved`, which
   says that it is on the record; a quarantine counts at once, whatever the status says.
@@ -24,7 +25,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fastness.crypto.digests import parse_digest
-from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, holds, is_being_deleted, object_name, view, with_condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
@@ -32,16 +33,19 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 NAMESPACE: Final = "fastness-system"
 NAME_HEX: Final = 20
-MAX_POOL_IN_NODE_NAME: Final = 42
+MAX_POOL_IN_NODE_NAME: Final = 41
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
 CHIP_BARRED: Final = "ChipBarred"
 CHIP_CHANGED: Final = "ChipChanged"
+TYPE_DIFFERS: Final = "evidence-type-differs"
 _LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
-_NODE_OF: Final = re.compile(rf"-([0-9a-f]{{{NAME_HEX}}})\Z", re.ASCII)
+# No hex digit, so that no id of a guest key is one of an AK.
+_GUEST_MARK: Final = "g"
+_NODE_OF: Final = re.compile(rf"-({_GUEST_MARK}?[0-9a-f]{{{NAME_HEX}}})\Z", re.ASCII)
 
 
 class Membership(StrEnum):
@@ -71,21 +75,46 @@ class Newcomer:
     waits: str = ""
     ticket_uid: str = ""
 
+    @property
+    def kind(self) -> KeyKind:
+        """What its key is."""
+        return key_kind(self.tee)
 
-def machine_name(thumbprint: str) -> str:
+    @property
+    def endorsed_by(self) -> Endorsement:
+        """How its key was endorsed."""
+        if self.kind is KeyKind.GUEST:
+            return Endorsement.EVIDENCE
+        return Endorsement.FIRST_USE if self.first_use else Endorsement.EK_CERTIFICATE
+
+    @property
+    def machine_name(self) -> str:
+        """Name of its Machine."""
+        return machine_name(self.kind, self.thumbprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Misbound:
+    """Why an attempt is not bound to the enrolment of the machine that it names."""
+
+    code: str
+    detail: str
+
+
+def machine_name(kind: KeyKind, thumbprint: str) -> str:
     """Name of the Machine of a key; raises BadDigest."""
-    return f"machine-{_short(thumbprint)}"
+    return f"machine-{_id(kind, thumbprint)}"
 
 
 def key_name(thumbprint: str) -> str:
-    """Name of the AttestationKey of a key; raises BadDigest."""
-    return f"ak-{_short(thumbprint)}"
+    """Name of the AttestationKey of an AK; raises BadDigest."""
+    return f"ak-{_id(KeyKind.AK, thumbprint)}"
 
 
-def node_name(pool: str, thumbprint: str) -> str:
+def node_name(pool: str, kind: KeyKind, thumbprint: str) -> str:
     """The node that a machine may become; a host name of at most 63 characters. Raises BadDigest."""
-    # The cut pool may repeat, the hex cannot.
-    return f"{pool.replace('.', '-')[:MAX_POOL_IN_NODE_NAME].rstrip('-')}-{_short(thumbprint)}"
+    # The cut pool may repeat, the id cannot.
+    return f"{pool.replace('.', '-')[:MAX_POOL_IN_NODE_NAME].rstrip('-')}-{_id(kind, thumbprint)}"
 
 
 def machine_of_node(node: str) -> str:
@@ -109,6 +138,26 @@ def membership_of(machine: Machine) -> Membership:
     return Membership.APPROVED if approved and machine.status.key_thumbprint else Membership.PENDING
 
 
+def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
+    """Why evidence of this type cannot be this machine's, whatever it says; `first_use` says what the cluster allows."""
+    enrolled, endorsement = machine.status.tee, machine.status.endorsed_by
+    if enrolled != tee:
+        return Misbound(TYPE_DIFFERS, f"this key enrolled for evidence of {enrolled or 'no type'}, not of {tee}")
+    if not is_endorsed(enrolled, endorsement):
+        return Misbound("not-endorsed", "nothing shows that this key lives where it says: enrol again with a new key")
+    if endorsement == Endorsement.FIRST_USE and not first_use:
+        return Misbound("first-use-not-allowed", "nobody vouches for this TPM, and trust on first use is off")
+    return None
+
+
+def is_subject(machine: Machine, subject: Subject) -> bool:
+    """Whether a Machine as it stands is the subject that somebody was told of: same object, type, key and endorsement."""
+    status = machine.status
+    return (machine.metadata.uid, status.tee, status.key_thumbprint, status.endorsed_by) == (
+        subject.machine, subject.tee, subject.thumbprint, subject.endorsement,
+    )  # fmt: skip
+
+
 def subject_of(machine: Machine, tenant: str = "") -> Subject:
     """The machine as grants and tokens name it."""
     return Subject(
@@ -119,6 +168,8 @@ def subject_of(machine: Machine, tenant: str = "") -> Subject:
         tenant=tenant,
         simulated=machine.status.simulated,
         epoch=machine.status.epoch,
+        tee=machine.status.tee,
+        endorsement=machine.status.endorsed_by,
     )
 
 
@@ -130,7 +181,7 @@ def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
     why = {"approvalReason": newcomer.waits} if newcomer.waits else {}
     return {
         "apiVersion": MACHINE.api_version, "kind": MACHINE.kind,
-        "metadata": {"name": machine_name(newcomer.thumbprint), "namespace": NAMESPACE, "labels": labels},
+        "metadata": {"name": newcomer.machine_name, "namespace": NAMESPACE, "labels": labels},
         "spec": {
             "id": identity, "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING), **why,
         },
@@ -140,15 +191,15 @@ def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
 def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
     """What enrolment found out, written once."""
     status: JsonObject = {
-        "pool": newcomer.pool, "nodeName": node_name(newcomer.pool, newcomer.thumbprint),
-        "keyThumbprint": newcomer.thumbprint, "tee": newcomer.tee, "ticket": newcomer.ticket,
-        "simulated": newcomer.simulated, "conditions": _first_conditions(newcomer, name, now),
+        "pool": newcomer.pool, "nodeName": node_name(newcomer.pool, newcomer.kind, newcomer.thumbprint),
+        "keyThumbprint": newcomer.thumbprint, "tee": newcomer.tee, "endorsedBy": str(newcomer.endorsed_by),
+        "ticket": newcomer.ticket, "simulated": newcomer.simulated, "conditions": _first_conditions(newcomer, name, now),
     }  # fmt: skip
     if newcomer.ticket_uid:
         status["ticketUid"] = newcomer.ticket_uid
     if newcomer.endorsement:
         root = {"root": newcomer.root} if newcomer.root else {}
-        status["endorsement"] = {"key": newcomer.endorsement, **root, "trustOnFirstUse": newcomer.first_use}
+        status["endorsement"] = {"key": newcomer.endorsement, **root}
     if newcomer.supersedes:
         status["supersedes"] = newcomer.supersedes
     status["standing"] = "Waiting (simulated)" if newcomer.simulated else "Waiting"
@@ -266,9 +317,9 @@ def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[Json
 
 
 def _how(newcomer: Newcomer) -> tuple[str, str]:
-    if newcomer.first_use:
+    if newcomer.endorsed_by is Endorsement.FIRST_USE:
         return "TrustOnFirstUse", "the endorsement key came without a certificate and was accepted when first seen"
-    if newcomer.endorsement:
+    if newcomer.endorsed_by is Endorsement.EK_CERTIFICATE:
         return "Activated", "a certified endorsement key vouched for the identity"
     return "KeyProved", "the guest key signed the challenge"
 
@@ -279,5 +330,6 @@ def _pem(der: bytes) -> str:
     return "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", ""])
 
 
-def _short(thumbprint: str) -> str:
-    return parse_digest(thumbprint).hex[:NAME_HEX]
+def _id(kind: KeyKind, thumbprint: str) -> str:
+    mark = _GUEST_MARK if kind is KeyKind.GUEST else ""
+    return f"{mark}{parse_digest(thumbprint).hex[:NAME_HEX]}"

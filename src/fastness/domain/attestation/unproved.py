@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fastness.domain.attestation.membership import SUPERSEDED, Membership, membership_of
+from fastness.domain.attestation.subject import Endorsement
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, view
 from fastness.model.trusted_execution.machine import Machine
@@ -48,8 +49,7 @@ def _gives_way(machine: Mapping[str, Any]) -> bool:
         return (condition(machine, "Revoked") or {}).get("reason") == SUPERSEDED
     if (condition(machine, "Approved") or {}).get("reason") == "Approved":
         return False
-    endorsement = seen.status.endorsement
-    return endorsement is None or endorsement.trust_on_first_use
+    return seen.status.endorsed_by != Endorsement.EK_CERTIFICATE
 
 
 def _age(machine: Mapping[str, Any]) -> tuple[bool, str, str]:

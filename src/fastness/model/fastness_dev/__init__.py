@@ -10,3 +10,5 @@ LABELS = {"fastness.dev/set": "core"}
 CATEGORIES = ("fastness",)
 
 EVIDENCE_TYPES = ("tpm", "tdx", "snp", "az-snp-vtpm", "az-tdx-vtpm", "nvidia")
+# How it was shown that a machine's key lives where it says.
+ENDORSEMENTS = ("ek-certificate", "trust-on-first-use", "evidence")

@@ -1,13 +1,13 @@
 """JoinTicket: who may knock, for which pool, how often and until when.
 
 The object holds only a hash; the ticket itself is shown once. A ticket proves nothing about a machine. A use is counted once per
-key, so a retry costs nothing: `usedBy` remembers the keys of limited tickets.
+key, so a retry costs nothing: `usedBy` remembers the Machines of limited tickets.
 """
 
 from __future__ import annotations
 
 from fastness.model import schema as s
-from fastness.model.fastness_dev.declare import declare, thumbprint
+from fastness.model.fastness_dev.declare import declare
 from fastness.model.kind import Column
 from fastness.model.objects import Metadata, View
 
@@ -47,7 +47,7 @@ JOIN_TICKET = declare(
                     "used": s.integer("How many machines used it.", format="int32", minimum=0),
                     "lastUsed": s.timestamp("When it was last used."),
                     "usedBy": s.list_set(
-                        thumbprint(""), "Keys that used it; kept for tickets with a limit.", maxItems=MOST_USES
+                        s.object_name(""), "Machines that used it; kept for tickets with a limit.", maxItems=MOST_USES
                     ),
                 },
                 "What was observed.",

@@ -7,6 +7,7 @@ expected, so that a refusal can be explained without the evidence at hand.
 from __future__ import annotations
 
 from fastness.model import schema as s
+from fastness.model.fastness_dev import ENDORSEMENTS
 from fastness.model.fastness_dev.declare import declare, evidence_type, thumbprint, uid
 from fastness.model.kind import AGE, Column
 from fastness.model.objects import Metadata, View
@@ -35,6 +36,9 @@ _SPEC = s.immutable(
                 {
                     "machine": uid("UID of the Machine."),
                     "keyThumbprint": thumbprint("Thumbprint of the key that is the machine's identity."),
+                    "endorsement": s.enum(
+                        *ENDORSEMENTS, description="How it was shown that the key lives where it says."
+                    ),
                 },
                 "Whom the verdict is about.",
                 required=("machine", "keyThumbprint"),
@@ -99,6 +103,7 @@ class Subject(View):
 
     machine: str
     key_thumbprint: str
+    endorsement: str = ""
 
 
 class EvidenceRef(View):

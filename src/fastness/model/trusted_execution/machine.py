@@ -2,8 +2,8 @@
 
 The spec is the identity that enrolment gave it, and what an administrator decided about it: `approval`. The status belongs to
 the doors and controllers: which pool its ticket was for, which key it enrolled with and who vouched for that key, which node it
-may become, how the last appraisal went and what it proved. Pool, key and node name are written once: a machine that lost its key
-enrols anew as another Machine, which names the old one in `supersedes`.
+may become, how the last appraisal went and what it proved. Pool, evidence type, key, endorsement and node name are written once:
+a machine that lost its key enrols anew as another Machine, which names the old one in `supersedes`.
 
 `standing` is what `domain.attestation.machinestanding` makes of all that: the columns, the page and the command line show it.
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import msgspec
 
 from fastness.model import schema as s
+from fastness.model.fastness_dev import ENDORSEMENTS
 from fastness.model.kind import AGE, Column, Kind, Scope
 from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
@@ -55,9 +56,6 @@ _ENDORSEMENT = s.obj(
     {
         "key": s.sha256("SHA-256 of the endorsement key, SubjectPublicKeyInfo."),
         "root": s.sha256("SHA-256 of the certificate that its chain ends in; left out without a chain."),
-        "trustOnFirstUse": s.boolean(
-            "Whether the endorsement key came without a certificate and was accepted because the cluster allows that."
-        ),
     },
     "Who vouched for the TPM; left out for machines without one.",
     required=("key",),
@@ -71,6 +69,11 @@ _STATUS = s.immutable_once_set(
             "nodeName": s.object_name("Name of the node that this machine, and no other, may become."),
             "keyThumbprint": s.string("Thumbprint of the key that is the machine's identity.", maxLength=128),
             "tee": s.string("Kind of evidence that the machine brings, as tpm, snp or tdx.", maxLength=32),
+            "endorsedBy": s.enum(
+                *ENDORSEMENTS,
+                description="How it was shown that the key lives where it says: by a TPM that its maker certified, by a TPM that "
+                "was believed when first seen, or by nothing but the evidence of each attestation.",
+            ),
             "ticket": s.object_name("JoinTicket that the machine enrolled with."),
             "ticketUid": s.string("UID of that JoinTicket: one made anew under its name is another.", maxLength=36),
             "endorsement": _ENDORSEMENT,
@@ -115,6 +118,7 @@ _STATUS = s.immutable_once_set(
     "nodeName",
     "keyThumbprint",
     "tee",
+    "endorsedBy",
     "endorsement",
 )
 
@@ -159,7 +163,6 @@ class Endorsement(View):
 
     key: str = ""
     root: str = ""
-    trust_on_first_use: bool = False
 
 
 class MachineStatus(View):
@@ -170,6 +173,7 @@ class MachineStatus(View):
     node_name: str = ""
     key_thumbprint: str = ""
     tee: str = ""
+    endorsed_by: str = ""
     ticket: str = ""
     ticket_uid: str = ""
     endorsement: Endorsement | None = None

@@ -119,7 +119,7 @@ class PoolConfigs:
             )
         question = parse_question(query)
         if question.rendered:
-            await self._assignments.check(grant.subject.thumbprint, question.rendered, grant.verdict)
+            await self._assignments.check(grant.subject, question.rendered, grant.verdict)
             config = await self._by_name(delivery, pool, question.rendered)
         else:
             config = self._overlays.over(await self._config(delivery, pool, question.accept), who)

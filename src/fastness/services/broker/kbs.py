@@ -290,6 +290,6 @@ def _proved(judgement: Judgement, attempt: Attempt) -> Proved:
     assert judgement.subject is not None  # noqa: S101  # the caller looked
     spec = (judgement.verdict or {}).get("spec") or {}
     return Proved(
-        judgement.subject, attempt.tee, judgement.verdict_name, attempt.tee_pubkey, attempt.nonce,
+        judgement.subject, judgement.verdict_name, attempt.tee_pubkey, attempt.nonce,
         str(spec.get("policyVersion") or ""), judgement.vector, judgement.claims, judgement.properties,
     )  # fmt: skip

@@ -58,13 +58,14 @@ class Settings:
 def _demands(obj: JsonObject) -> Demands:
     try:
         spec = view(obj, ConfidentialCluster).spec
-        attestation, simulated = spec.attestation, spec.simulated
+        attestation = spec.attestation
     except msgspec.ValidationError:
         return Demands(House())
     accepted = tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED
     challenge, token = _lifetimes(attestation)
     reattest = _bounded(attestation.reattest_interval, Demands(House()).reattest, LONGEST_TOKEN)
-    return Demands(House(simulated, enforcing=mode_of(obj) is Mode.ENFORCE), accepted, challenge, token, reattest)
+    house = House(spec.simulated, mode_of(obj) is Mode.ENFORCE, spec.join.trust_on_first_use)
+    return Demands(house, accepted, challenge, token, reattest)
 
 
 def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:

@@ -114,6 +114,6 @@ def by_token(
             raise Refusal(403, "wrong-pool", "the machine of this token belongs to another pool")
         if revocations.revoked(claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted")
-        return assignments.check(found.subject.thumbprint, rendered, found.verdict) if rendered else None
+        return assignments.check(found.subject, rendered, found.verdict) if rendered else None
 
     return authorize

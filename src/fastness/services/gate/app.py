@@ -175,7 +175,7 @@ class Gate:
         found = caller.standing
         if found.basis is not Basis.VERDICT:
             raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", found.verdict)
-        await self._behind.assignments.check(found.subject.thumbprint, rendered, found.verdict)
+        await self._behind.assignments.check(found.subject, rendered, found.verdict)
         return await self._behind.configs.fetch(pool, "", caller.token, rendered)
 
     def _delivery(self) -> Delivery:

@@ -14,10 +14,19 @@ from fastness.domain.attestation.subject import Subject
 from tests.virtual import SeededEntropy
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-WHO = Subject("aaaaaaaa-0000-4000-8000-000000000000", "machine-a", "sha256:" + "a" * 64, "worker", "red", True)
+WHO = Subject(
+    "aaaaaaaa-0000-4000-8000-000000000000",
+    "machine-a",
+    "sha256:" + "a" * 64,
+    "worker",
+    "red",
+    True,
+    tee="tdx",
+    endorsement="evidence",
+)
 JWK = public_jwk(PrivateKey.generate(SeededEntropy(1)))
 PROVED = Proved(
-    WHO, "tdx", "verdict-7", JWK, "nonce", "policy@1", {"hardware": 2, "executables": 3, "configuration": 2},
+    WHO, "verdict-7", JWK, "nonce", "policy@1", {"hardware": 2, "executables": 3, "configuration": 2},
     {"tdx": {"quote": {"body": {}}, "uefi_event_logs": [1] * 1000}, "report_data": "ab", "appraisal": {"checks": []}},
 )  # fmt: skip
 
@@ -52,7 +61,7 @@ def test_event_logs_and_checks_stay_out() -> None:
 
 
 def test_a_bad_vector_is_not_called_affirming() -> None:
-    bad = Proved(WHO, "tpm", "v", JWK, "n", vector={"hardware": 97, "executables": 3})
+    bad = Proved(WHO, "v", JWK, "n", vector={"hardware": 97, "executables": 3})
     made = ear_claims(bad, issuer="i", audiences=[], jti="j", issued=NOW, expires=NOW)
     assert made["submods"]["cpu0"]["ear.status"] == "contraindicated"
 

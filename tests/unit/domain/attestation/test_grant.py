@@ -11,7 +11,10 @@ from fastness.domain.attestation.grant import Denied, House, Standing, granted
 from fastness.domain.attestation.subject import Basis, Subject
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-SUBJECT = Subject("0b0e7f0e-0000-4000-8000-000000000001", "machine-a", "sha256:" + "a" * 64, "worker")
+SUBJECT = Subject(
+    "0b0e7f0e-0000-4000-8000-000000000001", "machine-a", "sha256:" + "a" * 64, "worker", tee="tpm",
+    endorsement="ek-certificate",
+)  # fmt: skip
 STANDING = Standing(SUBJECT, "verdict-1", {"kty": "EC"}, NOW + timedelta(minutes=10))
 
 

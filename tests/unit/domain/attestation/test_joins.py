@@ -50,7 +50,8 @@ def machine(**status: Any) -> Machine:
         {"type": "Attested", "status": "True", "reason": "Affirmed", "lastTransitionTime": rfc3339(NOW)},
     ]
     found = {
-        "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "pool": "worker", "lastVerdict": "v-1",
+        "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "tee": "tpm", "endorsedBy": "ek-certificate",
+        "pool": "worker", "lastVerdict": "v-1",
         "lastAttested": rfc3339(NOW - timedelta(minutes=5)), "conditions": conditions, **status,
     }  # fmt: skip
     meta = {"name": "machine-0123456789abcdef0123", "uid": UID}
@@ -158,7 +159,8 @@ def test_a_machine_that_is_no_longer_trusted_is_denied(change: dict[str, Any], r
         "metadata": {"name": "m", "uid": UID, **({"deletionTimestamp": rfc3339(NOW)} if "gone" in change else {})},
         "spec": {"id": UID, "approval": change.get("approval", "Approved")},
         "status": {
-            "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "lastAttested": rfc3339(NOW),
+            "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "tee": "tpm", "endorsedBy": "ek-certificate",
+            "lastAttested": rfc3339(NOW),
             "conditions": [
                 {"type": "Approved", "status": "True"}, {"type": "Attested", "status": "True"},
                 *([{"type": "Revoked", "status": "True"}] if "revoked" in change else []),

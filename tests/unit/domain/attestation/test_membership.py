@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from fastness.domain.attestation.membership import (
     key_name,
     machine_name,
     machine_object,
+    machine_of_node,
     machine_status,
     membership_of,
     node_name,
@@ -29,6 +31,7 @@ from fastness.domain.attestation.membership import (
     replaced_by,
     subject_of,
 )
+from fastness.domain.attestation.subject import KeyKind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
@@ -67,16 +70,32 @@ def standing(machine: JsonObject) -> Membership:
 
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", fullmatch=True), HEX, HEX)
 def test_node_names_are_host_names_and_differ_where_keys_do(pool: str, one: str, other: str) -> None:
-    name = node_name(pool, one)
+    name = node_name(pool, KeyKind.AK, one)
     assert len(name) <= 63
     assert name.replace("-", "").isalnum()
     assert name == name.lower()
-    if machine_name(one) != machine_name(other):
-        assert name != node_name(pool, other)
+    if machine_name(KeyKind.AK, one) != machine_name(KeyKind.AK, other):
+        assert name != node_name(pool, KeyKind.AK, other)
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", fullmatch=True), HEX, HEX)
+def test_no_name_of_a_guest_key_is_one_of_an_attestation_key(pool: str, ak: str, guest: str) -> None:
+    node = node_name(pool, KeyKind.GUEST, guest)
+    assert node != node_name(pool, KeyKind.AK, ak)
+    assert machine_name(KeyKind.GUEST, guest) != machine_name(KeyKind.AK, ak)
+    assert len(node) <= 63
+    assert node.replace("-", "").isalnum()
+
+
+@pytest.mark.parametrize("kind", KeyKind)
+def test_the_name_of_a_node_leads_back_to_its_machine_and_no_other_name_does(kind: KeyKind) -> None:
+    assert machine_of_node(node_name("worker", kind, KEY)) == machine_name(kind, KEY)
+    for foreign in ("worker-1", f"worker-{'a' * 19}", f"worker-{'a' * 21}", f"worker-h{'a' * 20}", "a" * 20, ""):
+        assert machine_of_node(foreign) == ""
 
 
 def test_all_names_follow_from_the_key() -> None:
-    assert (machine_name(KEY), key_name(KEY), node_name("worker", KEY)) == (
+    assert (machine_name(KeyKind.AK, KEY), key_name(KEY), node_name("worker", KeyKind.AK, KEY)) == (
         f"machine-{'a' * 20}", f"ak-{'a' * 20}", f"worker-{'a' * 20}",
     )  # fmt: skip
     assert endorsement_label(EK) == "c" * 40
@@ -84,7 +103,7 @@ def test_all_names_follow_from_the_key() -> None:
 
 @pytest.mark.parametrize("text", ["", "a" * 64, "sha256:", "sha256:../../x", "sha1:" + "a" * 40, "sha256:" + "A" * 64])
 def test_what_is_no_thumbprint_names_nobody(text: str) -> None:
-    for name in (machine_name, key_name, endorsement_label):
+    for name in (partial(machine_name, KeyKind.AK), key_name, endorsement_label):
         with pytest.raises(BadDigest):
             name(text)
 

@@ -33,13 +33,13 @@ def test_the_oldest_without_a_verdict_is_the_first() -> None:
 
 
 def test_whoever_proved_something_or_must_not_be_forgotten_stays() -> None:
-    certified, first_use = {"key": "sha256:2"}, {"key": "sha256:2", "trustOnFirstUse": True}
+    certified, first_use = "ek-certificate", "trust-on-first-use"
     assert names(machine("a", 1, lastAttested=SINCE)) == []
-    assert names(machine("a", 1, endorsement=certified)) == []
-    assert names(machine("a", 1, endorsement=first_use)) == ["a"]
+    assert names(machine("a", 1, endorsedBy=certified)) == []
+    assert names(machine("a", 1, endorsedBy=first_use)) == ["a"]
     assert names(machine("a", 1, approval="Quarantined")) == []
     assert names(machine("a", 1, revoked="Distrusted")) == []
-    assert names(machine("a", 1, revoked=SUPERSEDED, endorsement=certified)) == ["a"]
+    assert names(machine("a", 1, revoked=SUPERSEDED, endorsedBy=certified)) == ["a"]
     assert names(machine("a", 1, approved="Approved")) == []
     assert names({**machine("a", 1), "metadata": {"name": "a", "deletionTimestamp": SINCE}}) == []
 

@@ -1,0 +1,208 @@
+"""Somebody who has a join ticket, the address of the doors, and what everybody may read; and the doors of an enforcing cluster.
+
+    async with fortress(tmp_path) as site:
+        refused = await site.attest(SoftwareKey("tpm", key))
+        await site.gave_nothing()
+
+The fortress is everything between a machine and its node: enrolment, broker and gate over TLS, and the loops that decide about
+certificates. There is a configuration and a pool secret to steal. `gave_nothing` asks for all of it with what the outsider got.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fastness.agent.attester import Attester
+from fastness.agent.enrol import first_message, read_offer, second_message
+from fastness.agent.prove import BrokerClient, BrokerRefused
+from fastness.controllers.attestation.joins import REQUESTS
+from fastness.controllers.machineconfig.rollout import NODES
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.formats import json
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.gate.server import GateDoor, gate
+from fastness.sim.tee import tpm2
+from fastness.sim.tee.images import PCRS, default_image
+from fastness.sim.tee.keys import EcKey
+from fastness.trust import bootstrap
+from fastness.trust.authorities import SECRETS
+from tests.attesting import ENTROPY
+from tests.delivering import Shelf
+from tests.embedded.fixtures import Embedded
+from tests.enrolling import MemoryRecord
+from tests.joining import CSRS, JoiningSite, Place, client_request, joining, new_key
+
+SECRET = b"what only machines of this pool may know"
+
+
+class SoftwareKey:
+    """A P-256 key in a file, in the role of a machine's identity; the kind of evidence is what its owner says it is."""
+
+    def __init__(self, tee: str, key: EcKey | None = None) -> None:
+        self.tee = tee
+        self.key = key or EcKey(ENTROPY)
+
+    @property
+    def thumbprint(self) -> str:
+        """As the record names it."""
+        return f"sha256:{hashlib.sha256(self.key.public_der()).hexdigest()}"
+
+    async def identity_public(self) -> bytes:
+        """As a TPM would describe it where one is claimed."""
+        return tpm2.sized(tpm2.attestation_area(self.key)) if self.tee == "tpm" else self.key.public_der()
+
+    async def ek_certificates(self) -> list[bytes]:
+        """Nobody certified anything."""
+        return []
+
+    async def ek_public(self) -> bytes:
+        """The same key again."""
+        return tpm2.sized(tpm2.endorsement_area(self.key))
+
+    async def activate(self, credential: bytes, secret: bytes) -> SecretBytes:
+        """A guess: there is no TPM that could open it."""
+        return SecretBytes(hashlib.sha256(credential + secret).digest())
+
+    async def sign(self, message: bytes) -> bytes:
+        """Whatever it is asked to."""
+        return self.key.raw(message)
+
+    async def evidence(self, report_data: bytes) -> JsonObject:
+        """A TPMS_ATTEST by hand, over the registers that the image is published with."""
+        image = default_image()
+        digest = hashlib.sha256(b"".join(image.pcrs)).digest()
+        area = tpm2.attestation_area(self.key)
+        message = tpm2.attest(
+            tpm2.name_of(area), report_data, tpm2.clock_info(40_000, 1, 0), [tpm2.selection("sha256", range(PCRS))], digest,
+            firmware=1,
+        )  # fmt: skip
+        return {
+            "ak_public": _b64(self.key.public_der()),
+            "tpm_quote": {
+                "message": _b64(message), "signature": _b64(tpm2.signature(self.key, message)),
+                "pcrs": [one.hex() for one in image.pcrs],
+            },
+            "event_log": _b64(image.event_log),
+        }  # fmt: skip
+
+
+@dataclass
+class Fortress:
+    """A cluster that enforces attestation, as an outsider meets it."""
+
+    site: JoiningSite
+    gate: GateDoor
+    shelf: Shelf
+    ticket: SecretText
+
+    async def enrol(self, attester: Attester) -> httpx.Response:
+        """Both messages of enrolment by hand; the answer that ended it."""
+        world = self.site.world
+        url = f"https://127.0.0.1:{world.doors.enrolment.port}"
+        async with httpx.AsyncClient(base_url=url, verify=world.trust, trust_env=False) as http:
+            headers = {"content-type": "application/json", "authorization": f"Bearer {self.ticket.reveal()}"}
+            begun = await http.post("/v1/enrol", content=await first_message(attester), headers=headers)
+            if begun.status_code != 200:
+                return begun
+            proof = await second_message(attester, read_offer(begun.content))
+            return await http.post("/v1/enrol/complete", content=proof, headers=headers)
+
+    async def attest(self, attester: Attester) -> tuple[int, str]:
+        """Status and code of the broker's refusal; after it the session opens nothing. Fails when it gives a token."""
+        async with self.site.world.broker(attester) as broker:
+            try:
+                await broker.attest()
+            except BrokerRefused as refused:
+                await self._session_opens_nothing(broker)
+                return refused.status, refused.reason
+        raise AssertionError("the broker gave a token")
+
+    async def _session_opens_nothing(self, broker: BrokerClient) -> None:
+        for path in ("pool/worker/secret", "pool/worker/config", "default/attestation-status/status"):
+            with pytest.raises(BrokerRefused) as refused:
+                await broker.resource(path)
+            assert refused.value.status == 401, path
+
+    async def record(self) -> list[JsonObject]:
+        """What stands on the record."""
+        batches = (await self.site.world.cluster.list(AUDIT_BATCH.resource)).items
+        return [entry for batch in batches for entry in batch["spec"]["entries"]]
+
+    async def recorded(self, what: str, who: str, code: str) -> bool:
+        """Whether a refusal stands on the record."""
+        return any(
+            (one["what"], one["who"], (one.get("detail") or {}).get("code")) == (what, who, code)
+            for one in await self.record()
+        )
+
+    async def gave_nothing(self, *, machines: int) -> None:
+        """No byte, no certificate, no node, no verdict in anybody's favour; so many Machines, and none that ever attested."""
+        cluster = self.site.world.cluster
+        trust = ssl.create_default_context(cadata=self.gate.doors.bundle)
+        async with httpx.AsyncClient(
+            base_url=f"https://127.0.0.1:{self.gate.port}", verify=trust, trust_env=False
+        ) as http:
+            for shown in ("", f"Bearer {self.ticket.reveal()}", "DPoP e30.e30.e30"):
+                answer = await http.get("/config/worker", headers={"authorization": shown} if shown else {})
+                assert answer.status_code == 401, shown
+                assert SECRET not in answer.content
+        assert self.shelf.asked == []
+        found = (await cluster.list(MACHINE.resource)).items
+        assert len(found) == machines
+        assert [one["metadata"]["name"] for one in found if one["status"].get("lastAttested")] == []
+        assert (await cluster.list(VERDICT.resource)).items == []
+        for machine in found:
+            await self._no_certificate(str(machine["status"]["nodeName"]))
+        secrets = (await cluster.list(SECRETS)).items
+        assert [one["metadata"]["name"] for one in secrets if one.get("type") == bootstrap.TYPE] == []
+        assert (await cluster.list(NODES)).items == []
+        assert not any(one["what"] in ("release", "join", "attested") for one in await self.record())
+
+    async def _no_certificate(self, node: str) -> None:
+        """Nobody may ask to become the node without a token of the broker; of those that others ask for none is approved."""
+        wanted = client_request(new_key(), node)
+        async with self.site.client() as nobody, self.site.client("abcdef.0123456789abcdef") as guess:
+            for http in (nobody, guess):
+                assert (await http.post(CSRS, json=wanted)).status_code in (401, 403)
+        assert (await self.site.world.cluster.list(REQUESTS)).items == []
+
+
+@asynccontextmanager
+async def fortress(directory: Path, *, simulated: bool = False, **spec: Any) -> AsyncIterator[Fortress]:
+    """An enforcing cluster with everything that somebody could want, for the time of the block."""
+    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=simulated))
+    async with AsyncExitStack() as ending:
+        ending.push_async_callback(server.close)
+        place = Place.embedded(Embedded(server, directory / "state"))
+        site = await ending.enter_async_context(
+            joining(place, spec={"mode": "Enforce", "simulated": simulated, **spec})
+        )
+        world, shelf = site.world, Shelf(SECRET)
+        for tee in ("tpm", "snp", "tdx"):
+            await world.approve(tee)
+        await world.keep("pool/worker/secret", SECRET)
+        async with gate(world.cluster, world.informers, shelf, MemoryRecord(), world.clock, ENTROPY) as door:
+            yield Fortress(site, door, shelf, await world.ticket())
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal of enrolment."""
+    return answer.status_code, str(json.decode(answer.content).get("code"))
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
