@@ -157,6 +157,12 @@ def test_pitfall_11_init_data_that_nobody_expects_is_refused_with_and_without_it
     assert not default_policy(tee).evaluate({**silent, "init_data": ""}, book(GOOD_VALUES[tee])).affirms(tee)
 
 
+def test_the_built_in_policy_says_nothing_about_the_host_around_a_bare_tpm() -> None:
+    vector = default_policy("tpm").evaluate(good_input("tpm"), book(GOOD_VALUES["tpm"]))
+    assert vector.affirms("tpm")
+    assert vector.value("hardware") == 0
+
+
 def test_exceptions_of_pages_are_left_to_the_check_that_the_cluster_may_relax() -> None:
     document = good_input("tdx")
     document["tdx"]["td_attributes"] = {"debug": False, "septve_disable": False}

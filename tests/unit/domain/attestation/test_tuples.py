@@ -98,6 +98,12 @@ def test_the_policy_of_a_user_sees_one_image_at_a_time_however_it_asks(rego: str
     assert not concluded("tpm", {**one, "tpm_pcr4": two["tpm_pcr4"]}, book, rego).accepted
 
 
+def test_no_policy_of_a_user_makes_a_bare_tpm_genuine_hardware() -> None:
+    book = ValueBook.of([image_set("tpm", "a", A)], NOW)
+    told = concluded("tpm", first(values("tpm", "a")), book, LOOSE + "hardware := 2\n")
+    assert (told.accepted, told.vector.value("hardware")) == (True, 0)
+
+
 def test_a_refusal_names_the_image_that_came_nearest_and_where_it_differs() -> None:
     book = ValueBook.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
     mixed = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
