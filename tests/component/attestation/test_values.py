@@ -13,6 +13,7 @@ from fastness.cluster.port import PatchType
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.sim.tee import tamper
@@ -156,3 +157,33 @@ async def test_firmware_that_proves_nothing_is_refused_though_the_cluster_asks_f
     machine = SimAttester(tamper.old_firmware(here.vendor.chip("snp")).boot(default_image()))
     await here.enrol(machine, await here.ticket())
     assert await refused(here, machine) == (403, "tcb-behind")
+
+
+async def test_where_two_kinds_of_evidence_count_a_binding_keeps_the_weaker_one_out(here: AttestingWorld) -> None:
+    await here.keep("default/db/password", b"secret")
+    spec = {"resource": "default/db/*", "subjects": {"pools": ["worker"]}, "requires": {"tee": True}}
+    binding = {
+        "apiVersion": RESOURCE_BINDING.api_version, "kind": RESOURCE_BINDING.kind, "metadata": {"name": "db"}, "spec": spec,
+    }  # fmt: skip
+    await here.cluster.create(RESOURCE_BINDING.resource, binding)
+    bindings = here.informers.of(RESOURCE_BINDING.resource)
+
+    async def heard() -> bool:
+        return bindings.get("", "db") is not None
+
+    await until(heard)
+    for tee in ("tpm", "snp"):
+        await here.approve(tee)
+    async with here.broker(await here.enrolled("snp")) as broker:
+        await broker.attest()
+        assert (await broker.resource("default/db/password")).reveal() == b"secret"
+    weaker = await here.enrolled("tpm")
+    async with here.broker(weaker) as broker:
+        await broker.attest()
+        with pytest.raises(BrokerRefused) as found:
+            await broker.resource("default/db/password")
+        assert (found.value.status, found.value.reason) == (403, "evidence-too-weak")
+    batches = (await here.cluster.list(AUDIT_BATCH.resource)).items
+    entries = [one for batch in batches for one in batch["spec"]["entries"]]
+    (entry,) = [one for one in entries if one["what"] == "refusal" and one.get("resource") == "default/db/password"]
+    assert (entry["who"], entry["detail"]["code"]) == (weaker.machine.thumbprint, "evidence-too-weak")

@@ -32,6 +32,7 @@ from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, Membership, membership_of
 from fastness.domain.attestation.trustvector import proves_host
+from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import Condition, view, with_condition
 from fastness.model.trusted_execution.machine import Machine
@@ -156,7 +157,8 @@ def standing_change(
 ) -> JsonObject:
     """What a change of the status means for `standing` and `standingReason`; empty when the Machine shows that already."""
     known = machine.get("status") or {}
-    merged = {name: value for name, value in {**known, **status}.items() if value is not None}
+    # As the API will merge it: a property that this proof does not have any more is None in the patch.
+    merged = apply_merge_patch(dict(known), dict(status))
     found = machine_standing(view({**machine, "status": merged}, Machine), now, interval, override)
     shown = (known.get("standing"), known.get("standingReason"))
     return {} if shown == (found.word, found.reason) else {"standing": found.word, "standingReason": found.reason}

@@ -4,7 +4,7 @@
     pool/<name>/<tag>                       attested members of the pool
     tenant/<name>/<tag>                     attested members of the tenant
     default/attestation-status/status       whoever attested
-    anything else                           whom a ResourceBinding names
+    anything else                           whom a ResourceBinding names, if it proved what the binding requires
 
 * A path is three segments of `[a-z0-9._-]{1,128}`, none of dots alone. It is parsed once, from text that was decoded once, and
   nothing downstream sees another spelling.
@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.domain.attestation.subject import Subject
+from fastness.domain.attestation.trustvector import MANDATORY, proves_host
 
 SEGMENTS: Final = 3
 _SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
@@ -77,8 +78,11 @@ def may_read(path: ResourcePath, subject: Subject, bindings: Iterable[Mapping[st
         return Denial(f"other-{path.repository}", f"this belongs to another {path.repository}")
     if path == STATUS:
         return None
-    if any(_binds(binding, path, subject) for binding in bindings):
+    bound = [binding for binding in bindings if _binds(binding, path, subject)]
+    if any(_satisfied(binding, subject.tee) for binding in bound):
         return None
+    if bound:
+        return Denial("evidence-too-weak", f"the resource asks for more than evidence of {subject.tee or 'no kind'}")
     return Denial("not-bound", "no ResourceBinding lets this machine read the resource")
 
 
@@ -97,6 +101,15 @@ def _binds(binding: Mapping[str, Any], path: ResourcePath, subject: Subject) -> 
     if not any(own and own in (listed or ()) for own, listed in named):
         return False
     return matches(str(spec.get("resource") or ""), path)
+
+
+def _satisfied(binding: Mapping[str, Any], tee: str) -> bool:
+    """Whether a kind of evidence is what a binding requires; who proved nothing satisfies no demand."""
+    requires = (binding.get("spec") or {}).get("requires") or {}
+    accepted = requires.get("evidence")
+    if accepted and tee not in accepted:
+        return False
+    return not requires.get("tee") or (tee in MANDATORY and proves_host(tee))
 
 
 def matches(pattern: str, path: ResourcePath) -> bool:

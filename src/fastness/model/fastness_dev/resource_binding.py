@@ -1,14 +1,15 @@
 """ResourceBinding: who may read a resource that belongs to no machine, pool or tenant by its name.
 
 Paths that begin with `machine/`, `pool/` or `tenant/` name their reader; anything else can be read only through a binding. The
-check is made in code before any policy is asked, and members count only while they are attested.
+check is made in code before any policy is asked, and members count only while they are attested. Where several kinds of evidence
+are accepted, `requires` keeps the weaker ones from opening everything.
 """
 
 from __future__ import annotations
 
 from fastness.model import schema as s
 from fastness.model.fastness_dev.appraisal_policy import RESOURCE
-from fastness.model.fastness_dev.declare import declare, uid
+from fastness.model.fastness_dev.declare import declare, evidence_type, uid
 from fastness.model.kind import AGE, Column
 
 _SUBJECTS = s.with_rules(
@@ -40,6 +41,22 @@ RESOURCE_BINDING = declare(
                         maxLength=1024,
                     ),
                     "subjects": _SUBJECTS,
+                    "requires": s.obj(
+                        {
+                            "tee": s.boolean(
+                                "Whether the reader must have proved that its memory is protected: a bare TPM is not enough.",
+                                default=False,
+                            ),
+                            "evidence": s.list_set(
+                                evidence_type(""),
+                                "The kinds of evidence that open it, any of them; all that the reader's pool accepts if not "
+                                "set.",
+                                minItems=1,
+                                maxItems=6,
+                            ),
+                        },
+                        "What the reader must have proved beside its membership.",
+                    ),
                 },
                 "What may be read, and by whom.",
                 required=("resource", "subjects"),

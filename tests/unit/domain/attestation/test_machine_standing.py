@@ -207,3 +207,10 @@ def test_a_second_label_does_not_hide_a_node() -> None:
 def test_a_sentence_names_ten_and_says_how_many_more() -> None:
     assert named(("a", "b")) == "a, b"
     assert named([f"n{number}" for number in range(12)]).endswith("n9 and 2 more")
+
+
+def test_a_machine_that_lost_a_property_stands_as_the_rest_of_it_says() -> None:
+    found = machine_object(properties={"tee": "tpm", "image": "os@sha256:1"})
+    refused = machine_object(("False", "value-differs"))["status"]["conditions"]
+    change = standing_change(found, {"conditions": refused, "properties": {"image": None}}, NOW, INTERVAL, None)
+    assert change == {"standing": "Refused", "standingReason": "value-differs"}

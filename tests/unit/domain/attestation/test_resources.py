@@ -92,6 +92,31 @@ def test_anything_else_is_read_only_by_whom_a_binding_names(
     assert (may_read(path, who, bound) is None) == allowed
 
 
+@pytest.mark.parametrize(
+    ("requires", "readers"),
+    [
+        (None, {"tpm", "snp", "tdx", ""}),
+        ({}, {"tpm", "snp", "tdx", ""}),
+        ({"tee": False}, {"tpm", "snp", "tdx", ""}),
+        ({"tee": True}, {"snp", "tdx"}),
+        ({"evidence": ["tpm"]}, {"tpm"}),
+        ({"evidence": ["snp", "tpm"]}, {"tpm", "snp"}),
+        ({"tee": True, "evidence": ["snp", "tpm"]}, {"snp"}),
+    ],
+)
+def test_a_binding_opens_to_whom_proved_what_it_requires(requires: Any, readers: set[str]) -> None:
+    path, spec = ResourcePath("default", "db", "x"), {"resource": "default/db/*", "subjects": {"pools": [A.pool]}}
+    binding = {"spec": {**spec, **({"requires": requires} if requires is not None else {})}}
+    for tee in ("tpm", "snp", "tdx", "", "unknown"):
+        denial = may_read(path, replace(A, tee=tee), [binding])
+        allowed = tee in readers or (tee == "unknown" and "" in readers)
+        assert (denial is None) == allowed, tee
+        assert denial is None or denial.code == "evidence-too-weak"
+    # Another binding may ask for less; a demand of one does not close what another opens.
+    assert may_read(path, replace(A, tee="tpm"), [binding, {"spec": spec}]) is None
+    assert may_read(path, replace(B, tee="snp"), [binding]) is not None
+
+
 def test_whoever_attested_reads_the_status() -> None:
     assert may_read(STATUS, A) is None
     assert may_read(replace(STATUS, tag="other"), A) is not None
