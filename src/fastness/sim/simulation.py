@@ -29,6 +29,7 @@ from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.roster import Done, Roster, Spec, read_roster, write_roster
+from fastness.sim.wanting import wanting
 from fastness.trust.errors import TrustError
 
 MOST: Final = 5000
@@ -84,7 +85,10 @@ class Simulation:
             ground.hall.place(machine)
         try:
             hosts = self.roster.profile == CONTAINERS_PROFILE
-            async with discovering(ground.hall, wanted=hosts), daemons(ground.hall, wanted=hosts):
+            async with (
+                discovering(ground.hall, wanted=hosts), daemons(ground.hall, wanted=hosts),
+                wanting(ground.hall, wanted=not hosts),
+            ):  # fmt: skip
                 yield
         finally:
             self._ground = None

@@ -234,7 +234,7 @@ class Enrolments:
             raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
         unproved = not machine.status.last_attested and not counted_at_enrolment(newcomer.tee)
         if unproved and machine.status.ticket_uid != newcomer.ticket_uid:
-            await self.uses.check(newcomer.ticket, newcomer.ticket_uid, newcomer.thumbprint)
+            await self.uses.check(newcomer.ticket, newcomer.ticket_uid, newcomer.machine_name)
             await self._writer.take_ticket(machine, newcomer)
         await self._record.append(_enrolled("enrol-repeated", newcomer))
         return Enrolled((await self._writer.write(newcomer)).machine, created=False)

@@ -2,8 +2,8 @@
 
 For every pool there is a Secret `<pool>-user-data-managed` with a pointer config, and a join ticket inside it. Both are ours:
 
-* The ticket is minted here, good for a month, and replaced while the old one is still good, so that machines which were
-  created with the old Secret can still join.
+* The ticket changes every day, the one before stays good for a day more, and where machines enrol each is good for as many as
+  the pool may need (`poolticket.py`).
 * A hand edit is put back, and an event says so; a Secret that somebody made before us is adopted, and an event says that.
 * A new CA of the doors, another trust model or pointer version rewrite the pointer; the ticket in it stays.
 * With a pool go its Secret, which it owns, and its tickets.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from fastness.cluster.clock import Clock, Entropy
@@ -25,29 +24,30 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.machineconfig.poolticket import (
+    CONTROL_PLANE_SETS,
+    MACHINE_SETS,
+    POOL_LABEL,
+    TICKETS,
+    PoolTickets,
+)
 from fastness.controllers.machineconfig.render import CONFIDENTIAL
 from fastness.controllers.machineconfig.rollout import EVERY, POOLS
-from fastness.crypto.secret import SecretText
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import trust_model
 from fastness.formats import json
 from fastness.formats.errors import FormatError
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.doors import NAME as DOORS_NAME
 from fastness.trust.doors import NAMESPACE as DOORS_NAMESPACE
-from fastness.trust.tickets import check, join_ticket, mint, ticket_hash
 
 SECRETS = Resource("", "v1", "secrets", "Secret", True)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
-TICKETS = JOIN_TICKET.resource
-POOL_LABEL = "fastness.dev/user-data"
-LIFETIME = timedelta(days=30)
-OVERLAP = timedelta(days=10)
+GATHER_SECONDS = 0.2  # a ticket changes with every machine that uses it
 CA_DELAY = 1.0  # seconds: whoever tells where the doors are reads the same Secret, and may see it a moment later
 _AS = WriteOptions(manager="user-data")
 
@@ -60,6 +60,11 @@ def _pool_of_secret(secret: Object) -> Iterable[ObjectName]:
     name = object_name(secret).name
     managed = name.endswith(names.USER_DATA_SUFFIX)
     return (ObjectName("", name.removesuffix(names.USER_DATA_SUFFIX)),) if managed else ()
+
+
+def _pool_of_ticket(ticket: Object) -> Iterable[ObjectName]:
+    pool = labels_of(ticket).get(POOL_LABEL)
+    return (ObjectName("", pool),) if pool else ()
 
 
 def is_doors_authority(secret: Object) -> bool:
@@ -88,20 +93,19 @@ class UserData:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (
             Source(POOLS), Source(CONFIDENTIAL, keys=_every_pool), Source(SECRETS, keys=_pool_of_secret, scope=here),
-            Source(TICKETS, keys=_every_pool),
+            Source(TICKETS, keys=_pool_of_ticket, delay=GATHER_SECONDS),
+            Source(MACHINE_SETS, keys=_every_pool, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_pool, scope=here),
             Source(SECRETS, keys=_if_doors, scope=Scope(DOORS_NAMESPACE), delay=CA_DELAY),
             Source(TRUSTED_EXECUTION_CLUSTER.resource, keys=_every_pool),  # it may say where machines enrol
         )  # fmt: skip
         self._cluster = cluster
-        self._clock = clock
-        self._entropy = entropy
         self._doors = doors
         # A pool comes up under its own key and under that of all: two at once would mint two tickets.
         self._turn = asyncio.Lock()
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(POOLS)
         self._confidential = informers.of(CONFIDENTIAL)
-        self._tickets = informers.of(TICKETS)
+        self._tickets = PoolTickets(cluster, informers, clock, entropy, self._recorder)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring the user-data of one pool, or of all, in step."""
@@ -111,67 +115,36 @@ class UserData:
             return Done()
         pool = self._pools.get("", key.name)
         if pool is None:
-            await self._drop_tickets(lambda ticket: labels_of(ticket).get(POOL_LABEL) == key.name)
+            await self._tickets.drop(lambda ticket: labels_of(ticket).get(POOL_LABEL) == key.name)
             return GONE
-        await self._sync(pool)
-        return Done(again_after=OVERLAP.total_seconds() / 2)
+        return Done(again_after=await self._sync(pool))
 
-    async def _sync(self, pool: JsonObject) -> None:
+    async def _sync(self, pool: JsonObject) -> float | None:
+        """Bring a pool in step; in how many seconds its ticket is replaced."""
         async with self._turn:
-            await self._sync_alone(pool)
+            return await self._sync_alone(pool)
 
-    async def _sync_alone(self, pool: JsonObject) -> None:
+    async def _sync_alone(self, pool: JsonObject) -> float | None:
         doors = self._doors()
         if doors is None or is_being_deleted(pool):
-            return
+            return None
         name = object_name(pool).name
         trust = trust_model(self._confidential.get("", "cluster"), name)
         known = await self._known(name)
-        ticket = await self._ticket(name, known)
+        held = await self._tickets.held(pool, trust, _ticket_in(known))
         try:
-            wanted = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, ticket.reveal()))
+            wanted = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, held.ticket.reveal()))
         except BadPointer as error:
             await self._recorder.warning(pool, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
-            return
+            return held.seconds
         await self._write(pool, known, wanted)
+        return held.seconds
 
     async def _known(self, pool: str) -> JsonObject | None:
         try:
             return await self._cluster.get(SECRETS, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
         except NotFound:
             return None
-
-    async def _ticket(self, pool: str, secret: JsonObject | None) -> SecretText:
-        """The ticket in the Secret if it will be good for a while, else a new one."""
-        now = self._clock.now()
-        shown = SecretText(_ticket_in(secret))
-        if shown.reveal() and await self._is_good(shown, pool, now + OVERLAP):
-            return shown
-        ticket = mint(self._entropy)
-        made = join_ticket(_ticket_name(pool, ticket), ticket, pool, now + LIFETIME)
-        made["metadata"]["labels"][POOL_LABEL] = pool
-        await self._cluster.create(TICKETS, made, _AS)
-        await self._drop_tickets(
-            lambda one: POOL_LABEL in labels_of(one) and datetime.fromisoformat(one["spec"]["expires"]) <= now
-        )
-        return ticket
-
-    async def _is_good(self, shown: SecretText, pool: str, until: datetime) -> bool:
-        """Whether a ticket may be used until then; one that was made a moment ago is not in the cache yet."""
-        if check(shown.reveal(), pool, self._tickets.list(), until).good:
-            return True
-        try:
-            made = await self._cluster.get(TICKETS, _ticket_name(pool, shown))
-        except NotFound:
-            return False
-        return check(shown.reveal(), pool, [made], until).good
-
-    async def _drop_tickets(self, chosen: Callable[[JsonObject], bool]) -> None:
-        for ticket in [one for one in self._tickets.list() if chosen(one)]:
-            try:
-                await self._cluster.delete(TICKETS, object_name(ticket).name)
-            except NotFound:
-                continue
 
     async def _write(self, pool: JsonObject, known: JsonObject | None, wanted: JsonObject) -> None:
         place = object_name(wanted)
@@ -218,10 +191,6 @@ class UserData:
             meta = {"name": names.USER_DATA_NAMESPACE}
             await self._cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, _AS)
             await self._cluster.create(SECRETS, wanted, _AS)
-
-
-def _ticket_name(pool: str, ticket: SecretText) -> str:
-    return f"user-data-{pool}-{ticket_hash(ticket)[-12:]}"
 
 
 def _owned(secret: JsonObject, pool: JsonObject) -> bool:

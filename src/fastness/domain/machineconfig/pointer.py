@@ -144,7 +144,7 @@ def readable_by(secret: str, makers: Iterable[Object]) -> str:
     """
     versions: set[str] = set()
     for maker in makers:
-        if _user_data_of(maker) != secret:
+        if user_data_of(maker) != secret:
             continue
         said = annotations_of(maker).get(names.POINTER_VERSION, "")
         version = said if said.count(".") == 2 else f"{said}.0"
@@ -157,7 +157,7 @@ def readable_by(secret: str, makers: Iterable[Object]) -> str:
     return min(versions) if versions else ""
 
 
-def _user_data_of(maker: Object) -> str:
+def user_data_of(maker: Object) -> str:
     """The Secret that a MachineSet or a ControlPlaneMachineSet creates machines with; empty when it cannot be seen."""
     found: Any = maker
     template = ((maker.get("spec") or {}).get("template")) or {}
