@@ -152,6 +152,14 @@ def test_a_change_of_the_status_is_written_once() -> None:
     assert change == {"standing": "Proved", "standingReason": "Affirmed"}
     found["status"] |= change
     assert standing_change(found, {}, NOW, INTERVAL, None) == {}
+    # A patch takes away what is no longer proved, also inside of something.
+    patch = {"properties": {"image": None}, "overriddenUntil": None}
+    assert (
+        standing_change(
+            {**found, "status": {**found["status"], "properties": {"image": "a"}}}, patch, NOW, INTERVAL, None
+        )
+        == {}
+    )
     old = standing_change(found, {}, NOW + 2 * INTERVAL, INTERVAL, None)
     assert old == {"standing": "Stale", "standingReason": "ProofExpired"}
 
