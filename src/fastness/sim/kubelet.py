@@ -14,7 +14,7 @@ from fastness.agent.report import NODES
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339
@@ -75,9 +75,9 @@ class Kubelet:
         patch = {"status": {"conditions": [condition], "nodeInfo": info}}
         await self._cluster.patch(NODES, node, patch, PatchType.STRATEGIC, options=_STATUS)
 
-    async def forget(self, node: str) -> None:
-        """The machine is gone for good: so are its Node and its Machine."""
+    async def forget(self, node: str, machine: str) -> None:
+        """The machine is gone for good: so are its Node and its Machine, also one that never joined."""
         with suppress(NotFound):
             await self._cluster.delete(NODES, node)
         with suppress(NotFound):
-            await self._cluster.delete(MACHINE.resource, machine_of_node(node), NAMESPACE)
+            await self._cluster.delete(MACHINE.resource, machine, NAMESPACE)

@@ -45,8 +45,12 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
 from fastness.crypto.secret import SecretText
+from fastness.crypto.verify import attestation_key
+from fastness.domain.attestation.membership import machine_name, machine_of_node
+from fastness.domain.attestation.subject import KeyKind
 from fastness.drivers.errors import DriverError
 from fastness.drivers.states import Absent, File
+from fastness.formats.tpm.public import parse_public
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.observe.logs import logger
@@ -58,6 +62,7 @@ from fastness.sim.kubelet import Kubelet
 from fastness.sim.roster import Spec
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+FORGOTTEN: Final = "not-enrolled"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3
 REFUSED_AGAIN: Final = Backoff(first=5.0, most=60.0)
@@ -120,6 +125,7 @@ class VirtualMachine:
         self._reattest: timedelta | None = None
         self._refusals = 0
         self._attester: Attester | None = None
+        self._machine = ""
 
     # ------------------------------------------------------------ what can be done to it from outside
 
@@ -146,7 +152,7 @@ class VirtualMachine:
 
     async def forget(self) -> None:
         """Take the machine out of the cluster; it was switched off before."""
-        await self._kubelet.forget(self.node)
+        await self._kubelet.forget(self.node, self._machine or machine_of_node(self.node))
 
     # ------------------------------------------------------------ life
 
@@ -215,6 +221,7 @@ class VirtualMachine:
         self.console = "booting"
         if self._hardware is not None:
             self._attester = await self._hardware.power_on(self.conditions)
+            self._machine = await _machine_of(self._attester)
         if not self.cable.plugged:
             self.console = "waiting for the network"
             await self.cable.carries()
@@ -318,6 +325,9 @@ class VirtualMachine:
                     self._reattest = broker.reattest
                     return
             except DoorRefused as error:
+                if error.reason == FORGOTTEN:
+                    await self._enrol_again()
+                    return
                 if not error.passing and error.status != 401:
                     raise BootRefused(
                         error.reason, error.message, hint_for(error.reason, fleet.pool, self.node)
@@ -327,6 +337,11 @@ class VirtualMachine:
                 attempt += 1
             self._poked.clear()
             await _either(self._poked, fleet.clock.sleep(pause))
+
+    async def _enrol_again(self) -> None:
+        """Somebody deleted the Machine: knock with the ticket of today, as at the first boot; what is on the disk stays."""
+        self.console = "enrolling anew: the cluster has forgotten this machine"
+        await fetch(await self.user_data(), self._pause, self._prove)
 
     @property
     def _node_file(self) -> Path:
@@ -381,6 +396,14 @@ class VirtualMachine:
         name = str(current.get("metadata", {}).get("name", ""))
         kept = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE}
         return kept if name else {}
+
+
+async def _machine_of(attester: Attester) -> str:
+    """The name of a machine's Machine, by its key: one that was refused before it joined has no node to be found by."""
+    public = await attester.identity_public()
+    kind = KeyKind.AK if attester.tee == "tpm" else KeyKind.GUEST
+    spki = parse_public(public).spki if kind is KeyKind.AK else public
+    return machine_name(kind, str(attestation_key(spki).thumbprint))
 
 
 async def _either(event: asyncio.Event, other: object) -> None:

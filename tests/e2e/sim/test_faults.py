@@ -258,6 +258,59 @@ def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hal
     assert hall.fastness("sim", "undo", "--all").err == "nothing was done\n"
 
 
+def machine_objects(hall: Hall) -> dict[str, dict[str, Any]]:
+    found = hall.live.kubectl("get", "machines", "-n", "fastness-system", "-o", "json").json["items"]
+    return {one["status"].get("nodeName", ""): one for one in found}
+
+
+@pytest.mark.row("000-95")
+def test_a_machine_whose_machine_was_deleted_comes_back_as_a_new_one_when_it_boots(hall: Hall) -> None:
+    node = hall.node(SNP)
+    before = machine_objects(hall)[node]["metadata"]
+    hall.live.kubectl("delete", "machine", "-n", "fastness-system", before["name"])
+    until(lambda: node not in machine_objects(hall), "the Machine to be gone")
+    assert "boots again" in hall.fastness("sim", "reboot", SNP).out
+    until(lambda: node in machine_objects(hall) and hall.attested(SNP), "a new Machine that proved itself")
+    assert machine_objects(hall)[node]["metadata"]["uid"] != before["uid"]
+    assert hall.node(SNP) == node, "the key is the same, and so is the node"
+    until(lambda: hall.ready(SNP) == "True", "a node that is ready")
+
+
+def cluster(hall: Hall) -> dict[str, Any]:
+    return dict(hall.live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json)
+
+
+def degraded(hall: Hall) -> str:
+    return str(next(one["status"] for one in cluster(hall)["status"]["conditions"] if one["type"] == "Degraded"))
+
+
+def test_a_removed_machine_leaves_nothing_that_keeps_the_cluster_degraded(hall: Hall) -> None:
+    hall.ask("add", count=1, tee="snp")
+    (added,) = hall.machines().keys() - {TPM, SNP, TDX}
+    until(lambda: hall.machines()[added]["running"], "another machine")
+    hall.do("changed-boot-loader", added)
+    until(lambda: degraded(hall) == "True", "a refused machine")
+    hall.ask("remove", machine=added)
+    assert len(machine_objects(hall)) == 3
+    until(lambda: degraded(hall) == "False", "a cluster that is well")
+
+
+def test_a_machine_that_never_joined_leaves_nothing_either(hall: Hall) -> None:
+    patch = ("patch", "confidentialcluster", "cluster", "--type", "merge", "-p")
+    hall.live.kubectl(*patch, '{"spec": {"join": {"approval": "Manual"}}}')
+    hall.ask("add", count=1)
+    (added,) = hall.machines().keys() - {TPM, SNP, TDX}
+    until(lambda: len(machine_objects(hall)) == 4, "a machine that waits for approval")
+    until(lambda: cluster(hall)["status"]["pending"] == 1, "a count of it")
+    hall.ask("remove", machine=added)
+    assert len(machine_objects(hall)) == 3
+    until(lambda: cluster(hall)["status"]["enrolled"] == 3, "a count without it")
+    again = '{"spec": {"join": {"approval": "Automatic"}}}'
+    word = hall.live.kubectl(*patch, again).err.partition("fastness.dev/confirm-lower=")[2].split()[0]
+    hall.live.kubectl("annotate", "confidentialcluster", "cluster", f"fastness.dev/confirm-lower={word}")
+    assert hall.live.kubectl(*patch, again).code == 0
+
+
 def test_without_a_simulation_the_command_line_says_how_to_get_one(tmp_path: Path) -> None:
     said = run([FASTNESS, "sim", "list"], environment(tmp_path), cwd=tmp_path)
     assert said.code == 3
