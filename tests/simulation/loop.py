@@ -1,5 +1,7 @@
 """An event loop whose time is made up: whenever everybody waits, it is at once as late as the first of them waits for.
 
+A process can be stopped (`freeze`): whatever it was about to do waits, while time passes for everybody else.
+
 Nothing sleeps and nothing runs in another thread, so a run is a function of its seed. A run in which everybody waits for
 something that nobody will do is an error here, not a test that hangs.
 """
@@ -12,10 +14,13 @@ import itertools
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
+from contextvars import Context, ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+OWNER: ContextVar[str] = ContextVar("owner", default="")
+"""The process that runs, by name; machines and the world itself have none."""
 MOST_TURNS = 20_000
 T = TypeVar("T")
 
@@ -59,12 +64,32 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._leaping = _Leaping()
         super().__init__(self._leaping)
+        self._stopped: dict[str, list[asyncio.Handle]] = {}
         numbers = itertools.count()
         self.set_task_factory(lambda loop, work, **options: _Numbered(next(numbers), work, loop=loop, **options))
 
     def time(self) -> float:
         """Seconds since the loop was made."""
         return self._leaping.elapsed
+
+    def call_soon(  # type: ignore[override]  # the types of the arguments are the caller's business
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As ever; what belongs to a stopped process waits until it goes on."""
+        owner = context.get(OWNER, "") if context is not None else OWNER.get()
+        if owner and owner in self._stopped:
+            handle = asyncio.Handle(callback, args, self, context)
+            self._stopped[owner].append(handle)
+            return handle
+        return super().call_soon(callback, *args, context=context)
+
+    def freeze(self, owner: str) -> None:
+        """Stop a process, as SIGSTOP does: it notices nothing, and its clock goes on."""
+        self._stopped.setdefault(owner, [])
+
+    def thaw(self, owner: str) -> None:
+        """Let it go on where it was."""
+        self._ready.extend(handle for handle in self._stopped.pop(owner, ()) if not handle.cancelled())  # type: ignore[attr-defined]
 
     def run_in_executor(self, _executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Work that blocks is done here and now."""
@@ -74,6 +99,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         except Exception as error:  # noqa: BLE001  # whatever it is, it belongs to whoever waits
             future.set_exception(error)
         return future
+
+
+def virtual_loop() -> VirtualLoop:
+    """The loop that runs."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return loop
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

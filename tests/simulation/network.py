@@ -1,15 +1,17 @@
 """A network without sockets: names lead to replicas of doors, and what goes over the wire can be lost, cut and watched.
 
 Doors listen here instead of on ports and machines ask through the client that they always use; all between, routes, limits and
-answers included, is the product. TLS is left out: who may speak to whom is tested where there are sockets.
+answers included, is the product. Of TLS there is only whether the door's certificate is valid now, by a clock that is right: who
+may speak to whom is tested where there are sockets.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -18,9 +20,10 @@ from unittest.mock import patch
 import httpx
 
 from fastness.cluster.https import HttpsLines
+from fastness.crypto.x509 import Certificate, Credential
+from tests.simulation.loop import OWNER, LoopClock
 
 CALLER: ContextVar[str] = ContextVar("caller", default="")
-OWNER: ContextVar[str] = ContextVar("owner", default="")
 TAIL = 40
 """So much of the end of a credential is like no other."""
 
@@ -44,9 +47,9 @@ class Listener:
         self._network, self._app, self._name = network, app, OWNER.get()
         self.port = 443
 
-    async def show(self, *_: object) -> None:
-        """Listen."""
-        self._network.open(self._name, self._app)
+    async def show(self, credential: Credential, *_: object) -> None:
+        """Listen, with this certificate."""
+        self._network.open(self._name, self._app, credential.certificate)
 
     def believe(self) -> None:
         """Nobody shows a certificate here."""
@@ -66,15 +69,16 @@ class Network:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._apps: dict[str, Any] = {}
+        self._certificates: dict[str, Certificate] = {}
         self._running: dict[str, set[asyncio.Task[Any]]] = {}
-        self.cuts = 0
+        self.cuts = self.unbelieved = 0
         self.watchers: list[Callable[[Exchange], None]] = []
         self.credentials: set[bytes] = set()
         self.meet: Callable[[str], None] = _nothing
 
-    def open(self, name: str, app: Any) -> None:
-        """A replica `role-letter` answers for its role from now on."""
-        self._apps[name] = app
+    def open(self, name: str, app: Any, certificate: Certificate) -> None:
+        """A replica `role-letter` answers for its role from now on, and shows this certificate."""
+        self._apps[name], self._certificates[name] = app, certificate
 
     def close(self, name: str) -> None:
         """A replica is gone, with everything that it was about to answer."""
@@ -93,11 +97,18 @@ class Network:
             if shown := request.headers.get(header):
                 self.credentials.add(shown[-TAIL:].encode())
         content = await request.aread()
-        task = asyncio.ensure_future(_answered(self._apps[name], request, content))
+        self._check_certificate(name, request)
+        process = copy_context()
+        process.run(OWNER.set, name)
+        work = _answered(self._apps[name], request, content)
+        task = asyncio.get_running_loop().create_task(work, context=process)
         self._running.setdefault(name, set()).add(task)
         self.meet(CALLER.get())
         try:
-            status, headers, body = await asyncio.shield(task)
+            async with asyncio.timeout((request.extensions.get("timeout") or {}).get("read")):
+                status, headers, body = await asyncio.shield(task)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"{name} does not answer", request=request) from None
         except asyncio.CancelledError:
             if not task.cancelled():
                 task.cancel()
@@ -114,6 +125,17 @@ class Network:
         if cut:
             return httpx.Response(status, headers=headers, stream=_Half(body, request), request=request)
         return httpx.Response(status, headers=headers, content=body, request=request)
+
+    def _check_certificate(self, name: str, request: httpx.Request) -> None:
+        """As the client's TLS does; raises httpx.ConnectError."""
+        shown, now = self._certificates[name], LoopClock().now()
+        if not shown.not_before <= now <= shown.not_after:
+            self.unbelieved += 1
+            wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
+            wrong.verify_code, wrong.verify_message = (
+                (9, "not yet valid") if now < shown.not_before else (10, "expired")
+            )
+            raise httpx.ConnectError(str(wrong), request=request) from wrong
 
     @contextmanager
     def installed(self) -> Iterator[None]:

@@ -27,8 +27,7 @@ from fastness.trust.enrolment import DoorUrls
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import TileStore
 from tests.simulation.configs import Configs
-from tests.simulation.loop import LoopClock
-from tests.simulation.network import OWNER
+from tests.simulation.loop import OWNER, LoopClock
 from tests.simulation.processes import Line, Opened
 
 LEASE = LeaderSettings.lasting(90)

@@ -1,23 +1,26 @@
 """Processes that can be killed: each has its own way to the API, its own clock, its own caches, and loses all of them at once.
 
 A `Line` is that way. While it is down, every call fails; `torn` lets writes happen and loses the answer, which is what a
-connection that breaks at the wrong moment does. A killed process writes nothing any more, also not while it is being cleaned up.
+connection that breaks at the wrong moment does. While it hangs it is half open: nothing comes, neither an answer nor an error nor
+an event, until the client's own time is over. A killed process writes nothing any more, also not while it is being cleaned up. A
+stopped one (`freeze`) goes on later with what it knew.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from random import Random
 from typing import Any
 
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.errors import Unavailable
+from fastness.cluster.kube.transport import SECONDS
 from fastness.cluster.port import EVERYWHERE, Event, Scope
 from fastness.model.kind import Resource
-from tests.simulation.loop import LoopClock
-from tests.simulation.network import OWNER, Network
+from tests.simulation.loop import OWNER, LoopClock, virtual_loop
+from tests.simulation.network import Network
 
 
 class Line:
@@ -27,6 +30,7 @@ class Line:
         self._cluster, self._random = cluster, random
         self.down = False
         self.torn = 0.0
+        self.hung = False
         self._broken = asyncio.Event()
 
     @property
@@ -39,9 +43,14 @@ class Line:
         self.down = True
         self._broken.set()
 
+    def hang(self) -> None:
+        """Nothing gets through from now on, and nobody is told."""
+        self.hung = True
+
     def mend(self) -> None:
-        """Everything gets through again."""
-        self.down, self.torn, self._broken = False, 0.0, asyncio.Event()
+        """Everything gets through again; what hung is an error now."""
+        self._broken.set()
+        self.down, self.hung, self.torn, self._broken = False, False, 0.0, asyncio.Event()
 
     async def get(self, *args: Any, **named: Any) -> Any:
         """A read."""
@@ -70,6 +79,10 @@ class Line:
     async def _call(self, verb: Callable[..., Any], args: Any, named: Any, *, writes: bool = False) -> Any:
         if not self.reachable:
             raise Unavailable("the API cannot be reached")
+        if self.hung:
+            if writes and self._random.random() < 0.5:
+                await verb(*args, **named)  # it arrived; only the answer does not
+            await self._silence()
         if self.torn and self._random.random() < self.torn / 2:
             raise Unavailable("the connection broke before the request")
         answer = await verb(*args, **named)
@@ -78,6 +91,12 @@ class Line:
             raise Unavailable("the connection broke before the answer")
         return answer
 
+    async def _silence(self) -> None:
+        """Wait as long as the client of the product does; raises Unavailable."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._broken.wait(), SECONDS)
+        raise Unavailable("the API did not answer in time")
+
     @asynccontextmanager
     async def watch(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
@@ -85,11 +104,14 @@ class Line:
         """A watch that ends with the line."""
         if self.down:
             raise Unavailable("the API cannot be reached")
+        if self.hung:
+            await self._silence()
         async with self._cluster.watch(resource, scope, since=since, initial=initial) as events:
             yield self._until_broken(events)
 
     async def _until_broken(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         broken = asyncio.ensure_future(self._broken.wait())
+        connection = self._broken
         try:
             while True:
                 nearest = asyncio.ensure_future(anext(events))
@@ -100,7 +122,9 @@ class Line:
                         # Whoever is cancelled while it waits here must hear of it: suppressing that would swallow both.
                         nearest.cancel()
                         await asyncio.wait((nearest,))
-                if self.down:
+                if self.hung:
+                    await broken
+                if connection.is_set():
                     raise Unavailable("the watch broke")
                 try:
                     yield nearest.result()
@@ -145,10 +169,19 @@ class Process:
             return
         self.line.break_off()
         self._network.close(self.name)
+        self.thaw()
         task.cancel()
         await asyncio.wait((task,))
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        virtual_loop().freeze(self.name)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        virtual_loop().thaw(self.name)
 
     async def _run(self, line: Line) -> None:
         OWNER.set(self.name)

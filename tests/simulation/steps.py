@@ -43,6 +43,7 @@ class Steps:
             self.reboot, self.reboot, self.reboot_all, self.tamper, self.quarantine, self.distrust, self.new_image,
             self.rotate_keys, self.switch_delivery, self.clone, self.one_ticket_twice, self.lose_collateral, self.refuse_configs,
             self.new_config, self.new_config, self.new_config, self.bad_config, self.fill_disk, self.power_off, self.raise_budget,
+            self.hang, self.hang, self.stop, self.stop, self.restart_with_a_wrong_clock, self.lose_tiles,
         ]  # fmt: skip
 
     def _after(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -51,6 +52,13 @@ class Steps:
             await work()
 
         self.later.append(asyncio.ensure_future(wait()))
+
+    async def _keep_token(self, machine: SimMachine) -> None:
+        """A machine that is about to be revoked keeps its token, and uses it for as long as it may live."""
+        held = await asyncio.ensure_future(self.here.held_token(machine))
+        if held is not None:
+            for seconds in (2.0, 20.0, 200.0):
+                self._after(seconds, held.use)
 
     def _some_machine(self) -> SimMachine:
         return self.random.choice(self.here.machines)
@@ -90,6 +98,61 @@ class Steps:
 
         self._after(seconds, mend)
         return f"{', '.join(one.name for one in chosen)} and {len(cut)} machines lose the API for {seconds} s"
+
+    async def hang(self) -> str:
+        """Connections to the API are half open: nobody is told, nothing comes."""
+        processes = [one for one in self.here.processes.values() if one.running]
+        chosen = [one for one in processes if self.random.random() < 0.5]
+        machines = [one for one in self.here.machines if self.random.random() < 0.3]
+        lines = [*(one.line for one in chosen), *(line for one in machines for line in one.lines)]
+        seconds = self.random.choice((5.0, 60.0, 200.0))
+        for line in lines:
+            line.hang()
+
+        async def mend() -> None:
+            for line in lines:
+                if not line.down:
+                    line.mend()
+
+        self._after(seconds, mend)
+        return (
+            f"connections of {', '.join(one.name for one in chosen)} and {len(machines)} machines hang for {seconds} s"
+        )
+
+    async def stop(self) -> str:
+        """SIGSTOP, and SIGCONT somewhat later: a process goes on with what it knew."""
+        process = self.random.choice([*self.here.processes.values()])
+        seconds = self.random.choice((3.0, 25.0, 150.0))
+        process.freeze()
+
+        async def go_on() -> None:
+            process.thaw()
+
+        self._after(seconds, go_on)
+        return f"{process.name} is stopped for {seconds} s"
+
+    async def restart_with_a_wrong_clock(self) -> str:
+        """A door starts while its clock is ahead, so its certificate is of a time that has not come; then the clock is right."""
+        process = self.random.choice([one for name, one in self.here.processes.items() if "controllers" not in name])
+        await process.kill()
+        process.clock.skew = timedelta(minutes=45)
+        process.start()
+
+        async def right() -> None:
+            process.clock.skew = timedelta()
+
+        self._after(self.random.choice((20.0, 120.0)), right)
+        return f"{process.name} starts with a clock that is 45 minutes ahead"
+
+    async def lose_tiles(self) -> str:
+        """Pieces of the record are gone, until somebody brings a copy."""
+        count = self.here.tiles.lose(self.random)
+
+        async def back() -> None:
+            self.here.tiles.bring_back()
+
+        self._after(self.random.choice((20.0, 200.0)), back)
+        return f"{count} tiles of the record are lost"
 
     async def tear_connections(self) -> str:
         """Some calls fail, some succeed and the answer is lost."""
@@ -152,6 +215,7 @@ class Steps:
     async def quarantine(self) -> str:
         """Trust in a machine ends; sometimes it comes back."""
         machine = self._some_machine()
+        await self._keep_token(machine)
         if not await self._approval(machine, "Quarantined"):
             return "nobody to quarantine"
         identity = self.here.identity(str(machine.number))
@@ -176,6 +240,7 @@ class Steps:
     async def distrust(self) -> str:
         """A machine or its key is distrusted for good."""
         machine = self._some_machine()
+        await self._keep_token(machine)
         found = await self.here.machine_object(machine)
         if found is None:
             return "nobody to distrust"

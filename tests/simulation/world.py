@@ -59,6 +59,7 @@ from tests.simulation.network import Exchange, Network
 from tests.simulation.nodes import SimNode
 from tests.simulation.plane import Plane
 from tests.simulation.processes import Line, Process
+from tests.simulation.tokens import HeldToken
 from tests.virtual import SeededEntropy
 
 TOKEN_LIFETIME = 600.0
@@ -80,10 +81,11 @@ def catalog() -> Catalog:
 
 
 class MemoryTiles:
-    """Tiles of the record in memory: losing them is not among the faults."""
+    """Tiles of the record in memory; some of them can be lost, until somebody brings them back from a copy."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, bytes] = {}
+        self._lost: dict[str, bytes] = {}
 
     async def read(self, path: str) -> bytes | None:
         """A piece."""
@@ -92,6 +94,23 @@ class MemoryTiles:
     async def write(self, path: str, data: bytes) -> None:
         """Keep a piece."""
         self._pieces[path] = data
+        self._lost.pop(path, None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is lost."""
+        return not self._lost
+
+    def lose(self, random: Random) -> int:
+        """Lose some pieces; how many."""
+        for path in sorted(self._pieces):
+            if random.random() < 0.5:
+                self._lost[path] = self._pieces.pop(path)
+        return len(self._lost)
+
+    def bring_back(self) -> None:
+        """What was lost is there again, as it was."""
+        self._pieces, self._lost = {**self._lost, **self._pieces}, {}
 
     async def remove(self, path: str) -> None:
         """Forget a piece."""
@@ -185,6 +204,11 @@ class World:
         trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.plane.keys)
         around = Found(vendor(), trust, self.entropy, self._install, self._lines)
         machine.task = asyncio.ensure_future(machine.live(around))
+
+    async def held_token(self, machine: SimMachine) -> HeldToken | None:
+        """A token that a machine keeps, if the doors give it one now."""
+        trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.plane.keys)
+        return await HeldToken.take(machine.number, machine.attester(vendor()), trust, self.entropy)
 
     def _install(self, machine: SimMachine, booted: BootedConfig) -> SimNode:
         """A new disk with what was fetched on it."""

@@ -1,0 +1,175 @@
+"""Does the simulation notice? One check of the product is taken out at a time, and seeds are run until one of them finds it.
+
+    python -m tests.simulation.mutants                      # all, up to 200 seeds each: which seed found it, and what it said
+    python -m tests.simulation.mutants revocation --seeds 20
+
+A check that no seed misses is one that a change could remove without anybody hearing of it: then it is the simulation that lacks
+something. Only a broken invariant counts as found; a run that ends in another way proves nothing about the check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from fastness.crypto import merkle
+from fastness.crypto.x509 import Credential
+from fastness.domain.machineconfig.rollout import Choice
+from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import annotations_of
+from fastness.trust.tiles import TileStore
+from tests.simulation.invariants import Broken
+from tests.simulation.loop import run
+from tests.simulation.story import tell
+
+SEEDS = 200
+
+
+def _says(answer: Any) -> Callable[..., Any]:
+    def always(*_: Any, **__: Any) -> Any:
+        return answer
+
+    return always
+
+
+def _answers(answer: Any = None) -> Callable[..., Any]:
+    async def always(*_: Any, **__: Any) -> Any:
+        return answer
+
+    return always
+
+
+def _any_drain(node: Mapping[str, Any]) -> str:
+    """A drain is a drain, whatever is desired by now."""
+    notes = annotations_of(node)
+    wanted = notes.get(names.DESIRED_DRAIN, "")
+    return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") else ""
+
+
+def _everybody(nodes: Sequence[Any], *_: object, **__: object) -> Choice:
+    """Who comes first, and who comes last."""
+    return Choice(tuple(nodes), len(nodes))
+
+
+def _due_by_its_end(credential: Credential, now: Any) -> bool:
+    """A certificate is renewed when it is old, and never because it is too young."""
+    certificate = credential.certificate
+    return bool(certificate.not_after - now < (certificate.not_after - certificate.not_before) / 3)
+
+
+async def _grow_over_gaps(tiles: TileStore, level: int, before: int, fresh: Sequence[bytes]) -> tuple[list[bytes], int]:
+    """Grow the record, whether its last tile is there or not."""
+    number, held = before // WIDTH, before % WIDTH
+    data = await tiles.read(tile_path(level, number, held)) if held else None
+    row = [*(decode_hashes(data, held) if data is not None else [bytes(32)] * held), *fresh]
+    whole = []
+    for at in range(0, len(row), WIDTH):
+        part = row[at : at + WIDTH]
+        await tiles.write(tile_path(level, number + at // WIDTH, len(part)), encode_hashes(part))
+        if len(part) == WIDTH:
+            whole.append(merkle.perfect_root(part))
+    return whole, before // WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A check, and what stands in its place when it is taken out."""
+
+    name: str
+    check: str
+    instead: Mapping[str, Any]
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """The product without the check, for the time of the block."""
+        with ExitStack() as stack:
+            for target, replacement in self.instead.items():
+                stack.enter_context(patch(target, replacement))
+            yield
+
+
+_TRUST = "fastness.trust"
+MUTANTS = (
+    Mutant("revocation", "a token of a machine whose trust has ended counts no more", {
+        f"{_TRUST}.revocations.MachineRevocations.revoked": _says(False),
+        f"{_TRUST}.revocations.MachineRevocations.ended": _answers(False),
+    }),
+    Mutant("record", "what is released is on the record before it leaves", {
+        f"{_TRUST}.record.ClusterRecord.append": _answers(),
+    }),
+    Mutant("values", "a machine is affirmed only with the values of a published image", {
+        "fastness.domain.attestation.conclude.differences": _says([]),
+        "fastness.domain.attestation.trustvector.TrustVector.affirms": _says(True),
+    }),
+    Mutant("simulated", "roots of a simulated vendor count only in a simulated cluster", {
+        f"{_TRUST}.verifier.anchors_of": lambda _cluster, _tee, simulated: [simulated] if simulated else [],
+    }),
+    Mutant("ticket", "a ticket for one machine lets one in", {
+        f"{_TRUST}.ticketuses.TicketUses.check": _answers(),
+        f"{_TRUST}.ticketuses.TicketUses.spend": _answers(),
+    }),
+    Mutant("budget", "a rollout takes no more nodes than its pool allows", {
+        "fastness.domain.machineconfig.rollout.candidates": _everybody,
+    }),
+    Mutant("withdrawn", "a configuration that was withdrawn is not begun", {
+        "fastness.agent.agent._desires": _says(True),
+        "fastness.controllers.machineconfig.drain.drain_pending": _any_drain,
+    }),
+    Mutant("lease", "of two replicas of the controllers one works", {
+        "fastness.controllers.engine.leadership.Leadership._expired": _says(True),
+        "fastness.controllers.engine.leadership.Leadership.require": _says(None),
+    }),
+    Mutant("certificate", "a certificate of a time that has not come is replaced", {
+        "fastness.services.http.rotation.is_due": _due_by_its_end,
+    }),
+    Mutant("tiles", "a record whose tiles are lost does not grow", {f"{_TRUST}.log._grow": _grow_over_gaps}),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The seed that missed a check, and what it said; no seed when none did."""
+
+    seed: int | None
+    tried: int
+    said: str = ""
+
+
+def hunt(mutant: Mutant, seeds: Sequence[int]) -> Found:
+    """Run seeds until one of them finds the mutant."""
+    for tried, seed in enumerate(seeds, 1):
+        with mutant.alive():
+            try:
+                run(tell(seed))
+            except Broken as error:
+                return Found(seed, tried, str(error))
+            except Exception as error:  # noqa: BLE001  # it proves nothing about the check; the next seed may
+                print(f"{mutant.name}: seed {seed} ended with {type(error).__name__}", file=sys.stderr)
+    return Found(None, len(seeds))
+
+
+def main() -> int:
+    """Hunt those that were asked for; 1 when one of them gets away."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mutants", nargs="*", choices=[[], *(one.name for one in MUTANTS)], help="default all")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--first", type=int, default=0)
+    asked = parser.parse_args()
+    missed = 0
+    for mutant in MUTANTS:
+        if not asked.mutants or mutant.name in asked.mutants:
+            found = hunt(mutant, range(asked.first, asked.first + asked.seeds))
+            missed += found.seed is None
+            where = f"found by seed {found.seed}, number {found.tried}" if found.seed is not None else "NOT FOUND"
+            print(f"{mutant.name:12} {where}: {found.said[:160]}", flush=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
