@@ -37,7 +37,12 @@ from tools.mutants import PACKAGE, Mutant, mutants  # noqa: E402
 
 BUILD = ROOT / ".build" / "mutate"
 COPIED = ("src", "tests", "tools", "deploy", "docs", "bench", "requirements", "pyproject.toml", "README.md")
-COVERED = ("tests/unit", "tests/component", "tests/contract/delivery", "tests/fuzz")
+COVERED = (
+    "tests/unit/crypto", "tests/unit/domain/attestation", "tests/unit/services", "tests/unit/trust",
+    "tests/component/attestation", "tests/component/broker", "tests/component/configserver", "tests/component/delivery",
+    "tests/component/enrol", "tests/component/gate", "tests/component/http", "tests/component/record",
+    "tests/contract/delivery",
+)  # fmt: skip
 FOREIGN = (
     "cryptography.x509",
     "hypothesis",
