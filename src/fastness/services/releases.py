@@ -6,13 +6,17 @@
   API does not answer for the caller's Machine, the answer is 503. Both pass.
 * Writing the record takes time, and trust may end in it. So what is decided last comes after it: the Machine is read at the API
   itself, once, and a distrust, a policy or a setting that the caches heard of since makes the whole decision be made again.
+* An API that was stopped neither answers nor refuses. Whoever waits for it, to find what is released or to write it down, waits
+  ten seconds at most; then the answer is 503 too.
 * A release that is on the record and did not happen is followed by an entry `withheld` that names the same grant and says why.
   If that cannot be written either, the record tells of one release too many: never of one too few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from fastness.cluster.clock import Clock
@@ -20,13 +24,15 @@ from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis, Grant
 from fastness.observe import logs
 from fastness.services.refusals import Refusal
-from fastness.trust.errors import CannotKnow
+from fastness.trust.errors import CannotKnow, RecordError
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tokens import Revocations
 from fastness.trust.touch import Touch
 
 OUT_OF_TOUCH: Final = "out-of-touch"
 WITHHELD: Final = "withheld"
+FIND_SECONDS: Final = 10.0
+RECORD_SECONDS: Final = 10.0
 _log = logs.logger("releases")
 
 
@@ -50,17 +56,23 @@ class Releases:
 
     async def settle(self, caller: Standing, grant: Grant, entry: Entry, seen: int, again: Callable[[], Grant]) -> None:
         """Write a release down, and return if it may happen still; raises Refusal, RecordError."""
-        await self._record.append(entry)
+        await self._written(entry)
         try:
             await self._confirm(caller)
             if self._touch.changes != seen or not grant.live(self._clock.now()):
                 again()
         except Refusal as refusal:
             detail = {"code": refusal.code}
-            await self._record.append(
-                Entry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail=detail)
-            )
+            await self._written(Entry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail=detail))
             raise
+
+    async def _written(self, entry: Entry) -> None:
+        """Write an entry down, and wait for that no longer than a caller does; raises RecordError."""
+        try:
+            async with asyncio.timeout(RECORD_SECONDS):
+                await self._record.append(entry)
+        except TimeoutError as error:
+            raise RecordError("the record could not be written in time", "Look at the API server.") from error
 
     async def _confirm(self, caller: Standing) -> None:
         """The caller is trusted still, as the API says; raises Refusal."""
@@ -73,6 +85,16 @@ class Releases:
             if ended:
                 raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         self.demand()
+
+
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Find what is to be released, while the caller still waits; raises Refusal."""
+    try:
+        async with asyncio.timeout(FIND_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise Refusal(503, OUT_OF_TOUCH, "the API does not answer in time") from error
 
 
 def demand(touch: Touch) -> None:

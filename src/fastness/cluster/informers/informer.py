@@ -58,7 +58,7 @@ class Informer:
         clock: Clock,
         entropy: Entropy,
         indexers: Mapping[str, Indexer] | None = None,
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> None:
         self.resource = resource
         self.scope = scope
@@ -71,7 +71,7 @@ class Informer:
         self._watching = False
         self._position = ""
         self._failures = 0
-        self._patience = patience
+        self._patience = PATIENCE if patience is None else patience
         self._heard: float | None = None
         self._stirred = 0.0
 

@@ -42,7 +42,7 @@ from fastness.services.http import Answer, Request
 from fastness.services.limits import Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
-from fastness.services.releases import Releases
+from fastness.services.releases import Releases, in_time
 from fastness.trust.admission import TICKET_CODES
 from fastness.trust.bootstrap import is_bootstrap_token
 from fastness.trust.errors import BadToken, ReplayedChallenge
@@ -210,18 +210,28 @@ class Steps:
         self._releases.demand()
         release = _Release(caller, self._releases.changes, lambda: self._granted(caller, path, query))
         grant = release.again()
+        async with in_time():
+            value, detail = await self._found(caller, grant, path, query)
+        answer = await self._release(release, grant, value, detail)
         if self._behind.configs is not None and is_config(path):
-            who, pool = recipient(caller.claims), path.segments[1]
-            sealed, config = await self._behind.configs.deliver(grant, who, pool, query)
-            answer = await self._release(release, grant, sealed, {"basis": str(grant.basis), **config.described()})
             metrics.RELEASES.inc(str(grant.basis))
-            return answer
+        return answer
+
+    async def _found(
+        self, caller: Standing, grant: Grant, path: ResourcePath, query: Mapping[str, str]
+    ) -> tuple[SecretBytes, Mapping[str, str]]:
+        """What is to be released, and what the record says of it; raises Refusal, ApiError."""
+        if self._behind.configs is not None and is_config(path):
+            sealed, config = await self._behind.configs.deliver(
+                grant, recipient(caller.claims), path.segments[1], query
+            )
+            return sealed, {"basis": str(grant.basis), **config.described()}
         if self._behind.joins is not None and is_bootstrap_token(path):
-            return await self._release(release, grant, *await self._behind.joins.deliver(grant, query))
+            return await self._behind.joins.deliver(grant, query)
         value = await self._behind.resources.read(path)
         if value is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
-        return await self._release(release, grant, value)
+        return value, {}
 
     def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
         if self._behind.revocations.revoked(caller.claims):
@@ -238,11 +248,9 @@ class Steps:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, caller.verdict) from error
 
-    async def _release(
-        self, release: _Release, grant: Grant, value: SecretBytes, detail: Mapping[str, str] | None = None
-    ) -> Answer:
+    async def _release(self, release: _Release, grant: Grant, value: SecretBytes, detail: Mapping[str, str]) -> Answer:
         """The one way out: on the record first, then, if it may still happen, sealed to the key that the grant names."""
-        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail or {})
+        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         await self._releases.settle(release.caller, grant, entry, release.seen, release.again)
         self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
