@@ -136,6 +136,14 @@ class StoreLookups:
         """All MachineConfigPools."""
         return self._all(MCO, "machineconfigpools")
 
+    def nodes(self) -> Iterable[JsonObject]:
+        """All Nodes."""
+        return self._all("", "nodes")
+
+    def pods(self) -> Iterable[JsonObject]:
+        """All Pods."""
+        return self._all("", "pods")
+
     def kata_configs(self) -> Iterable[JsonObject]:
         """All KataConfigs."""
         return self._all(kata.GROUP, "kataconfigs")

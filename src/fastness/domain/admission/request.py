@@ -125,6 +125,12 @@ class AdmissionLookups(Protocol):
     def pools(self) -> Iterable[Object]:
         """All MachineConfigPools."""
 
+    def nodes(self) -> Iterable[Object]:
+        """All Nodes."""
+
+    def pods(self) -> Iterable[Object]:
+        """All Pods."""
+
     def kata_configs(self) -> Iterable[Object]:
         """All KataConfigs."""
 

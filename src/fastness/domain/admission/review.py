@@ -18,6 +18,7 @@ from fastness.domain.access.node import MCO_GROUP
 from fastness.domain.access.policy import RBAC_GROUP
 from fastness.domain.admission import (
     confidential,
+    evicting,
     kata,
     machineconfig,
     namespaces,
@@ -86,6 +87,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.simulated_fits_the_store, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
         "confidentialclusters"),
+    Row(evicting.evicting_is_confirmed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.confirmation_names_its_person, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.override_is_agreed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),

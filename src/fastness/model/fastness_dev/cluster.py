@@ -17,6 +17,7 @@ from fastness.model.objects import Condition, Metadata, View
 
 NAME = "cluster"
 CONFIRM_LOWER = "fastness.dev/confirm-lower"
+CONFIRM_EVICT = "fastness.dev/confirm-evict"
 CONFIRMED_BY = "fastness.dev/confirmed-by"
 CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Degraded")
 

@@ -22,6 +22,8 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
 from fastness.trust.policytrials import PolicyTrials
 
+NODES: Final = find("", "v1", "nodes").resource
+PODS: Final = find("", "v1", "pods").resource
 NAMESPACES: Final = find("", "v1", "namespaces").resource
 CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
 GROUPS: Final = find("operators.coreos.com", "v1", "operatorgroups").resource
@@ -55,11 +57,12 @@ class Sources:
 
 @dataclass(slots=True)
 class ClusterLookups:
-    """The lookups for one review; `fresh` and `listed` were asked for just now."""
+    """The lookups for one review; `fresh`, `listed` and `placed` were asked for just now."""
 
     sources: Sources
     fresh: dict[str, JsonObject] = field(default_factory=dict)
     listed: list[JsonObject] | None = None
+    placed: tuple[list[JsonObject], list[JsonObject]] = ([], [])
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace."""
@@ -84,6 +87,14 @@ class ClusterLookups:
     def pools(self) -> Iterable[JsonObject]:
         """All MachineConfigPools."""
         return self.sources.pools.list()
+
+    def nodes(self) -> Iterable[JsonObject]:
+        """All Nodes, where they were asked for."""
+        return self.placed[0]
+
+    def pods(self) -> Iterable[JsonObject]:
+        """All Pods, where they were asked for."""
+        return self.placed[1]
 
     def kata_configs(self) -> Iterable[JsonObject]:
         """All KataConfigs."""
@@ -119,6 +130,9 @@ async def prepared(
     if request.resource == KATA_CONFIGS.plural:
         # There may be one at most, and a cache learns of the first a moment too late for the second.
         lookups.listed = (await cluster.list(KATA_CONFIGS)).items
+    if request.resource == CLUSTERS.plural:
+        # Which pods a change would put out is asked at most when somebody changes the cluster itself.
+        lookups.placed = ((await cluster.list(NODES)).items, (await cluster.list(PODS)).items)
     if request.namespace and lookups.namespace(request.namespace) is None:
         try:
             lookups.fresh[request.namespace] = await cluster.get(NAMESPACES, request.namespace)

@@ -28,6 +28,7 @@ class World:
     all_kata: list[Object] = field(default_factory=list)
     gates: Object | None = None
     operator_groups: Collection[str] = ()
+    all_nodes: list[Object] = field(default_factory=list)
 
     def namespace(self, name: str) -> Mapping[str, Any] | None:
         return self.namespaces.get(name)
@@ -61,6 +62,12 @@ class World:
 
     def runtime_classes(self) -> Iterable[str]:
         return self.classes
+
+    def nodes(self) -> Iterable[Object]:
+        return self.all_nodes
+
+    def pods(self) -> Iterable[Object]:
+        return list(self.all_pods.values())
 
     def has_operator_group(self, namespace: str) -> bool:
         return namespace in self.operator_groups
