@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from fastness.crypto.csr import SigningRequest, read_request
 from fastness.crypto.errors import BadSigningRequest
-from fastness.domain.attestation.membership import Membership, membership_of
+from fastness.domain.attestation.membership import NODE_CREDENTIAL, Membership, membership_of
 from fastness.domain.attestation.standing import proof_of
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
@@ -40,7 +40,7 @@ BOOTSTRAP_USER: Final = "system:bootstrap:"
 BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"
 NODE_USER: Final = "system:node:"
 NODE_GROUP: Final = "system:nodes"
-LONGEST: Final = timedelta(hours=1)
+LONGEST: Final = NODE_CREDENTIAL
 _PURPOSE: Final = {CLIENT_SIGNER: "client auth", SERVING_SIGNER: "server auth"}
 _APPROVING_ROLES: Final = tuple(
     f"system:certificates.k8s.io:certificatesigningrequests:{kind}" for kind in ("nodeclient", "selfnodeclient")

@@ -20,19 +20,21 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from fastness.crypto.digests import parse_digest
 from fastness.domain.attestation.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, holds, is_being_deleted, object_name, view, with_condition
+from fastness.model.objects import condition, holds, is_being_deleted, object_name, rfc3339, view, with_condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 NAMESPACE: Final = "fastness-system"
 NAME_HEX: Final = 20
+NODE_CREDENTIAL: Final = timedelta(hours=1)
+"""How long a certificate of a node lives at most, and so how long it outlives trust where no authorizer of ours is asked."""
 MAX_POOL_IN_NODE_NAME: Final = 41
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
@@ -236,9 +238,10 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
     wanted = machine["spec"].get("approval") or Membership.PENDING
     why = machine["spec"].get("approvalReason") or ""
     name = object_name(machine).name
+    held = _quarantined(why or f"end it with `fastness machine release {name}`", now)
     status, reason, message = {
         Membership.APPROVED: ("True", "Approved", why or "an administrator approved the machine"),
-        Membership.QUARANTINED: ("False", "Quarantined", why or f"end it with `fastness machine release {name}`"),
+        Membership.QUARANTINED: ("False", "Quarantined", held),
     }.get(wanted, ("False", "Pending", why or f"waits for `fastness machine approve {name}`"))
     known = (machine.get("status") or {}).get("conditions") or []
     found = condition(machine, "Approved")
@@ -248,6 +251,12 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
     if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
         return list(known)
     return with_condition(known, kind="Approved", status=status, reason=reason, message=message, now=now)
+
+
+def _quarantined(why: str, now: datetime) -> str:
+    """What a quarantine says, with the time by which it holds everywhere: only our own API asks the Machine at each request."""
+    end = rfc3339(now + NODE_CREDENTIAL)
+    return f"{why[:768]}; its node credential opens nothing at the embedded API; on another Kubernetes it ends by {end}"
 
 
 def waits_for_chip(machine: Mapping[str, Any]) -> bool:
