@@ -31,7 +31,7 @@ from fastness.domain.attestation.breakglass import ANNOTATION, Override, live_ov
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
-from fastness.domain.attestation.membership import NAME_HEX, NAMESPACE, machine_of_node
+from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.standing import (
     Demand,
     Proof,
@@ -223,7 +223,7 @@ class Standing:
         self._unclaimed_nodes({})
         name = object_name(node).name
         try:
-            return self._selectors.of(node).primary or (name[: -NAME_HEX - 1] if machine_of_node(name) else "")
+            return self._selectors.of(node).primary or (name.rpartition("-")[0] if machine_of_node(name) else "")
         except SeveralPools as error:
             confidential = self._clusters.get("", NAME)
             return next((pool for pool in error.pools if enforces(confidential, pool)), error.pools[0])
