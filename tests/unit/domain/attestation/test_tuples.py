@@ -191,6 +191,17 @@ def test_what_an_image_leaves_out_may_come_from_a_set_of_the_platform_and_from_n
     assert not concluded("tpm", measured, ValueBook.of([image, both], NOW)).accepted
 
 
+def test_a_set_that_names_a_register_of_the_image_completes_nothing_of_it() -> None:
+    image = part("a", ("tpm_pcr4", "tpm_pcr11"), source="image", image=A)
+    other = part("b", ("tpm_pcr4", *PLATFORM))
+    measured = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
+    book = ValueBook.of([image, other], NOW)
+    assert not concluded("tpm", measured, book).accepted
+    seen = {name: measured[name] for name in measured}
+    assert not any(one.whole for one in book.candidates("tpm", seen))
+    assert uncovered("tpm", book.tuples("tpm"), A) == set(PLATFORM)
+
+
 def test_a_set_of_the_platform_must_agree_in_all_that_it_names() -> None:
     image = part("a", ("tpm_pcr4", "tpm_pcr11"), source="image", image=A)
     old = reference_set({"tpm_pcr7": ["old keys"], "tpm_pcr12": ["none"], "tpm_pcr14": ["old owner"]}, "old")
