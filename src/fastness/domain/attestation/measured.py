@@ -52,6 +52,7 @@ COMPARED: Final[Mapping[str, tuple[Compared, ...]]] = {
     ),
 }
 COMPARED_NAMES: Final = {tee: frozenset(one.name for one in registers) for tee, registers in COMPARED.items()}
+_PCR: Final = re.compile(r"pcr[0-9]{2}\Z", re.ASCII)
 _MEASURED: Final[Mapping[str, re.Pattern[str]]] = {
     "tpm": re.compile(r"tpm_pcr[0-9]+\Z", re.ASCII),
     "snp": re.compile(r"snp_launch_measurement\Z", re.ASCII),
@@ -66,8 +67,18 @@ def is_measured(tee: str, name: str) -> bool:
 
 
 def seen_values(tee: str, claims: Mapping[str, Any]) -> dict[str, str]:
-    """What a machine shows for every value that is compared; empty text where the evidence has none."""
-    return {one.name: claim_at(claims, one.claim) for one in COMPARED.get(tee, ())}
+    """What a machine shows, by the names of reference values; empty text where the evidence lacks what is compared.
+
+    Beside what is compared: the other registers, which policies of users may look at.
+    """
+    seen = {one.name: claim_at(claims, one.claim) for one in COMPARED.get(tee, ())}
+    others = claims.get("tpm") if tee == "tpm" else None
+    for name, value in others.items() if isinstance(others, Mapping) else ():
+        if _PCR.match(name) and isinstance(value, str):
+            seen.setdefault(f"tpm_pcr{int(name[3:])}", value)
+    if tee == "tdx":
+        seen["rtmr_3"] = claim_at(claims, ("tdx", "quote", "body", "rtmr_3"))
+    return seen
 
 
 def claim_at(claims: Mapping[str, Any], path: tuple[str, ...]) -> str:

@@ -24,6 +24,8 @@ from typing import Any, Final
 from fastness.domain.attestation.measured import COMPARED_NAMES, is_measured
 
 IMAGE: Final = "image"
+# A machine that is refused costs an evaluation for each image that it shares a value with, and many share the platform's.
+MOST_TRIED: Final = 16
 Entry = tuple[Any, bool]
 
 
@@ -55,6 +57,10 @@ class ValueTuple:
         """Names with several values of which nothing says which belong together; empty when the tuple is clear."""
         several = sorted(name for name in self.compared if len(self.texts[name]) > 1)
         return tuple(several) if len(several) > 1 else ()
+
+    def shown(self, seen: Mapping[str, str]) -> int:
+        """How many of its values a machine shows, also of those that only policies of users look at."""
+        return sum(seen.get(name, "") in texts for name, texts in self.texts.items())
 
     def agrees(self, seen: Mapping[str, str]) -> bool:
         """Whether a machine shows all that the tuple names; a tuple without compared names has nothing to say against it."""
@@ -102,12 +108,16 @@ def variants_of(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def candidates(seen: Mapping[str, str], tuples: Sequence[ValueTuple]) -> tuple[Candidate, ...]:
-    """The images to try for a machine, nearest first; one of which it shows nothing only where there is no other."""
+    """The images to try for a machine, nearest first: all that it shows as a whole, and of the others those that come nearest.
+
+    One of which it shows nothing is there only where there is no other.
+    """
     clear = [one for one in tuples if not one.unclear]
     agreeing = [one for one in clear if one.source != IMAGE and one.agrees(seen)]
     found = [_candidate(seen, base, agreeing) for base in clear if base.compared]
-    found.sort(key=lambda one: (-len(one.agreeing), one.base.set, one.base.variant))
-    return tuple([one for one in found if one.agreeing] or found[:1])
+    found.sort(key=lambda one: (-len(one.agreeing), -one.base.shown(seen), one.base.set, one.base.variant))
+    whole = sum(one.whole for one in found)
+    return tuple([one for one in found[: max(whole, MOST_TRIED)] if one.agreeing] or found[:1])
 
 
 def uncovered(tee: str, tuples: Sequence[ValueTuple], image: str | None = None) -> frozenset[str]:

@@ -86,6 +86,7 @@ class ValueBook:
         self._owners = owners
         self._images = images or {}
         self._tuples = tuples
+        self._names: dict[str, tuple[str, ...]] = {}
         self._tried: dict[tuple[str, ...], tuple[Candidate, ...]] = {}
         self._narrowed: dict[tuple[ValueTuple, ...], ValueBook] = {}
         self.versions = versions
@@ -141,13 +142,19 @@ class ValueBook:
 
     def candidates(self, tee: str, seen: Mapping[str, str]) -> tuple[Candidate, ...]:
         """The images that a machine may have booted, nearest first; remembered, because many machines boot one image."""
-        key = (tee, *seen.values())
+        key = (tee, *(seen.get(name, "") for name in self._named(tee)))
         found = self._tried.get(key)
         if found is None:
             if len(self._tried) >= MAX_REMEMBERED:
                 self._tried.clear()
             found = self._tried[key] = candidates(seen, self.tuples(tee))
         return found
+
+    def _named(self, tee: str) -> tuple[str, ...]:
+        """The names that some image has a value for."""
+        if tee not in self._names:
+            self._names[tee] = tuple(sorted({name for one in self.tuples(tee) for name in one.texts}))
+        return self._names[tee]
 
     def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ValueBook]:
         """The books to ask a policy with, one for each image that a machine may have booted, nearest first."""

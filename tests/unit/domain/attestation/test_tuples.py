@@ -10,7 +10,7 @@ from fastness.domain.attestation.checks import Appraisal, Check, Result
 from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
 from fastness.domain.attestation.differences import IMAGE_CHECK
 from fastness.domain.attestation.policybook import ActivePolicy, PolicyBook
-from fastness.domain.attestation.tuples import uncovered
+from fastness.domain.attestation.tuples import MOST_TRIED, uncovered
 from fastness.domain.attestation.values import ValueBook, unclear_names
 from fastness.model.kind import JsonObject
 from tests.unit.domain.attestation.policyinputs import NOW, PCRS, good_input, reference_set, register
@@ -211,6 +211,22 @@ def test_a_set_of_the_platform_must_agree_in_all_that_it_names() -> None:
     for keys, owner, good in (("old", "old", True), ("new", "new", True), ("old", "new", False)):
         seen = {**measured, "tpm_pcr7": f"{keys} keys", "tpm_pcr14": f"{owner} owner"}
         assert concluded("tpm", seen, book).accepted is good, (keys, owner)
+
+
+def test_of_many_images_the_one_that_a_policy_of_a_user_means_is_found() -> None:
+    rego = LOOSE.replace('query_reference_value("tpm_pcr4")', 'query_reference_value("tpm_pcr9")').replace(
+        "pcr04", "pcr09"
+    )
+    rego = rego.replace("pcr11", "pcr14")
+    sets = [
+        reference_set({"tpm_pcr9": [f"{n:064x}"], "tpm_pcr7": ["keys"], "tpm_pcr14": ["owner"]}, f"set-{n:03}")
+        for n in range(100)
+    ]
+    book = ValueBook.of(sets, NOW)
+    for number, good in ((0, True), (57, True), (99, True), (100, False)):
+        measured = {"tpm_pcr9": f"{number:064x}", "tpm_pcr7": "keys", "tpm_pcr14": "owner"}
+        assert concluded("tpm", measured, book, rego).accepted is good, number
+    assert len(book.candidates("tpm", {"tpm_pcr7": "keys"})) <= MOST_TRIED
 
 
 def test_init_data_that_is_expected_goes_with_every_image() -> None:
