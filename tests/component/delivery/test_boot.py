@@ -22,8 +22,10 @@ from fastness.drivers.configfs_tsm import TsmAttester
 from fastness.formats import json
 from fastness.formats.snp.certtable import TableEntry, table
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.refusals import Refusal
+from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust.enrolment import DoorUrls
 from tests.component.delivery.meddler import good, meddling, with_body, without
@@ -279,6 +281,29 @@ async def test_a_way_that_is_switched_under_way_is_learnt_by_enrolling_again(wor
     assert found.body == world.shelf.body
     assert found.machine.doors is not None
     assert found.machine.doors.via == "Broker"
+
+
+async def test_a_machine_that_had_to_give_way_enrols_again_by_itself(world: DeliveringWorld) -> None:
+    machines = world.informers.of(MACHINE.resource)
+
+    class Robbed(SimAttester):
+        """Its Machine is deleted once, between enrolment and evidence."""
+
+        robbed = 0
+
+        async def evidence(self, report_data: bytes) -> JsonObject:
+            if not self.robbed:
+                self.robbed = 1
+                (found,) = (await world.cluster.list(MACHINE.resource)).items
+                await world.cluster.delete(MACHINE.resource, found["metadata"]["name"], NAMESPACE)
+                await until(lambda: not machines.list())
+            return await super().evidence(report_data)
+
+    attester = Robbed(world.machine("snp").machine)
+    found = await boot_once(attester, await world.ask(), world.trust, world.patience(clock=Restless()))
+    assert (attester.robbed, found.body) == (1, world.shelf.body)
+    (left,) = (await world.cluster.list(MACHINE.resource)).items
+    assert left["metadata"]["uid"] == found.machine.machine
 
 
 async def approve(world: DeliveringWorld) -> None:

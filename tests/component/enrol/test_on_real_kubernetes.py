@@ -97,10 +97,28 @@ async def test_identity_cannot_be_changed_or_taken_away(kube: RealKube) -> None:
                 await one.cluster.patch(
                     MACHINE.resource, enrolled.name, {"status": change}, PatchType.MERGE, NAMESPACE, status
                 )
+        await held_to_its_chip(one, enrolled.name)
         key = enrolled.name.replace("machine-", "ak-")
         for spec in ({"uuid": ENTROPY.uid()}, {"publicKey": "another"}, {"uuid": None}):
             with pytest.raises(Invalid):
                 await one.cluster.patch(ATTESTATION_KEY.resource, key, {"spec": spec}, PatchType.MERGE, NAMESPACE)
+
+
+async def held_to_its_chip(world: World, name: str) -> None:
+    """A chip is written once, and changes only to the one that the spec names."""
+    mine, other = (f"snp:{digit * 128}" for digit in "ab")
+    status = WriteOptions(subresource="status")
+
+    async def write(chip: str | None) -> None:
+        patch = {"status": {"chip": chip}}
+        await world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, status)
+
+    await write(mine)
+    for chip in (other, None, "hidden"):
+        with pytest.raises(Invalid):
+            await write(chip)
+    await world.cluster.patch(MACHINE.resource, name, {"spec": {"chip": other}}, PatchType.MERGE, NAMESPACE)
+    await write(other)
 
 
 async def test_a_machine_that_was_deleted_takes_its_key_along_and_may_enrol_anew(kube: RealKube) -> None:
