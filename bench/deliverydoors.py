@@ -60,7 +60,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.trust.record import ClusterRecord
     from fastness.trust.tiles import FileTiles
 
-    clock, listen, urls = SystemClock(), ListenOptions(rust=True), [DoorUrls()]
+    clock, listen, urls = SystemClock(), ListenOptions(), [DoorUrls()]
     server = await EmbeddedServer.open(ServerOptions(directory / "state"))
     try:
         cluster = server.cluster
@@ -71,7 +71,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                 Runner(product_loops(cluster, informers, beside), informers, clock, ENTROPY).run()
             )
             try:
-                async with config_server(cluster, informers, clock, ENTROPY, listen) as configs:
+                async with config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs:
                     source = LocalConfigs(configs.replies)
                     around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
                     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
@@ -114,12 +114,12 @@ async def doors(told: IO[bytes]) -> None:
     from fastness.trust.record import ClusterRecord
 
     where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
-    listen = ListenOptions(rust=True)
+    listen = ListenOptions()
     found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
     async with (
         connect(found) as cluster,
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        config_server(cluster, informers, clock, ENTROPY, listen) as configs,
+        config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs,
     ):
         source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
         async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:

@@ -107,7 +107,7 @@ async def _enrolment(
     from fastness.trust.enrolment import DoorUrls
 
     around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
-    listen = ListenOptions(options.host, options.enrol_port, names=options.names, rust=True)
+    listen = ListenOptions(options.host, options.enrol_port, names=options.names)
     async with enrolment_door(cluster, informers, around, listen, Pace.of(options.enrol_rate)) as door:
         yield f"enrolment on {_url(options.host, door.port)}"
 
@@ -140,7 +140,7 @@ async def _gate(
     from fastness.trust.record import ClusterRecord
 
     record = ClusterRecord(cluster, clock, entropy, "gate")
-    listen = ListenOptions(options.host, options.gate_port, names=options.names, rust=True)
+    listen = ListenOptions(options.host, options.gate_port, names=options.names)
     async with _remote("gate", cluster, informers, options, clock, entropy) as configs:
         if configs is None:
             raise CliError(

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from fastness.cluster.clock import SystemClock
+from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.attestation import dpop
 from fastness.formats import kbs
@@ -111,6 +112,18 @@ async def test_introspection_knows_revocation(here: World) -> None:
     for body in (b"", b"[]", b"{}", b'{"token": 1}', b'{"token": "x", "audience": "moon"}', b"\xff"):
         answer = await http.post("/attestation/v1/introspect", content=body)
         assert answer.status_code == 400, body
+
+
+async def test_introspection_says_nothing_of_tokens_while_the_broker_cannot_know(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = await here.guest()
+    await guest.attest()
+    http = await here.client(credential=here.door.internal.client("gate", here.clock.now()))
+    monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
+    answer = await http.post("/attestation/v1/introspect", json={"token": guest.token, "audience": "broker"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "out-of-touch")
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_the_table_names_each_way_in_once_and_head_finds_open_routes() -> None:

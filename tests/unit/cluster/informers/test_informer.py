@@ -169,6 +169,20 @@ async def test_a_cache_is_as_old_as_the_last_word_of_the_cluster(monkeypatch: py
     assert told == [True, False, False]
 
 
+async def test_readiness_names_the_caches_that_lost_touch(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, hours = ScriptedCluster(), Hours(monkeypatch)
+    cluster = cast("Cluster", world)
+    async with Informers(cluster, clock=VirtualClock(), entropy=FixedEntropy()) as informers:
+        assert informers.out_of_touch() == ""
+        informer = informers.of(THING)
+        assert informers.out_of_touch() == "", "one that has no state yet is waited for, not missed"
+        await informer.synced()
+        world.deaf = True
+        hours.ahead += SILENCE + 1
+        assert informers.out_of_touch() == "out of touch with the API: nothing is heard of things"
+        await settle(lambda: not informers.out_of_touch())
+
+
 async def test_a_half_told_state_makes_an_old_cache_no_younger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects of an initial state are old changes: only its end is a word about now."""
     world, hours = ScriptedCluster(), Hours(monkeypatch)
