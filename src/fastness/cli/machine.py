@@ -241,6 +241,7 @@ async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
 
 def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
     from fastness.domain.attestation.chip import HIDDEN
+    from fastness.domain.attestation.machinestanding import FIRST_USE
     from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, membership_of
     from fastness.domain.attestation.subject import Endorsement
     from fastness.model.objects import condition, view
@@ -249,8 +250,8 @@ def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> d
     seen = view(found, Machine)
     stands = standing(seen)
     notes = [*stands.caveats]
-    if seen.status.endorsed_by == Endorsement.FIRST_USE:
-        notes.append("trusted on first use")
+    if seen.status.endorsed_by == Endorsement.FIRST_USE and FIRST_USE not in notes:
+        notes.append(FIRST_USE)
     if seen.status.supersedes:
         notes.append("replaces another")
     if seen.status.chip == HIDDEN:

@@ -41,6 +41,8 @@ LABEL: Final = "fastness.dev/join-token"
 MACHINE: Final = "fastness.dev/machine"
 MACHINE_NAME: Final = "fastness.dev/machine-name"
 KEY: Final = "fastness.dev/join-key"
+EVIDENCE_TYPE: Final = "fastness.dev/evidence-type"
+ENDORSEMENT: Final = "fastness.dev/endorsement"
 LIFETIME: Final = timedelta(minutes=15)
 # What a kubelet needs to come up, ask and be answered.
 GOOD_FOR: Final = timedelta(minutes=5)
@@ -88,7 +90,8 @@ class BootstrapTokens:
                 known = join_token(secret)
                 if known is None or known.machine != grant.subject.machine:
                     return None
-                if known.key == str(key) and known.expires - now >= GOOD_FOR:
+                same = (known.key, known.tee, known.endorsement) == (str(key), *grant.subject.endorsed)
+                if same and known.expires - now >= GOOD_FOR:
                     return _text(identity, _value(secret, "token-secret"))
             wanted = self._object(identity, grant, key, now)
             try:
@@ -117,7 +120,11 @@ class BootstrapTokens:
             "auth-extra-groups": BOOTSTRAP_GROUP,
             "description": f"released to {grant.subject.name} by {grant.id}",
         }
-        notes = {MACHINE: grant.subject.machine, MACHINE_NAME: grant.subject.name, KEY: str(key)}
+        subject = grant.subject
+        notes = {
+            MACHINE: subject.machine, MACHINE_NAME: subject.name, EVIDENCE_TYPE: subject.tee,
+            ENDORSEMENT: subject.endorsement, KEY: str(key),
+        }  # fmt: skip
         return {
             "apiVersion": "v1", "kind": "Secret", "type": TYPE,
             "metadata": {
@@ -144,7 +151,10 @@ def join_token(secret: Mapping[str, Any]) -> JoinToken | None:
         expires = datetime.fromisoformat(_value(secret, "expiration"))
     except ValueError:
         return None
-    return JoinToken(identity, notes[MACHINE], notes[KEY], expires if expires.tzinfo else expires.replace(tzinfo=UTC))
+    return JoinToken(
+        identity, notes[MACHINE], notes[KEY], expires if expires.tzinfo else expires.replace(tzinfo=UTC),
+        notes.get(EVIDENCE_TYPE, ""), notes.get(ENDORSEMENT, ""),
+    )  # fmt: skip
 
 
 def _value(secret: Mapping[str, Any], name: str) -> str:

@@ -176,7 +176,7 @@ class ClusterVerifier:
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         values = books.values(now, pool)
         conclusion = conclude(judged.appraisal, facts, books.policies, values)
-        properties = properties_of(attempt.tee, judged.appraisal.claims, values)
+        properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
         override = live_override(books.cluster, now)
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
         chip = chip_of(judged.appraisal)

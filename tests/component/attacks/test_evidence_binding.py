@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from fastness.agent.prove import BrokerRefused
+from fastness.cluster.port import PatchType
+from fastness.crypto.jwk import decoded
 from fastness.crypto.secret import SecretBytes
+from fastness.formats import json
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
+from fastness.model.objects import condition
 from fastness.sim.tee import asn1
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.authority import Extension, key_usage
@@ -16,8 +23,9 @@ from fastness.sim.tee.keys import EcKey
 from fastness.sim.tee.tdx import TdxMachine
 from fastness.sim.tee.tdxquote import write_quote
 from fastness.sim.tee.tpm import TpmMachine, public_der
-from tests.attesting import ENTROPY
-from tests.component.attacks.outsider import Fortress, SoftwareKey, fortress, refusal
+from tests.attesting import ENTROPY, until
+from tests.component.attacks.outsider import SECRET, Fortress, SoftwareKey, fortress, refusal
+from tests.enrolling import BareTpm
 
 DIFFERS = (403, "evidence-type-differs")
 
@@ -186,3 +194,53 @@ async def test_without_a_certified_endorsement_key_there_is_no_tpm(tmp_path: Pat
         assert refusal(await site.enrol(alone)) == (403, "first-use-not-allowed")
         assert await site.recorded("enrol-refused", alone.thumbprint, "first-use-not-allowed")
         await site.gave_nothing(machines=0)
+
+
+@pytest.mark.row("000-53")
+async def test_a_machine_that_proves_what_it_enrolled_as_gets_what_is_its_own(tmp_path: Path) -> None:
+    """The other side of every refusal above: the same doors, and machines that are what they say."""
+    async with fortress(tmp_path, simulated=True) as site:
+        for tee, endorsement in (("tpm", "ek-certificate"), ("snp", "evidence"), ("tdx", "evidence")):
+            machine = site.site.world.machine(tee)
+            assert (await site.enrol(machine)).status_code == 201
+            async with site.site.world.broker(machine) as broker:
+                await broker.attest()
+                assert (await broker.resource("pool/worker/secret")).reveal() == SECRET
+            entry = [one for one in await site.record() if one["what"] == "release"][-1]
+            assert entry["who"] == machine.machine.thumbprint
+            assert entry["detail"] == {"basis": "verdict", "tee": tee, "endorsement": endorsement}
+
+
+async def test_a_tpm_that_was_trusted_on_first_use_is_marked_and_stops_when_that_is_switched_off(
+    tmp_path: Path,
+) -> None:
+    allowed = {"trustOnFirstUse": True}
+    async with fortress(tmp_path, simulated=True, join=allowed) as site:
+        world = site.site.world
+        machine = BareTpm(world.vendor.chip("tpm").boot())
+        assert (await site.enrol(machine)).status_code == 201
+        async with world.broker(machine) as broker:
+            token = await broker.attest()
+            claims = json.decode(decoded(token.reveal().split(".")[1]))
+            assert claims["fastness"]["endorsement"] == "trust-on-first-use"
+            assert claims["fastness"]["properties"]["endorsement"] == "trust-on-first-use"
+            await broker.resource("pool/worker/secret")
+            found = await world.machine_object(machine)
+            verdict = await world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+            assert verdict["spec"]["subject"]["endorsement"] == "trust-on-first-use"
+            attested = condition(found, "Attested")
+            assert attested is not None
+            assert "trusted on first use" in attested["message"]
+            clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+            off = {"spec": {"join": {"trustOnFirstUse": False}}}
+            await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", off, PatchType.MERGE)
+            await until(lambda: _is_off(clusters.get("", "cluster")))
+            with pytest.raises(BrokerRefused) as refused:
+                await broker.resource("pool/worker/secret")
+            assert (refused.value.status, refused.value.reason) == (403, "first-use-not-allowed")
+        assert await site.attest(machine) == (403, "first-use-not-allowed")
+        assert await site.recorded("refusal", machine.machine.thumbprint, "first-use-not-allowed")
+
+
+async def _is_off(cluster: JsonObject | None) -> bool:
+    return cluster is not None and not cluster["spec"]["join"]["trustOnFirstUse"]

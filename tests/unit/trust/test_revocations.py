@@ -255,3 +255,21 @@ async def test_an_api_that_fails_or_says_nothing_leaves_no_answer(
     with pytest.raises(CannotKnow):
         await asked.ended(claims())
     assert not asked.revoked(claims())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tee": "snp", "endorsement": "evidence"}, {"endorsement": "trust-on-first-use"}, {"endorsement": "evidence"}],
+)
+def test_a_token_of_another_type_or_endorsement_than_the_machine_has_is_dead(
+    caches: Caches, change: dict[str, str]
+) -> None:
+    token = claims()
+    token["fastness"] |= change
+    assert revoked(caches, token, later=300)
+
+
+def test_an_attestation_key_is_not_found_as_a_guest_key(caches: Caches) -> None:
+    """One key, two kinds: the name of the other kind leads to no Machine, and the Machine under a name must be of its kind."""
+    caches.machines.put(machine(tee="snp", endorsedBy="evidence"))
+    assert revoked(caches, claims(), later=300)

@@ -46,7 +46,7 @@ from fastness.domain.attestation.joins import (
 from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, metadata, object_name, rfc3339, view, with_condition
@@ -154,8 +154,9 @@ class Joins:
             machine = await self._of_node_name(asked.node)
         against = self._distrusts.against(about_machine(machine), self._clock.now()) if machine else []
         node = self._nodes.get("", asked.node) if asked.node else None
+        spec = view(confidential or {}, ConfidentialCluster).spec
         return Known(
-            interval_of(confidential), bool(((confidential or {}).get("spec") or {}).get("simulated")), token, machine,
+            interval_of(confidential), spec.simulated, spec.join.trust_on_first_use, token, machine,
             f"distrusted: {against[0].reason or against[0].name}" if against else "",
             addresses_of(node) if node else None, frozenset(one for one in asked.hosts if self._is_shared(one, asked.node)),
         )  # fmt: skip
@@ -203,7 +204,8 @@ class Joins:
                 await self._recorder.warning(about, f"Denied{reason}", message)
             case Approve(machine):
                 await self._append("join", csr, asked, known, "")
-                message = f"{machine.metadata.name} is attested by {machine.status.last_verdict}"
+                rests = f"{machine.status.tee}, {machine.status.endorsed_by}"
+                message = f"{machine.metadata.name} ({rests}) is attested by {machine.status.last_verdict}"
                 await self._decide(csr, "Approved", "Attested", message)
                 await self._recorder.normal(about, "Approved", message)
                 await self._joined(machine, asked)
@@ -245,6 +247,7 @@ class Joins:
         facts = {
             "csr": object_name(csr).name, "signer": asked.signer, "node": asked.node, "requester": asked.username,
             "key": str(asked.request.key) if asked.request else "", "reason": reason,
+            "tee": machine.status.tee if machine else "", "endorsement": machine.status.endorsed_by if machine else "",
         }  # fmt: skip
         await self._record.append(
             Entry(

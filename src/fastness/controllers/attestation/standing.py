@@ -131,7 +131,7 @@ class Standing:
             node = self._nodes.get("", seen.status.node_name)
             if node is None:
                 return _again(proof.until, now)
-            labels = node_labels(seen.status.properties, simulated=seen.status.simulated)
+            labels = node_labels(seen)
             return await self._apply(node, self._demand(proof, seen.status.pool, confidential, labels, now), now)
         except Conflict:
             return Done(again_after=0.5)

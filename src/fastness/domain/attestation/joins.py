@@ -8,6 +8,7 @@ its Machine and the public key that the machine is going to use, so a token that
 asked for with the one before.
 
 * Only a machine whose proof is live gets a certificate, only for the node name that enrolment gave it, only with its own key.
+* What it proved, and what its token was released for, is of the evidence type and the endorsement that it enrolled with.
 * A request asks for exactly what a kubelet asks for: subject, usages, lifetime, and for serving the names and addresses of its
   own Node. An address that another Node shows too is nobody's: nodes tell their own addresses.
 * What is wrong for good is denied. What may pass (the proof grew old, the Node is not there yet) waits and is looked at again.
@@ -27,7 +28,13 @@ from typing import Any, Final
 
 from fastness.crypto.csr import SigningRequest, read_request
 from fastness.crypto.errors import BadSigningRequest
-from fastness.domain.attestation.membership import NODE_CREDENTIAL, Membership, membership_of
+from fastness.domain.attestation.membership import (
+    NODE_CREDENTIAL,
+    Membership,
+    membership_of,
+    misbound,
+    proved_as_enrolled,
+)
 from fastness.domain.attestation.standing import proof_of
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
@@ -80,12 +87,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
-    """A bootstrap token of ours, without its secret: whose it is, for which key, until when."""
+    """A bootstrap token of ours, without its secret: of which subject, for which key, until when."""
 
     id: str
     machine: str
     key: str
     expires: datetime
+    tee: str
+    endorsement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,7 @@ class Known:
 
     interval: timedelta
     simulated: bool = False
+    first_use: bool = False
     token: JoinToken | None = None
     machine: Machine | None = None
     distrusted: str = ""
@@ -212,6 +222,10 @@ def _bootstrap(asked: Asked, known: Known, now: datetime) -> Deny | None:
         return Deny("TokenEnded", "the bootstrap token has ended or was taken back: ask the broker for another")
     if known.machine is None or known.machine.metadata.uid != token.machine:
         return Deny("NoMachine", "the machine of the bootstrap token is gone")
+    if (known.machine.status.tee, known.machine.status.endorsed_by) != (token.tee, token.endorsement):
+        return Deny(
+            "OtherSubject", "the broker released the bootstrap token to a machine of another type or endorsement"
+        )
     if asked.request is None or str(asked.request.key) != token.key:
         return Deny("OtherKey", "the broker released the bootstrap token for another key")
     return None
@@ -232,7 +246,12 @@ def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
         return Deny("Deleted", "the machine is being deleted")
     if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED):
         return Deny(str(membership_of(machine)), "the machine is no longer trusted")
+    unbound = misbound(machine, machine.status.tee, first_use=known.first_use)
+    if unbound is not None:
+        return Deny("NotEndorsed", unbound.detail)
     proof = proof_of(machine, now, known.interval)
+    if proof.good and not proved_as_enrolled(machine):
+        return Wait("OtherSubject", "what the machine proved is of another type or endorsement than it enrolled with")
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
 
 

@@ -16,7 +16,8 @@ this function and nothing else, so none of them can be greener than another.
     affirmed, and young enough                           Proved
 
 * Only Proved says that the machine proved what it booted. `simulated` goes with every state: it is no proof by hardware. A bare
-  TPM proves nothing about the host around it, so a machine that stands by one is Proved with "host not proved" beside it.
+  TPM proves nothing about the host around it, so a machine that stands by one is Proved with "host not proved" beside it, and
+  with "trusted on first use" where nobody vouches for that TPM.
 * The condition `Attested` is what the verifier said last; this adds the decisions of people, overrides and the time.
 """
 
@@ -31,6 +32,7 @@ from typing import Any, Final
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, Membership, membership_of
+from fastness.domain.attestation.subject import Endorsement
 from fastness.domain.attestation.trustvector import proves_host
 from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
@@ -71,6 +73,7 @@ class MachineStanding:
     since: datetime | None = None
     until: datetime | None = None
     host_proved: bool = True
+    first_use: bool = False
 
     @property
     def proved(self) -> bool:
@@ -86,7 +89,8 @@ class MachineStanding:
     def caveats(self) -> tuple[str, ...]:
         """What somebody must know beside the state."""
         host = () if self.host_proved or not self.proved else (HOST_NOT_PROVED,)
-        return (*(("simulated",) if self.simulated else ()), *host)
+        first = (FIRST_USE,) if self.first_use and self.proved else ()
+        return (*(("simulated",) if self.simulated else ()), *host, *first)
 
     @property
     def word(self) -> str:
@@ -95,11 +99,13 @@ class MachineStanding:
 
 
 HOST_NOT_PROVED: Final = "host not proved"
+FIRST_USE: Final = "trusted on first use"
 WORDS: Final = tuple(
     dict.fromkeys(
-        MachineStanding(state, simulated, "", host_proved=host).word
+        MachineStanding(state, simulated, "", host_proved=host, first_use=first).word
         for state in State
-        for host in (True, False)
+        # Only a TPM is trusted on first use, and a TPM proves no host.
+        for host, first in ((True, False), (False, False), (False, True))
         for simulated in (False, True)
     )
 )
@@ -113,8 +119,8 @@ def machine_standing(
     def stands(
         state: State, reason: str, message: str, since: datetime | None = None, until: datetime | None = None
     ) -> MachineStanding:
-        host = proves_host(machine.status.tee)
-        return MachineStanding(state, machine.status.simulated, reason, message, since, until, host)
+        host, first = proves_host(machine.status.tee), machine.status.endorsed_by == Endorsement.FIRST_USE
+        return MachineStanding(state, machine.status.simulated, reason, message, since, until, host, first)
 
     membership = membership_of(machine)
     attested, approved = _condition(machine, "Attested"), _condition(machine, "Approved")

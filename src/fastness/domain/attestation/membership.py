@@ -25,6 +25,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fastness.crypto.digests import parse_digest
+from fastness.domain.attestation.properties import ENDORSEMENT, TEE
 from fastness.domain.attestation.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, holds, is_being_deleted, object_name, rfc3339, view, with_condition
@@ -150,6 +151,13 @@ def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
     if endorsement == Endorsement.FIRST_USE and not first_use:
         return Misbound("first-use-not-allowed", "nobody vouches for this TPM, and trust on first use is off")
     return None
+
+
+def proved_as_enrolled(machine: Machine) -> bool:
+    """Whether what a Machine proved last is of the type and endorsement that it enrolled with."""
+    told, status = machine.status.properties, machine.status
+    same = (told.get(TEE), told.get(ENDORSEMENT)) == (status.tee, status.endorsed_by)
+    return same and is_endorsed(status.tee, status.endorsed_by)
 
 
 def is_subject(machine: Machine, subject: Subject) -> bool:

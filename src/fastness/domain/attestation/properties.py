@@ -1,13 +1,15 @@
 """What was proved about a machine, in a few plain words: its attested properties.
 
     tee              tpm, snp or tdx
+    endorsement      how it was shown that the machine's key lives where it says (`subject.Endorsement`)
     image            the approved images whose values it measured, by digest, joined by commas
     image-parts      where no single image explains it: those that do together, as a new boot loader with an old kernel
     chip-generation  Milan, Genoa, Turin; for TDX the family of the platform (FMSPC)
     tcb-…            security versions: bootloader, tee, snp, microcode, fmc; for TDX evaluation and date
 
-They come from the claims of one authentic appraisal and from nothing else. The verifier writes them on the Machine together with
-the outcome; tokens carry them. Distrust, node labels and overlays compare with them, so none of them reads evidence again.
+They come from the claims of one authentic appraisal, and the endorsement from the enrolment. The verifier writes them on the
+Machine together with the outcome; tokens carry them. Distrust, node labels and overlays compare with them, so none of them reads
+evidence again.
 
 * What was not proved is not there: an absent property is never equal to anything.
 * Values are short texts without blanks, so that each fits a label or says so (`label_value`).
@@ -23,6 +25,7 @@ from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.values import ValueBook
 
 TEE: Final = "tee"
+ENDORSEMENT: Final = "endorsement"
 IMAGE: Final = "image"
 PARTS: Final = "image-parts"
 GENERATION: Final = "chip-generation"
@@ -35,10 +38,16 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", r
 _SHORT_DIGEST: Final = 40
 
 
-def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook) -> dict[str, str]:
-    """The properties that claims of an authentic appraisal prove."""
+def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook, endorsement: str = "") -> dict[str, str]:
+    """The properties that claims of an authentic appraisal prove, of a machine whose key is endorsed in this way."""
     whole, parts = measured_images(tee, claims, book)
-    found = {TEE: tee, IMAGE: ",".join(whole), PARTS: ",".join(parts), **_platform(tee, claims.get(tee))}
+    found = {
+        TEE: tee,
+        ENDORSEMENT: endorsement,
+        IMAGE: ",".join(whole),
+        PARTS: ",".join(parts),
+        **_platform(tee, claims.get(tee)),
+    }
     return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
 
 

@@ -27,6 +27,7 @@ from typing import Any, Final
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, State, machine_standing
+from fastness.domain.attestation.membership import proved_as_enrolled
 from fastness.domain.attestation.properties import label_value
 from fastness.domain.machineconfig.nodes import drain_verb
 from fastness.model.kind import JsonObject
@@ -133,10 +134,15 @@ def unclaimed(node: Object, *, enforced: bool, evict: bool = False) -> Demand | 
     return Demand(Step.CORDON, MACHINE_GONE, evict=evict)
 
 
-def node_labels(properties: Mapping[str, str], *, simulated: bool) -> dict[str, str]:
-    """The labels that attested properties become; what does not fit a label is left out."""
-    found = {f"{LABEL_PREFIX}{name}": label_value(value) for name, value in properties.items()}
-    found[f"{LABEL_PREFIX}simulated"] = "true" if simulated else "false"
+def node_labels(machine: Machine) -> dict[str, str]:
+    """The labels that attested properties become; what does not fit a label is left out.
+
+    There are none where the properties are of another evidence type or endorsement than the machine enrolled with.
+    """
+    if not proved_as_enrolled(machine):
+        return {}
+    found = {f"{LABEL_PREFIX}{name}": label_value(value) for name, value in machine.status.properties.items()}
+    found[f"{LABEL_PREFIX}simulated"] = "true" if machine.status.simulated else "false"
     return {name: value for name, value in found.items() if value}
 
 

@@ -73,6 +73,11 @@ class Subject:
     endorsement: str = ""
 
     @property
+    def endorsed(self) -> tuple[str, str]:
+        """Its evidence type and its endorsement."""
+        return self.tee, self.endorsement
+
+    @property
     def first_use(self) -> bool:
         """Whether nobody vouched for the TPM of this machine."""
         return self.endorsement == Endorsement.FIRST_USE
@@ -96,6 +101,11 @@ class Grant:
     verdict: str
     basis: Basis
     expires: datetime
+
+    def described(self) -> dict[str, str]:
+        """What the record tells beside the subject's key: what the release rests on."""
+        facts = {"basis": str(self.basis), "tee": self.subject.tee, "endorsement": self.subject.endorsement}
+        return {name: value for name, value in facts.items() if value}
 
     def live(self, now: datetime) -> bool:
         """Whether it still counts."""

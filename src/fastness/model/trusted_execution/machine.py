@@ -95,7 +95,11 @@ _STATUS = s.immutable_once_set(
             ),
             "standing": s.enum(
                 *(word for state in STANDINGS for word in (state, f"{state} (simulated)")),
-                *(f"{STANDINGS[0]} ({caveats})" for caveats in ("host not proved", "simulated, host not proved")),
+                *(
+                    f"{STANDINGS[0]} ({simulated}host not proved{first_use})"
+                    for first_use in ("", ", trusted on first use")
+                    for simulated in ("", "simulated, ")
+                ),
                 description="How the machine stands, as every surface says it. Only Proved means that it proved what it "
                 "booted; with a bare TPM it proved nothing about the host around it.",
             ),

@@ -225,7 +225,7 @@ class Steps:
             sealed, config = await self._behind.configs.deliver(
                 grant, recipient(caller.claims), path.segments[1], query
             )
-            return sealed, {"basis": str(grant.basis), **config.described()}
+            return sealed, config.described()
         if self._behind.joins is not None and is_bootstrap_token(path):
             return await self._behind.joins.deliver(grant, query)
         value = await self._behind.resources.read(path)
@@ -250,7 +250,8 @@ class Steps:
 
     async def _release(self, release: _Release, grant: Grant, value: SecretBytes, detail: Mapping[str, str]) -> Answer:
         """The one way out: on the record first, then, if it may still happen, sealed to the key that the grant names."""
-        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
+        rests = {**grant.described(), **detail}
+        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=rests)
         await self._releases.settle(release.caller, grant, entry, release.seen, release.again)
         self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))

@@ -251,7 +251,7 @@ class Gate:
         # Signed while the caller's proof is at hand: next to the other signature, before bodies have emptied the CPU's caches.
         served = Served(found.body, pool, grant.subject.machine, caller.nonce, rendered)
         signature = self._behind.signer.sign(served, self._clock.now())
-        detail = {"basis": str(grant.basis), **found.described()}
+        detail = {**grant.described(), **found.described()}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         await self._releases.settle(caller.standing, grant, entry, seen, lambda: self._granted(caller, pool))
         metrics.RELEASES.inc(str(grant.basis))

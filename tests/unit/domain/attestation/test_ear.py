@@ -78,7 +78,9 @@ def test_a_standing_is_what_the_token_says() -> None:
     [
         {"fastness": None}, {"cnf": None}, {"cnf": {}}, {"cnf": {"jwk": {"kty": "EC"}}}, {"sub": None}, {"exp": "later"},
         {"exp": True}, {"iat": None}, {"fastness": {}}, {"fastness": {**claims()["fastness"], "simulated": "no"}},
-        {"fastness": {**claims()["fastness"], "machine": 1}},
+        {"fastness": {**claims()["fastness"], "machine": 1}}, {"fastness": {**claims()["fastness"], "tee": "tpm"}},
+        {"fastness": {**claims()["fastness"], "tee": None}}, {"fastness": {**claims()["fastness"], "endorsement": ""}},
+        {"fastness": {**claims()["fastness"], "endorsement": "ek-certificate"}},
     ],
     ids=repr,
 )  # fmt: skip

@@ -40,7 +40,7 @@ INTERVAL = timedelta(minutes=15)
 NODE = "worker-0123456789abcdef0123"
 UID = "11111111-1111-4111-8111-111111111111"
 KEY, OTHER_KEY = PrivateKey.generate(SeededEntropy(1)), PrivateKey.generate(SeededEntropy(2))
-TOKEN = JoinToken("abc123", UID, str(sha256(KEY.public_der())), NOW + timedelta(minutes=10))
+TOKEN = JoinToken("abc123", UID, str(sha256(KEY.public_der())), NOW + timedelta(minutes=10), "tpm", "ek-certificate")
 USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
 
 
@@ -51,7 +51,7 @@ def machine(**status: Any) -> Machine:
     ]
     found = {
         "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "tee": "tpm", "endorsedBy": "ek-certificate",
-        "pool": "worker", "lastVerdict": "v-1",
+        "pool": "worker", "lastVerdict": "v-1", "properties": {"tee": "tpm", "endorsement": "ek-certificate"},
         "lastAttested": rfc3339(NOW - timedelta(minutes=5)), "conditions": conditions, **status,
     }  # fmt: skip
     meta = {"name": "machine-0123456789abcdef0123", "uid": UID}
@@ -132,6 +132,13 @@ def test_a_node_serves_under_its_own_names(hosts: tuple[str, ...]) -> None:
         (own(username="admin", groups=["system:masters"]), RENEWAL, "NotTheMachine"),
         (request(), replace(BOOTSTRAP, machine=machine(simulated=True)), "Simulated"),
         (request(), replace(BOOTSTRAP, distrusted="the firmware is broken"), "Distrusted"),
+        (request(), replace(BOOTSTRAP, token=replace(TOKEN, tee="snp")), "OtherSubject"),
+        (request(), replace(BOOTSTRAP, token=replace(TOKEN, endorsement="trust-on-first-use")), "OtherSubject"),
+        (request(), replace(BOOTSTRAP, token=replace(TOKEN, endorsement="")), "OtherSubject"),
+        (own(), replace(RENEWAL, machine=machine(endorsedBy="evidence")), "NotEndorsed"),
+        (own(), replace(RENEWAL, machine=machine(endorsedBy="")), "NotEndorsed"),
+        (own(), replace(RENEWAL, machine=machine(tee="sample")), "NotEndorsed"),
+        (own(), replace(RENEWAL, machine=machine(endorsedBy="trust-on-first-use")), "NotEndorsed"),
         (own(SERVING_SIGNER), SERVING, "BadNames"),
         (own(SERVING_SIGNER, ("other",)), SERVING, "ForeignNames"),
         (own(SERVING_SIGNER, (f"{NODE}x",)), SERVING, "ForeignNames"),
@@ -176,6 +183,8 @@ def test_a_machine_that_is_no_longer_trusted_is_denied(change: dict[str, Any], r
     ("found", "known", "reason"),
     [
         (request(), replace(BOOTSTRAP, machine=machine(lastAttested=None)), "NeverAttested"),
+        (request(), replace(BOOTSTRAP, machine=machine(properties={"tee": "snp"})), "OtherSubject"),
+        (own(), replace(RENEWAL, machine=machine(properties={"tee": "tpm"})), "OtherSubject"),
         (request(), replace(BOOTSTRAP, machine=machine(lastAttested=rfc3339(NOW - 2 * INTERVAL))), "ProofExpired"),
         (own(), replace(RENEWAL, machine=machine(lastAttested=rfc3339(NOW - 2 * INTERVAL))), "ProofExpired"),
         (own(SERVING_SIGNER, (NODE,)), replace(SERVING, addresses=None), "NoNode"),
@@ -225,3 +234,9 @@ def test_bindings_by_which_kubernetes_approves_by_itself_are_found() -> None:
         binding("nobody", f"{prefix}:nodeclient", subjects=None), binding("other", "view"), {"metadata": {"name": "odd"}},
     ]  # fmt: skip
     assert other_approvers(found) == ["bootstrap", "rotation"]
+
+
+def test_a_machine_that_was_trusted_on_first_use_joins_where_that_is_allowed() -> None:
+    proved = {"tee": "tpm", "endorsement": "trust-on-first-use"}
+    seen = machine(endorsedBy="trust-on-first-use", properties=proved)
+    assert decide(asked(own()), replace(RENEWAL, machine=seen, first_use=True), NOW) == Approve(seen)

@@ -110,6 +110,17 @@ def test_a_machine_that_stands_by_a_bare_tpm_says_so_wherever_it_is_shown(simula
     assert standing(refused).caveats == ()
 
 
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_machine_whose_tpm_was_trusted_on_first_use_says_so_wherever_it_is_shown(simulated: bool) -> None:
+    more: dict[str, Any] = {"simulated": simulated, "tee": "tpm", "lastVerdict": "v", "lastAttested": rfc3339(NOW)}
+    for endorsement, told in (("ek-certificate", False), ("trust-on-first-use", True)):
+        stands = standing(machine_object(("True", "Affirmed"), endorsedBy=endorsement, **more))
+        assert stands.state is State.PROVED
+        assert ("trusted on first use" in stands.caveats) is told
+        assert ("trusted on first use" in stands.word) is told
+        assert stands.word in WORDS
+
+
 CONDITION = st.tuples(
     st.sampled_from(["True", "False", "Unknown"]),
     st.sampled_from(["Affirmed", "BreakGlass", "NeverAttested", "ProofExpired", "Quarantined", "ValueDiffers", ""]),

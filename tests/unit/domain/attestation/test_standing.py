@@ -199,11 +199,29 @@ def test_a_node_that_we_cordoned_says_so_and_one_that_was_does_not() -> None:
 
 def test_labels_hold_what_fits_and_leave_out_what_does_not() -> None:
     digest = "e" * 64
-    labels = node_labels(
-        {"tee": "snp", "image": f"registry/os@sha256:{digest}", "tcb-date": "2026-01-01T00:00:00Z", "odd": "a b"},
-        simulated=True,
-    )
-    assert labels == {
+    told = {"image": f"registry/os@sha256:{digest}", "tcb-date": "2026-01-01T00:00:00Z", "odd": "a b"}
+    assert node_labels(enrolled("snp", "evidence", {"tee": "snp", "endorsement": "evidence", **told})) == {
         f"{LABEL_PREFIX}tee": "snp", f"{LABEL_PREFIX}image": digest[:40], f"{LABEL_PREFIX}simulated": "true",
-        f"{LABEL_PREFIX}tcb-date": "2026-01-01T00-00-00Z",
+        f"{LABEL_PREFIX}tcb-date": "2026-01-01T00-00-00Z", f"{LABEL_PREFIX}endorsement": "evidence",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tee", "endorsed_by", "properties"),
+    [
+        ("snp", "evidence", {"tee": "tpm", "endorsement": "evidence"}),
+        ("tpm", "trust-on-first-use", {"tee": "tpm", "endorsement": "ek-certificate"}),
+        ("tpm", "evidence", {"tee": "tpm", "endorsement": "evidence"}),
+        ("tpm", "ek-certificate", {"tee": "tpm"}),
+        ("tpm", "ek-certificate", {"endorsement": "ek-certificate"}),
+    ],
+)
+def test_what_is_not_of_the_type_and_endorsement_of_the_enrolment_becomes_no_label(
+    tee: str, endorsed_by: str, properties: dict[str, str]
+) -> None:
+    assert node_labels(enrolled(tee, endorsed_by, {**properties, "image": "registry/os@sha256:1"})) == {}
+
+
+def enrolled(tee: str, endorsed_by: str, properties: dict[str, str]) -> Machine:
+    status = {"tee": tee, "endorsedBy": endorsed_by, "simulated": True, "properties": properties}
+    return view({"metadata": {"name": "m"}, "spec": {"id": "i"}, "status": status}, Machine)
