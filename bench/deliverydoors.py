@@ -53,7 +53,6 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.services.attesting import Around, AttestingOptions, attesting
     from fastness.services.configserver.server import config_server
     from fastness.services.enrol.app import Pace
-    from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
     from fastness.services.http.door import ListenOptions
     from fastness.trust.enrolment import DoorUrls
@@ -72,7 +71,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
             )
             try:
                 async with config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs:
-                    source = LocalConfigs(configs.replies)
+                    source = configs.served
                     around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
                     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
                     async with (
@@ -82,7 +81,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                         ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
                         urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
                         await _rendered(source)
-                        keys = keeper.signer.jwks()
+                        keys = source.signer.jwks()
                         (directory / "kubeconfig").write_bytes(server.kubeconfig())
                         yield (
                             cluster,
@@ -108,7 +107,6 @@ async def doors(told: IO[bytes]) -> None:
     from fastness.cluster.informers import Informers
     from fastness.cluster.kube import Surroundings, connect, find
     from fastness.services.configserver.server import config_server
-    from fastness.services.gate.configs import LocalConfigs
     from fastness.services.gate.server import gate
     from fastness.services.http.door import ListenOptions
     from fastness.trust.record import ClusterRecord
@@ -121,7 +119,7 @@ async def doors(told: IO[bytes]) -> None:
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
         config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs,
     ):
-        source, record = LocalConfigs(configs.replies), ClusterRecord(cluster, clock, ENTROPY, "gate")
+        source, record = configs.served, ClusterRecord(cluster, clock, ENTROPY, "gate")
         async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:
             await _rendered(source)
             settle_memory()  # as the product does when it is ready
@@ -171,7 +169,7 @@ async def _rendered(source: Any) -> None:
     async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(Refusal):
-                if all([len((await source.fetch(pool, ACCEPT, "")).body) > WANTED // 2 for pool in (POOL, BARE)]):
+                if all([len((await source.plain.fetch(pool, ACCEPT)).body) > WANTED // 2 for pool in (POOL, BARE)]):
                     return
             await asyncio.sleep(0.05)
 

@@ -29,7 +29,8 @@ from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.services.attesting import Around, AttestingDoors, AttestingOptions, attesting
 from fastness.services.broker.server import BrokerOptions
-from fastness.services.gate.configs import Config
+from fastness.services.configs import Config
+from fastness.services.configserver.served import ServedConfigs
 from fastness.services.gate.server import GateDoor, gate
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.door import ListenOptions
@@ -54,7 +55,7 @@ class Shelf:
     asked: list[tuple[str, str]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
+    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of any pool."""
         self.asked.append((pool, accept))
         if self.refusals:
@@ -70,6 +71,7 @@ class DeliveringWorld:
     informers: Informers
     doors: AttestingDoors
     gate: GateDoor
+    served: ServedConfigs
     shelf: Shelf
     record: MemoryRecord
     vendor: SimVendor
@@ -88,7 +90,7 @@ class DeliveringWorld:
     @property
     def trust_json(self) -> bytes:
         """The file of an image for this cluster."""
-        return json.encode({"ca": self.gate.doors.bundle, "configKeys": self.gate.signer.jwks()})
+        return json.encode({"ca": self.gate.doors.bundle, "configKeys": self.served.signer.jwks()})
 
     @property
     def trust(self) -> ImageTrust:
@@ -141,16 +143,20 @@ async def delivering_world(
             await announce_vendor(cluster, vendor, clock.now())
     cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]
     listen = ListenOptions(names=names, bounds=bounds)
-    around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=shelf)
-    async with (
-        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
-        attesting(
-            cluster, informers, around, AttestingOptions(listen, BrokerOptions(names=names, bounds=bounds or Bounds()))
-        ) as doors,
-        gate(cluster, informers, shelf, record, clock, ENTROPY, listen) as door,
-    ):
-        urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
-        yield DeliveringWorld(cluster, informers, doors, door, shelf, record, vendor, clock, urls)
+    async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
+        served = await ServedConfigs.open(cluster, informers, clock, ENTROPY, shelf)
+        around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=served)
+        async with (
+            attesting(
+                cluster,
+                informers,
+                around,
+                AttestingOptions(listen, BrokerOptions(names=names, bounds=bounds or Bounds())),
+            ) as doors,
+            gate(cluster, informers, served, record, clock, ENTROPY, listen) as door,
+        ):
+            urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
+            yield DeliveringWorld(cluster, informers, doors, door, served, shelf, record, vendor, clock, urls)
 
 
 async def until(true: Callable[[], bool]) -> None:

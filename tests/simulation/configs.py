@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
 from fastness.controllers.machineconfig.rollout import POOLS
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.services.configs import Config, ConfigRequest
 from fastness.services.configserver.replies import Replies
-from fastness.services.gate.configs import Config, LocalConfigs
+from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
 from fastness.services.refusals import Refusal
 from tests.simulation.invariants import CANARY
 
@@ -20,22 +23,31 @@ CANNOT_BE = "/etc/passwd/below-a-file"
 class Configs:
     """The config server behind a door, which is busy at times."""
 
-    def __init__(self, informers: Informers, busy: list[Refusal]) -> None:
+    def __init__(self, served: ServedConfigs, busy: list[Refusal]) -> None:
         self._busy = busy
-        self._configs = LocalConfigs(Replies(informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)))
+        self.served = served
 
     @classmethod
-    async def of(cls, informers: Informers, busy: list[Refusal]) -> Configs:
+    async def of(
+        cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy, busy: list[Refusal]
+    ) -> Configs:
         """One that knows what is there."""
         for resource in (POOLS, MACHINE_CONFIG.resource):
             await informers.of(resource).synced()
-        return cls(informers, busy)
+        rendered = RenderedConfigs(Replies(informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)))
+        return cls(await ServedConfigs.open(cluster, informers, clock, entropy, rendered), busy)
 
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
+    async def fetch(self, wanted: ConfigRequest) -> Config:
+        """The configuration of a machine; raises Refusal."""
+        if self._busy:
+            raise self._busy.pop(0)
+        return await self.served.fetch(wanted)
+
+    async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool; raises Refusal."""
         if self._busy:
             raise self._busy.pop(0)
-        return await self._configs.fetch(pool, accept, token, rendered)
+        return await self.served.copy(pool, accept, rendered)
 
 
 def machine_config(number: int, bad: str = "") -> JsonObject:

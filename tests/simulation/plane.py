@@ -64,21 +64,20 @@ class Plane:
 
     @asynccontextmanager
     async def _broker(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
-        async with (
-            Informers(line, clock=clock, entropy=self.entropy) as informers,
-            broker_door(line, informers, self._around(clock, await Configs.of(informers, self.busy)), BrokerOptions()),
-        ):
-            yield
+        async with Informers(line, clock=clock, entropy=self.entropy) as informers:
+            configs = await Configs.of(line, informers, clock, self.entropy, self.busy)
+            async with broker_door(line, informers, self._around(clock, configs), BrokerOptions()):
+                yield
 
     @asynccontextmanager
     async def _gate(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
         record = ClusterRecord(line, clock, self.entropy, "gate")
-        async with (
-            Informers(line, clock=clock, entropy=self.entropy) as informers,
-            gate(line, informers, await Configs.of(informers, self.busy), record, clock, self.entropy) as door,
-        ):
-            self.keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.signer.jwks())}
-            yield
+        async with Informers(line, clock=clock, entropy=self.entropy) as informers:
+            configs = await Configs.of(line, informers, clock, self.entropy, self.busy)
+            async with gate(line, informers, configs, record, clock, self.entropy):
+                jwks = configs.served.signer.jwks()
+                self.keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, jwks)}
+                yield
 
     @asynccontextmanager
     async def _controllers(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:

@@ -27,11 +27,11 @@ from typing import Final
 from fastness.agent.attester import Attester
 from fastness.agent.enrol import Doors, Enrolled, EnrolmentFailed, HttpTransport, Patience, enrol
 from fastness.agent.errors import AgentError
-from fastness.agent.fetch import from_broker, from_gate
+from fastness.agent.fetch import check_delivered, from_broker, from_gate, own_thumbprint
 from fastness.agent.imagetrust import ImageTrust, is_origin
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.configproof import BadConfigProof, Served, check
+from fastness.domain.attestation.configproof import BadConfigProof, Served
 from fastness.formats.delivered import Delivered, Question
 
 ATTEMPTS: Final = 4
@@ -173,7 +173,7 @@ class _Walk:
             issued, self._reattest = broker.issued, broker.reattest
             self._ahead = issued - self._patience.clock.now() if issued else timedelta()
             delivered = await self._fetch(broker, question)
-        self._check(delivered, question.nonce)
+        self._check(delivered, question.nonce, await own_thumbprint(self._attester))
         return delivered.config
 
     async def _fetch(self, broker: BrokerClient, question: Question) -> Delivered:
@@ -182,10 +182,10 @@ class _Walk:
             return await from_broker(broker, pool, question)
         return await from_gate(self._doors.gate, self._trust.tls, broker, pool, question, self._now)
 
-    def _check(self, delivered: Delivered, nonce: str) -> None:
-        served = Served(delivered.config, self._enrolled.pool, self._enrolled.machine, nonce)
+    def _check(self, delivered: Delivered, nonce: str, key: str) -> None:
+        served = Served(delivered.config, self._enrolled.pool, self._enrolled.machine, nonce, key=key)
         try:
-            check(delivered.signature, served, self._trust.keys, self._now())
+            check_delivered(delivered, served, self._trust.keys, self._now())
         except BadConfigProof as error:
             raise self._refused(error.code, error.detail) from error
 

@@ -21,14 +21,14 @@ from typing import Final, Protocol
 from fastness.agent.attester import Attester
 from fastness.agent.enrol import Doors
 from fastness.agent.errors import AgentError, BadConfig
-from fastness.agent.fetch import from_broker, from_gate
+from fastness.agent.fetch import check_delivered, from_broker, from_gate, own_thumbprint
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.agent.report import Persistent
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import NotFound, Unavailable
 from fastness.cluster.port import Cluster
-from fastness.domain.attestation.configproof import BadConfigProof, Served, check
+from fastness.domain.attestation.configproof import BadConfigProof, Served
 from fastness.formats import json
 from fastness.formats.delivered import Delivered, Question
 from fastness.formats.errors import JsonError
@@ -118,7 +118,7 @@ class AttestedConfigs:
                 delivered = await from_broker(broker, broker.pool, question)
             else:
                 delivered = await from_gate(doors.gate, trust.tls, broker, broker.pool, question, self._now)
-        return self._checked(delivered, broker, question, trust)
+        return self._checked(delivered, broker, question, trust, await own_thumbprint(self._attester))
 
     async def _attested(self, url: str, trust: ImageTrust) -> BrokerClient:
         """A conversation whose token is still good for a while; raises DoorRefused, DriverError."""
@@ -136,11 +136,13 @@ class AttestedConfigs:
         self._broker = fresh
         return fresh
 
-    def _checked(self, delivered: Delivered, broker: BrokerClient, question: Question, trust: ImageTrust) -> JsonObject:
+    def _checked(
+        self, delivered: Delivered, broker: BrokerClient, question: Question, trust: ImageTrust, key: str
+    ) -> JsonObject:
         name = question.rendered
-        served = Served(delivered.config, broker.pool, broker.machine, question.nonce, name)
+        served = Served(delivered.config, broker.pool, broker.machine, question.nonce, name, key)
         try:
-            check(delivered.signature, served, trust.keys, self._now())
+            check_delivered(delivered, served, trust.keys, self._now())
             config = json.decode(delivered.config)
         except BadConfigProof as error:
             raise ConfigRefused(

@@ -11,16 +11,19 @@ may help.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 
 import httpx
 
+from fastness.agent.attester import Attester
 from fastness.agent.prove import BrokerClient, BrokerRefused, DoorRefused, refusal
 from fastness.cluster.https import Answered, HttpsClient, TooLong, unreachable
-from fastness.domain.attestation.configproof import HEADER
+from fastness.crypto.eddsa import Ed25519Verifier
+from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
+from fastness.domain.attestation.enrolment import identity_thumbprint
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
 MAX_CONFIG: Final = 32 * 1024 * 1024
@@ -43,6 +46,26 @@ async def from_broker(broker: BrokerClient, pool: str, question: Question) -> De
         return parse_envelope(opened.reveal())
     except DeliveredError as error:
         raise BrokerRefused(502, error.code, f"the broker's answer cannot be understood: {error}") from error
+
+
+async def own_thumbprint(attester: Attester) -> str:
+    """The thumbprint of this machine's identity, which statements about its configuration name; raises DriverError."""
+    return identity_thumbprint(attester.tee, await attester.identity_public())
+
+
+def check_delivered(delivered: Delivered, served: Served, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
+    """The statement about a configuration is the one that this machine asked for; raises BadConfigProof.
+
+    A copy of the broker is signed for a pool and a rendered config; that it is for this machine and this request is the broker's
+    word, in the seal that only this boot opens.
+    """
+    copy = delivered.sealed
+    if copy is None:
+        check(delivered.signature, served, keys, now)
+        return
+    if (copy.machine, copy.nonce) != (served.machine, served.nonce) or served.rendered not in ("", copy.rendered):
+        raise BadConfigProof("signature-invalid", "the broker sealed this configuration for another machine or request")
+    check(delivered.signature, Copied(delivered.config, served.pool, copy.rendered), keys, now)
 
 
 async def from_gate(

@@ -41,7 +41,6 @@ from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import config_server
 from fastness.services.enrol.app import USUAL_RATE, Pace
-from fastness.services.gate.configs import LocalConfigs
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
 from fastness.trust.enrolment import DoorUrls
@@ -202,9 +201,8 @@ async def _doors(
         config_server(cluster, informers, clock, entropy, listen) as configs,
         documents_opened(documents, clock) as collateral,
     ):
-        source = LocalConfigs(configs.replies)
         needs = attesting.Around(
-            clock, entropy, server.vault, collateral=collateral, configs=source,
+            clock, entropy, server.vault, collateral=collateral, configs=configs.served,
             urls=lambda: DoorUrls(told[0].broker, told[0].gate) if told else DoorUrls(),
         )  # fmt: skip
         # All virtual machines come from one address: what is one rack elsewhere is the whole cluster here.
@@ -216,12 +214,12 @@ async def _doors(
         )
         async with (
             attesting.attesting(cluster, informers, needs, chosen) as proofs,
-            gate(cluster, informers, source, record, clock, entropy, listen) as keeper,
+            gate(cluster, informers, configs.served, record, clock, entropy, listen) as keeper,
             embedded_page(server, informers, place, clock, entropy) as page,
         ):
             ports = (configs.port, proofs.enrolment.port, proofs.broker.port, keeper.port, page.port)
             told.append(Endpoints(server.url, *(_url(options.host, port) for port in ports)))
-            yield Opened(told[0], lambda: configs.doors.bundle, keeper.signer.jwks, page.link)
+            yield Opened(told[0], lambda: configs.doors.bundle, configs.served.signer.jwks, page.link)
 
 
 def _runner(

@@ -2,10 +2,11 @@
 
     GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&accept=<Accept header of Ignition>     a machine that boots
     GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&rendered=<name>                        one that runs
-    → sealed to the key of the boot: {"config": <base64>, "signature": <text>}
+    → sealed to the key of the boot: {"config": <base64>, "signature": <text>, "copy"?: {rendered, machine, nonce}}
 
 The signature is the one that the gate sends as `Fastness-Signature` (`domain.attestation.configproof`), over the bytes of the
-config, for the nonce of this request. So a machine checks one statement, whichever way its configuration came.
+config, for the nonce of this request. Where the broker delivers from a copy, it is about a pool and a rendered config, and `copy`
+says which machine and which request the broker sealed it for.
 
 * Total and strict: a value or `DeliveredError`; other members, missing ones and repeated ones are refused.
 * Every text has a bound before it is decoded.
@@ -31,7 +32,7 @@ MAX_RENDERED: Final = 253
 _RENDERED: Final = re.compile(r"rendered-[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z", re.ASCII)
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}\Z", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+\Z", re.ASCII)
-_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ENVELOPE, max_depth=2)
+_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ENVELOPE, max_depth=3)
 
 
 class DeliveredError(FormatError):
@@ -61,6 +62,16 @@ class Delivered:
 
     config: bytes
     signature: str
+    sealed: Sealed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What the broker says of a copy, in the seal: its rendered config, the machine it is for, and the nonce of the request."""
+
+    rendered: str
+    machine: str
+    nonce: str
 
 
 def parse_question(query: Mapping[str, str]) -> Question:
@@ -87,7 +98,9 @@ def parse_rendered(query: Mapping[str, str]) -> str:
 def envelope(delivered: Delivered) -> bytes:
     """The answer before it is sealed."""
     config = base64.b64encode(delivered.config).decode("ascii")
-    return json.encode({"config": config, "signature": delivered.signature})
+    copy = delivered.sealed
+    said = {"rendered": copy.rendered, "machine": copy.machine, "nonce": copy.nonce} if copy else None
+    return json.encode({"config": config, "signature": delivered.signature, **({"copy": said} if said else {})})
 
 
 def parse_envelope(data: bytes) -> Delivered:
@@ -96,9 +109,19 @@ def parse_envelope(data: bytes) -> Delivered:
         value, repeated = json.decode_reporting_duplicates(data, _LIMITS)
     except JsonError as error:
         raise DeliveredError(error.code, f"the answer is not JSON: {error.message}") from error
-    if not isinstance(value, dict) or value.keys() != {"config", "signature"} or repeated:
-        raise DeliveredError("bad-envelope", "the answer is an object of config and signature, each once")
-    return Delivered(_config(value["config"]), _signature(value["signature"]))
+    if not isinstance(value, dict) or value.keys() - {"copy"} != {"config", "signature"} or repeated:
+        raise DeliveredError("bad-envelope", "the answer is an object of config, signature and perhaps copy, each once")
+    sealed = _sealed(value["copy"]) if "copy" in value else None
+    return Delivered(_config(value["config"]), _signature(value["signature"]), sealed)
+
+
+def _sealed(value: Any) -> Sealed:
+    names = ("rendered", "machine", "nonce")
+    if not isinstance(value, dict) or value.keys() != set(names):
+        raise DeliveredError("bad-copy", f"copy is an object of {', '.join(names)}", "copy")
+    if not all(isinstance(value[name], str) and len(value[name]) <= MAX_RENDERED for name in names):
+        raise DeliveredError("bad-copy", f"its members are texts of at most {MAX_RENDERED} characters", "copy")
+    return Sealed(value["rendered"], value["machine"], value["nonce"])
 
 
 def _config(value: Any) -> bytes:

@@ -32,6 +32,7 @@ EVENTS: Mapping[str, str] = {
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "collateral.untold": "what documents of vendors are at hand could not be told to the cluster; tried again",
+    "configserver.unavailable": "the config server could not answer gate or broker: the cluster failed it",
     "controller.failed": "a reconcile raised; the key is tried again later",
     "controller.started": "a controller has synced what it reads and works now",
     "controller.stopped": "a controller has ended",

@@ -21,9 +21,9 @@ from fastness.cluster.waiting import beside
 from fastness.domain.attestation.trustedcluster import broker_url, honoured
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
+from fastness.services.configs import ConfigSource
 from fastness.services.enrol.app import Pace
 from fastness.services.enrol.server import EnrolServer, enrol_server
-from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.door import ListenOptions
 from fastness.services.renewal import keep_renewed
 from fastness.trust.collateralnews import CollateralNews

@@ -1,10 +1,9 @@
-"""What one machine gets: the configuration of its pool with the NodeOverlays for it on top, the same at the gate and the broker.
+"""What one machine gets: the configuration of its pool with the NodeOverlays for it on top, put together by the config server.
 
     config = overlays.over(config, recipient)
 
-The config server knows pools and nothing else, so that it stays the one that any MachineConfig deployment has and keeps its few
-replies for everybody. Who asks is known where a grant is made; so the overlays are laid over there, in this one component,
-whether the configuration came from the same process, from the config server's internal port or from a copy of the broker's.
+Whoever lays overlays over a configuration decides what a machine runs, so it is done where the result is signed and nowhere else.
+A broker that delivers from copies only asks whether there are any (`concern`), because a copy is the same for a whole pool.
 
 * Who gets what is decided from the machine's uid and the properties in its token, never from anything else.
 * A machine without overlays gets the bytes of its pool untouched, and others' overlays cost it nothing.
@@ -26,7 +25,7 @@ from fastness.domain.machineconfig.overlay import Overlay, Recipient, addressed,
 from fastness.domain.machineconfig.serving import CannotServe
 from fastness.model.kind import JsonObject
 from fastness.observe import logs
-from fastness.services.gate.configs import Config
+from fastness.services.configs import Config
 from fastness.services.refusals import Refusal
 
 MOST_KEPT: Final = 256
@@ -60,12 +59,19 @@ class Overlays:
         self._kept: OrderedDict[tuple[bytes, tuple[str, ...]], _Kept] = OrderedDict()
         self._bytes = 0
 
-    def over(self, config: Config, who: Recipient) -> Config:
-        """What this machine gets; raises Refusal."""
+    def concern(self, who: Recipient) -> bool:
+        """Whether there is an overlay for this machine."""
+        return bool(self._found(who))
+
+    def _found(self, who: Recipient) -> Sequence[JsonObject]:
         known = self._overlays.by_index(ADDRESSED, "")
         if who.machine:
             known = [*known, *self._overlays.by_index(ADDRESSED, who.machine)]
-        found = matching(known, who) if known else ()
+        return matching(known, who) if known else ()
+
+    def over(self, config: Config, who: Recipient) -> Config:
+        """What this machine gets; raises Refusal."""
+        found = self._found(who)
         if not found:
             return config
         overlays = self._read(found)

@@ -14,7 +14,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.configproof import Served, signed
+from fastness.domain.attestation.configproof import Served, Statement, signed
 from fastness.model.kind import JsonObject
 from fastness.trust.keyrings import KeySecret, LiveKeys, Publication, Ring, RingKey
 
@@ -51,7 +51,11 @@ class ConfigSigner:
 
     def sign(self, served: Served, now: datetime) -> str:
         """The signature of an answer."""
-        return signed(served, self._keys.current[0], now + SIGNATURE_LIFETIME)
+        return self.sign_until(served, now + SIGNATURE_LIFETIME)
+
+    def sign_until(self, statement: Statement, until: datetime) -> str:
+        """The signature of a statement that counts until then."""
+        return signed(statement, self._keys.current[0], until)
 
     def jwks(self) -> list[JsonObject]:
         """The public halves, for the image's trust.json."""

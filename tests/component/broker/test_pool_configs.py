@@ -8,35 +8,48 @@ from typing import Any, cast
 
 import pytest
 
+from fastness.agent.fetch import check_delivered
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.configproof import Served, check
+from fastness.domain.attestation.configproof import BadConfigProof, Copied, Served, signed
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments
 from fastness.services.broker.configs import PoolConfigs
+from fastness.services.configs import Config, ConfigRequest
 from fastness.services.delivery import Overlays
-from fastness.services.gate.configs import Config
 from fastness.services.refusals import Refusal
 from tests.virtual import VirtualClock, settle
 
 QUERY = {"nonce": "n" * 24, "accept": "application/json"}
 WHO = Recipient("uid", {"tee": "tpm"})
+THUMBPRINT = "sha256:" + "a" * 64
 KEY = Ed25519Signer(SecretBytes(bytes(32)))
 
 
 class Source:
     """A config server that counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock, self.lifetime = clock, timedelta(hours=24)
         self.asked = 0
         self.down = False
         self.body = b"one"
         self.name = "rendered-worker-1"
 
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
+    async def fetch(self, wanted: ConfigRequest) -> Config:
+        assert wanted.credential == "DPoP of-the-session"
+        config = await self._plain()
+        served = Served(config.body, wanted.pool, "uid", wanted.nonce, wanted.rendered, THUMBPRINT)
+        return config._replace(signature=signed(served, KEY, self.clock.now() + timedelta(minutes=5)))
+
+    async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
+        config, until = await self._plain(), self.clock.now() + self.lifetime
+        return config._replace(signature=signed(Copied(config.body, pool, config.name), KEY, until), until=until)
+
+    async def _plain(self) -> Config:
         self.asked += 1
         if self.down:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer")
@@ -69,34 +82,26 @@ class Cache:
         return [self.found] if self.found else []
 
 
-class Signer:
-    """The config-signing key."""
-
-    def sign(self, served: Served, now: Any) -> str:
-        from fastness.domain.attestation.configproof import signed
-
-        return signed(served, KEY, now + timedelta(minutes=5))
-
-
 class Bench:
     """Everything that delivery needs, by hand."""
 
     def __init__(self, sync: str, via: str = "Broker") -> None:
-        self.clock, self.source = VirtualClock(), Source()
+        self.clock = VirtualClock()
+        self.source = Source(self.clock)
         delivery = {"via": via, "sync": sync, "interval": "5m"}
         self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
         self.pools = Cache(self.pool("rendered-worker-1"))
+        self.overlays = Cache(None)
         parts: list[Any] = [
             self.source,
-            Signer(),
             self.cluster,
             self.pools,
-            Overlays(cast("Any", Cache(None))),
+            Overlays(cast("Any", self.overlays)),
             Assignments(cast("Any", None)),
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)
-        subject = Subject("uid", "machine-a", "sha256:" + "a" * 64, "worker", tee="tpm", endorsement="ek-certificate")
+        subject = Subject("uid", "machine-a", THUMBPRINT, "worker", tee="tpm", endorsement="ek-certificate")
         until = self.clock.now() + timedelta(days=1)
         self.grant = Grant("g", subject, "pool/worker/config", {}, "v", Basis.VERDICT, until)
 
@@ -109,11 +114,16 @@ class Bench:
         }  # fmt: skip
 
     async def get(self) -> bytes:
-        opened, _ = await self.configs.deliver(self.grant, WHO, "worker", QUERY)
+        opened, _ = await self.configs.deliver(self.grant, WHO, "worker", QUERY, _token)
         delivered = parse_envelope(opened.reveal())
-        served = Served(delivered.config, "worker", "uid", QUERY["nonce"])
-        check(delivered.signature, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
+        served = Served(delivered.config, "worker", "uid", QUERY["nonce"], key=THUMBPRINT)
+        check_delivered(delivered, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
+        self.delivered = delivered
         return delivered.config
+
+
+def _token() -> str:
+    return "of-the-session"
 
 
 async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
@@ -157,7 +167,7 @@ async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_thre
 async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_hands_out_the_old_one() -> None:
     bench = Bench("OnChange")
     assert await bench.get() == b"one"
-    await bench.clock.advance(86_400)
+    await bench.clock.advance(3600)
     assert await bench.get() == b"one"
     assert bench.source.asked == 1
     bench.source.body, bench.source.name = b"two", "rendered-worker-2"
@@ -232,5 +242,48 @@ async def test_where_the_gate_delivers_the_broker_does_not() -> None:
 async def test_copies_are_bounded() -> None:
     bench = Bench("Scheduled")
     for number in range(200):
-        await bench.configs.deliver(bench.grant, WHO, "worker", {**QUERY, "accept": f"v{number}"})
+        await bench.configs.deliver(bench.grant, WHO, "worker", {**QUERY, "accept": f"v{number}"}, _token)
     assert len(bench.configs._copies) == 64
+
+
+async def test_a_machine_with_overlays_gets_no_copy_and_waits() -> None:
+    for sync, status in (("Scheduled", 503), ("OnChange", 503), ("OnDemand", 200)):
+        bench = Bench(sync)
+        bench.overlays.found = {"metadata": {"name": "rack", "uid": "o"}, "spec": {"match": {"machines": ["uid"]}}}
+        if status == 200:
+            assert await bench.get() == b"one"
+            continue
+        with pytest.raises(Refusal) as waits:
+            await bench.get()
+        assert (waits.value.status, waits.value.code) == (503, "overlaid")
+
+
+async def test_a_copy_is_sealed_for_one_machine_and_one_request() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    keys, now = {KEY.verifier.id: KEY.verifier}, bench.clock.now()
+    for machine, nonce, pool in (
+        ("other", QUERY["nonce"], "worker"),
+        ("uid", "m" * 24, "worker"),
+        ("uid", QUERY["nonce"], "infra"),
+    ):
+        served = Served(b"one", pool, machine, nonce, key=THUMBPRINT)
+        with pytest.raises(BadConfigProof):
+            check_delivered(bench.delivered, served, keys, now)
+    with pytest.raises(BadConfigProof):
+        check_delivered(
+            bench.delivered, Served(b"one", "worker", "uid", QUERY["nonce"], "rendered-worker-9"), keys, now
+        )
+
+
+async def test_a_copy_is_renewed_before_its_signature_ends_and_never_handed_out_after() -> None:
+    bench = Bench("OnChange")
+    bench.source.lifetime = timedelta(hours=1)
+    await bench.get()
+    await bench.clock.advance(1801)
+    await bench.get()
+    assert bench.source.asked == 2
+    bench.source.down = True
+    await bench.clock.advance(3601)
+    with pytest.raises(Refusal):
+        await bench.get()

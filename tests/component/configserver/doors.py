@@ -18,7 +18,6 @@ from fastness.crypto.x509 import Credential
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.registry import find
-from fastness.services.configserver.admission import Authorize
 from fastness.services.configserver.server import ConfigDoor, config_server
 from fastness.services.http.door import ListenOptions
 from fastness.services.http.showing import anonymous
@@ -37,7 +36,8 @@ ACCEPT = "application/vnd.coreos.ignition+json;version=3.4.0"
 async def furnish(cluster: Cluster) -> None:
     """One pool of each trust model, each with a rendered config."""
     pools = [{"name": name, "trustModel": model} for name, model in POOLS.items()]
-    spec = {"mode": "Enforce", "simulated": True, "pools": pools}
+    delivery = {"via": "Broker", "sync": "OnChange"}  # so that the broker may ask for copies
+    spec = {"mode": "Enforce", "simulated": True, "pools": pools, "delivery": delivery}
     kind = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster"}
     await cluster.create(CONFIDENTIAL, {**kind, "metadata": {"name": "cluster"}, "spec": spec})
     for name in POOLS:
@@ -99,25 +99,18 @@ def _client(port: int, trust: ssl.SSLContext) -> httpx.AsyncClient:
     )
 
 
-def nobody_asks(*_: object) -> None:
-    """No further check of what gate and broker forward."""
-
-
 @asynccontextmanager
 async def open_doors(
     embedded: Embedded,
     *,
     rust: bool = False,
     clock: Clock | None = None,
-    authorize: Authorize | None = None,
 ) -> AsyncIterator[Doors]:
     """A config server with three pools behind it."""
     clock, entropy, cluster = clock or SystemClock(), SystemEntropy(), embedded.cluster
     await furnish(cluster)
     async with (
         Informers(cluster, clock=SystemClock(), entropy=entropy) as informers,
-        config_server(
-            cluster, informers, clock, entropy, ListenOptions(rust=rust), authorize=authorize or nobody_asks
-        ) as door,
+        config_server(cluster, informers, clock, entropy, ListenOptions(rust=rust)) as door,
     ):
         yield Doors(door, cluster)

@@ -13,9 +13,7 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority, Credential
 from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
-from fastness.services.http import Request
-from fastness.services.refusals import Refusal
-from fastness.trust.internal import GROUP, Role
+from fastness.trust.internal import GROUP
 from tests.component.configserver.doors import POOLS, Doors, open_doors
 from tests.embedded.fixtures import Embedded
 
@@ -108,18 +106,20 @@ async def test_the_internal_port_has_no_connection_for_strangers(embedded_server
                     raise AssertionError(f"{who} was let in")
 
 
-async def test_the_internal_port_serves_every_pool_to_gate_and_broker_and_to_no_other_role(
+async def test_the_internal_port_gives_copies_to_the_broker_and_nothing_to_any_role_without_a_token(
     embedded_server: Embedded,
 ) -> None:
     async with open_doors(embedded_server) as doors:
         now, issuing = datetime.now(UTC), doors.door.internal.lineage.issuing
-        for role in ("gate", "broker"):
-            async with doors.inner(doors.door.internal.client(role, now)) as client:
-                for pool in POOLS:
-                    answer = await client.get(f"/config/{pool}")
-                    assert outcome(answer) == SERVED
-                    assert f"config%20of%20{pool}" in answer.text
-                assert outcome(await client.get("/config/missing")) == (404, "unknown-pool")
+        async with doors.inner(doors.door.internal.client("broker", now)) as client:
+            for pool in POOLS:
+                answer = await client.get(f"/config/{pool}")
+                assert outcome(answer) == SERVED
+                assert f"config%20of%20{pool}" in answer.text
+            assert outcome(await client.get("/config/missing")) == (404, "unknown-pool")
+        async with doors.inner(doors.door.internal.client("gate", now)) as client:
+            for pool in (*POOLS, "missing"):
+                assert outcome(await client.get(f"/config/{pool}")) == (401, "token-required")
         others = (
             issuing.issue_client("fastness:enrol", [GROUP], DAY, now),
             issuing.issue_client("fastness:gate", [], DAY, now),
@@ -129,31 +129,6 @@ async def test_the_internal_port_serves_every_pool_to_gate_and_broker_and_to_no_
         for credential in others:
             async with doors.inner(credential) as client:
                 assert outcome(await client.get("/config/secret")) == (403, "wrong-role")
-
-
-@pytest.mark.parametrize("waits", [False, True])
-async def test_a_further_check_is_asked_after_the_certificate_and_its_refusal_counts(
-    embedded_server: Embedded, waits: bool
-) -> None:
-    asked: list[str] = []
-
-    def decide(request: Request, pool: str, role: Role) -> None:
-        asked.append(pool)
-        if request.header(b"x-token") != "good":
-            raise Refusal(401, "token-required", "show the machine's token")
-
-    async def decide_later(request: Request, pool: str, role: Role) -> None:
-        decide(request, pool, role)
-
-    async with open_doors(embedded_server, authorize=decide_later if waits else decide) as doors:
-        now = datetime.now(UTC)
-        async with doors.inner(doors.door.internal.client("gate", now)) as gate:
-            assert outcome(await gate.get("/config/secret")) == (401, "token-required")
-            assert outcome(await gate.get("/config/secret", headers={"x-token": "good"})) == SERVED
-        stranger = doors.door.internal.lineage.issuing.issue_client("fastness:page", [GROUP], DAY, now)
-        async with doors.inner(stranger) as page:
-            await page.get("/config/secret", headers={"x-token": "good"})
-    assert asked == ["secret", "secret"]
 
 
 def test_every_route_says_what_it_needs() -> None:

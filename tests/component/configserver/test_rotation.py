@@ -190,7 +190,7 @@ async def test_internal_certificates_of_an_older_generation_are_accepted_until_i
     clock = started(5 * DAY)
     async with open_doors(embedded_server, clock=clock) as doors:
         internal = doors.door.internal
-        gate = internal.lineage.issuing.issue_client("fastness:gate", ["fastness:internal"], 30 * DAY, clock.now())
+        gate = internal.lineage.issuing.issue_client("fastness:broker", ["fastness:internal"], 30 * DAY, clock.now())
         patch = {"metadata": {"annotations": {ROTATE: "asked"}}}
         await doors.cluster.patch(SECRETS, "internal-ca", patch, PatchType.MERGE, NAMESPACE)
         waiting = Caller(0, "", "")
@@ -204,7 +204,7 @@ async def test_internal_certificates_of_an_older_generation_are_accepted_until_i
             answer = await client.get("/config/secret")
             # OpenSSL cannot forget an authority; we can.
             assert (answer.status_code, answer.json()["code"]) == (401, "bad-certificate")
-        async with doors.inner(doors.door.internal.client("gate", clock.now())) as client:
+        async with doors.inner(doors.door.internal.client("broker", clock.now())) as client:
             assert (await client.get("/config/secret")).status_code == 200
 
 

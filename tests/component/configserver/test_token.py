@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Literal
 
 import httpx
@@ -14,12 +15,16 @@ import pytest
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informer, Informers
+from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.jwk import public_jwk
+from fastness.crypto.jws import SigningKey
 from fastness.crypto.keys import PrivateKey
+from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.domain.attestation.ear import Proved
 from fastness.domain.attestation.subject import Subject
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.configserver.server import config_server
 from fastness.trust.tokens import BROKER, GATE, TokenIssuer
 from tests.component.configserver.doors import Doors, furnish
@@ -28,6 +33,7 @@ from tests.embedded.fixtures import Embedded
 from tests.lowering import lowered
 
 ENTROPY = SystemEntropy()
+THUMBPRINT = "sha256:" + "a" * 64
 UID = "00000000-0000-4000-8000-000000000001"
 
 
@@ -39,18 +45,39 @@ class World:
     informers: Informers
     tokens: TokenIssuer
 
-    def token(self, pool: str = "secret", audience: str = GATE) -> str:
+    def token(
+        self, pool: str = "secret", audience: str = GATE, machine: str = UID, lifetime: timedelta = timedelta(minutes=5)
+    ) -> str:
         """A token of a machine of a pool."""
-        subject = Subject(UID, "machine-a", "sha256:" + "a" * 64, pool, tee="tpm", endorsement="ek-certificate")
+        subject = Subject(machine, "machine-a", THUMBPRINT, pool, tee="tpm", endorsement="ek-certificate")
         proved = Proved(subject, "v", public_jwk(PrivateKey.generate(ENTROPY)), "n", vector={"executables": 3})
-        return self.tokens.issue(proved, timedelta(minutes=5), (audience,))[0].reveal()
+        return self.tokens.issue(proved, lifetime, (audience,))[0].reveal()
+
+    async def answer(
+        self, role: Literal["gate", "broker"], credential: str, pool: str = "secret", nonce: str = "n"
+    ) -> httpx.Response:
+        """What somebody with the certificate of a role is answered."""
+        headers = {"fastness-nonce": nonce, **({"authorization": credential} if credential else {})}
+        async with self.doors.inner(self.doors.door.internal.client(role, datetime.now(UTC))) as client:
+            return await client.get(f"/config/{pool}", headers=headers)
 
     async def ask(self, role: Literal["gate", "broker"], token: str = "", pool: str = "secret") -> tuple[int, str]:
-        """What somebody with the certificate of a role is answered: status and code."""
-        headers = {"authorization": f"DPoP {token}"} if token else {}
-        async with self.doors.inner(self.doors.door.internal.client(role, datetime.now(UTC))) as client:
-            answer: httpx.Response = await client.get(f"/config/{pool}", headers=headers)
+        """The same: status and code."""
+        answer = await self.answer(role, f"DPoP {token}" if token else "", pool)
         return answer.status_code, "" if answer.status_code == 200 else answer.json()["code"]
+
+    @property
+    def keys(self) -> dict[str, Ed25519Verifier]:
+        """What an image of this cluster believes."""
+        return {one["kid"]: Ed25519Verifier.from_jwk(one) for one in self.doors.door.served.signer.jwks()}
+
+    async def set(self, **spec: object) -> None:
+        """Change the cluster's settings, and wait until the door has heard of it."""
+        await lowered(self.doors.cluster, spec)
+        changed = await self.doors.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
+        clusters: Informer = self.informers.of(CONFIDENTIAL_CLUSTER.resource)
+        version = changed["metadata"]["resourceVersion"]
+        await until(lambda: (clusters.get("", "cluster") or {})["metadata"]["resourceVersion"] == version)
 
 
 @asynccontextmanager
@@ -65,8 +92,8 @@ async def opened(embedded: Embedded) -> AsyncIterator[World]:
         yield World(Doors(door, cluster), informers, tokens)
 
 
-def _has_mode(clusters: Informer, mode: str) -> bool:
-    return bool((clusters.get("", "cluster") or {}).get("spec", {}).get("mode") == mode)
+def _payload(token: str) -> bytes:
+    return base64.urlsafe_b64decode(token.split(".")[1] + "==")
 
 
 @pytest.fixture
@@ -94,15 +121,66 @@ async def test_a_machine_that_is_distrusted_gets_nothing_through_a_gate_that_has
     assert await world.ask("gate", token) == (403, "revoked")
 
 
-async def test_the_broker_keeps_copies_and_asks_for_no_machine_in_particular(world: World) -> None:
-    assert await world.ask("broker") == (200, "")
+async def test_an_expired_token_and_a_token_of_keys_that_nobody_published_get_nothing(world: World) -> None:
+    assert await world.ask("gate", world.token(lifetime=timedelta(seconds=-1))) == (401, "bad-token")
+    forged = SigningKey.generate(ENTROPY).sign(json.loads(_payload(world.token())), "JWT").reveal()
+    assert await world.ask("gate", forged) == (401, "bad-token")
 
 
-async def test_a_gate_that_only_watches_may_ask_for_machines_with_a_ticket_until_the_cluster_enforces(
+async def test_the_signature_is_for_the_machine_of_the_token_and_the_nonce_that_was_forwarded(world: World) -> None:
+    answer = await world.answer("gate", f"DPoP {world.token()}", nonce="request-1")
+    signature, now = answer.headers[HEADER], datetime.now(UTC)
+    check(signature, Served(answer.content, "secret", UID, "request-1", key=THUMBPRINT), world.keys, now)
+    for other in (
+        Served(answer.content, "secret", UID, "request-2", key=THUMBPRINT),
+        Served(answer.content, "secret", "another", "request-1", key=THUMBPRINT),
+        Served(answer.content, "secret", UID, "request-1", key="sha256:" + "b" * 64),
+        Copied(answer.content, "secret", "rendered-secret-1"),
+    ):
+        with pytest.raises(BadConfigProof):
+            check(signature, other, world.keys, now)
+
+
+async def test_overlays_are_laid_over_by_the_config_server_for_the_machine_of_the_token(world: World) -> None:
+    fragment = {
+        "ignition": {"version": "3.4.0"},
+        "storage": {"files": [{"path": "/etc/rack", "mode": 420, "contents": {"source": "data:,7"}}]},
+    }
+    body = {
+        "apiVersion": NODE_OVERLAY.api_version, "kind": NODE_OVERLAY.kind, "metadata": {"name": "rack"},
+        "spec": {"match": {"machines": [UID]}, "config": fragment},
+    }  # fmt: skip
+    await world.doors.cluster.create(NODE_OVERLAY.resource, body)
+    await until(lambda: world.informers.of(NODE_OVERLAY.resource).get("", "rack") is not None)
+    mine = await world.answer("gate", f"DPoP {world.token()}")
+    assert "/etc/rack" in mine.text
+    assert mine.headers["fastness-overlays"].startswith("rack")
+    check(mine.headers[HEADER], Served(mine.content, "secret", UID, "n", key=THUMBPRINT), world.keys, datetime.now(UTC))
+    other = await world.answer("gate", f"DPoP {world.token(machine='another')}")
+    copy = await world.answer("broker", "")
+    assert "/etc/rack" not in other.text + copy.text
+
+
+async def test_the_broker_gets_copies_only_while_it_delivers_from_copies_and_a_gate_never(world: World) -> None:
+    answer = await world.answer("broker", "")
+    until_then = datetime.fromisoformat(answer.headers["fastness-until"])
+    statement = Copied(answer.content, "secret", "rendered-secret-1")
+    check(answer.headers[HEADER], statement, world.keys, until_then - timedelta(seconds=1))
+    with pytest.raises(BadConfigProof):
+        check(answer.headers[HEADER], statement, world.keys, until_then)
+    assert await world.ask("gate") == (401, "token-required")
+    await world.set(delivery={"via": "Broker", "sync": "OnDemand"})
+    assert await world.ask("broker") == (401, "token-required")
+    assert await world.ask("broker", world.token()) == (200, "")
+    await world.set(delivery={"via": "Gate", "sync": "OnChange"})
+    assert await world.ask("broker") == (401, "token-required")
+
+
+async def test_a_gate_that_only_watches_forwards_the_ticket_of_the_machine_until_the_cluster_enforces(
     world: World,
 ) -> None:
-    clusters: Informer = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
-    for mode, expected in (("Audit", (200, "")), ("Enforce", (401, "token-required"))):
-        await lowered(world.doors.cluster, {"mode": mode})
-        await until(partial(_has_mode, clusters, mode))
-        assert await world.ask("gate") == expected
+    ticket, other = await world.doors.ticket("secret"), await world.doors.ticket("plain")
+    for mode, expected in (("Audit", [200, 401, 403, 401]), ("Enforce", [401, 401, 401, 401])):
+        await world.set(mode=mode)
+        shown = [f"Bearer {ticket}", "", f"Bearer {other}", "Bearer made-up"]
+        assert [(await world.answer("gate", one)).status_code for one in shown] == expected

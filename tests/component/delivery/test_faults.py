@@ -87,7 +87,7 @@ async def test_an_authority_that_has_expired_is_waited_for_and_never_believed(wo
 
     door = LoopListener(app)
     await door.show(old.issue_server(["127.0.0.1"], timedelta(days=3650), born))
-    trust = json.encode({"ca": old.certificate.pem.decode(), "configKeys": world.gate.signer.jwks()})
+    trust = json.encode({"ca": old.certificate.pem.decode(), "configKeys": world.served.signer.jwks()})
     ask = Ask("worker", await world.ticket(), f"https://127.0.0.1:{door.port}", ACCEPT)
     try:
         with pytest.raises(DoorUnreachable):

@@ -37,15 +37,20 @@ async def told(world: World, desired: str = "", current: str = "") -> Machine:
 
 async def test_the_desired_and_the_current_config_are_given_signed_by_name_and_recorded(here: World) -> None:
     machine = await told(here, NEW, OLD)
-    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.door.signer.jwks()}
+    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
     for name in (NEW, OLD):
         answer = await machine.get(query=f"?rendered={name}", jti="mine")
         assert (answer.status_code, answer.content) == (200, BODY)
         now = here.attesting.clock.now()
-        check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "mine", name), keys, now)
+        check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "mine", name, machine.thumbprint), keys, now)
         for other in ("", FOREIGN):
             with pytest.raises(BadConfigProof):
-                check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "mine", other), keys, now)
+                check(
+                    answer.headers[HEADER],
+                    Served(BODY, "worker", machine.uid, "mine", other, machine.thumbprint),
+                    keys,
+                    now,
+                )
         entry = here.record.entries[-1]
         assert (entry.what, entry.resource, entry.detail["config"]) == ("release", "pool/worker/config", name)
         assert entry.grant

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,14 +19,15 @@ from fastness.cluster.port import PatchType
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation import dpop
-from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Served, check
+from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.domain.attestation.ear import Proved, standing
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.gate.configs import Config
+from fastness.services.configs import Config
+from fastness.services.configserver.served import ServedConfigs
 from fastness.services.gate.server import GateDoor, gate
 from fastness.services.refusals import Refusal
 from fastness.sim.tee.attester import SimAttester
@@ -44,7 +47,7 @@ class Shelf:
     rendered: list[str] = field(default_factory=list)
     refusal: Refusal | None = None
 
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
+    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of any pool."""
         self.asked.append((pool, accept))
         if self.refusal is not None:
@@ -60,6 +63,7 @@ class World:
 
     attesting: AttestingWorld
     door: GateDoor
+    served: ServedConfigs
     shelf: Shelf
     record: MemoryRecord
     http: httpx.AsyncClient
@@ -75,6 +79,12 @@ class Machine:
     def __init__(self, world: World, token: str, key: PrivateKey, recipient: JsonObject, uid: str) -> None:
         self.world, self.token, self.key, self.recipient, self.uid = world, token, key, recipient, uid
         self.nonce = ""
+
+    @property
+    def thumbprint(self) -> str:
+        """Whose token it is."""
+        claims = json.loads(base64.urlsafe_b64decode(self.token.split(".")[1] + "=="))
+        return str(claims["sub"])
 
     def proof(self, path: str, method: str = "GET", **change: Any) -> str:
         now = self.world.attesting.clock.now()
@@ -107,10 +117,12 @@ async def proved(world: World, attester: SimAttester) -> Machine:
 async def gate_world(embedded: Embedded, spec: JsonObject | None = None) -> AsyncIterator[World]:
     async with attesting_world(embedded.cluster, spec) as attesting:
         shelf, record = Shelf(), MemoryRecord()
-        async with gate(attesting.cluster, attesting.informers, shelf, record, attesting.clock, ENTROPY) as door:
+        clock = attesting.clock
+        served = await ServedConfigs.open(attesting.cluster, attesting.informers, clock, ENTROPY, shelf)
+        async with gate(attesting.cluster, attesting.informers, served, record, clock, ENTROPY) as door:
             trust = ssl.create_default_context(cadata=door.doors.bundle)
             async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=20) as http:
-                yield World(attesting, door, shelf, record, http)
+                yield World(attesting, door, served, shelf, record, http)
 
 
 @pytest.fixture
@@ -128,14 +140,16 @@ async def machine(here: World) -> Machine:
 async def test_a_proven_machine_gets_its_configuration_signed_for_this_request(here: World, machine: Machine) -> None:
     answer = await machine.get(jti="unique-7")
     assert (answer.status_code, answer.content) == (200, BODY)
-    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.door.signer.jwks()}
+    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
     now = here.attesting.clock.now()
-    check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "unique-7"), keys, now)
+    check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "unique-7", key=machine.thumbprint), keys, now)
     for other in (
-        Served(BODY + b" ", "worker", machine.uid, "unique-7"),
-        Served(BODY, "master", machine.uid, "unique-7"),
-        Served(BODY, "worker", "another", "unique-7"),
-        Served(BODY, "worker", machine.uid, "unique-8"),
+        Served(BODY + b" ", "worker", machine.uid, "unique-7", key=machine.thumbprint),
+        Served(BODY, "master", machine.uid, "unique-7", key=machine.thumbprint),
+        Served(BODY, "worker", "another", "unique-7", key=machine.thumbprint),
+        Served(BODY, "worker", machine.uid, "unique-8", key=machine.thumbprint),
+        Served(BODY, "worker", machine.uid, "unique-7", key="sha256:" + "0" * 64),
+        Copied(BODY, "worker", "rendered-worker-1"),
     ):
         with pytest.raises(BadConfigProof):
             check(answer.headers[HEADER], other, keys, now)
@@ -226,19 +240,28 @@ async def test_two_gates_share_nothing_but_the_cluster(here: World, machine: Mac
     around = here.attesting
     async with (
         Informers(around.cluster, clock=around.clock, entropy=ENTROPY) as informers,
-        gate(around.cluster, informers, Shelf(), MemoryRecord(), around.clock, ENTROPY) as door,
+        gate(around.cluster, informers, here.served, MemoryRecord(), around.clock, ENTROPY) as door,
         httpx.AsyncClient(
             base_url=f"https://127.0.0.1:{door.port}", verify=ssl.create_default_context(cadata=here.door.doors.bundle)
         ) as http,
     ):
         other = Machine(
-            World(around, door, here.shelf, here.record, http), machine.token, machine.key, machine.recipient, ""
+            World(around, door, here.served, here.shelf, here.record, http),
+            machine.token,
+            machine.key,
+            machine.recipient,
+            "",
         )
         other.nonce = machine.nonce
         answer = await other.get(jti="elsewhere")
         assert (answer.status_code, answer.content) == (200, BODY)
-        keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.door.signer.jwks()}
-        check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "elsewhere"), keys, around.clock.now())
+        keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
+        check(
+            answer.headers[HEADER],
+            Served(BODY, "worker", machine.uid, "elsewhere", key=machine.thumbprint),
+            keys,
+            around.clock.now(),
+        )
         name = (await around.cluster.list(MACHINE.resource)).items[0]["metadata"]["name"]
         quarantined = {"spec": {"approval": "Quarantined"}}
         await around.cluster.patch(MACHINE.resource, name, quarantined, PatchType.MERGE, NAMESPACE)

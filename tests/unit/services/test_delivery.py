@@ -15,8 +15,8 @@ from fastness.domain.machineconfig.serving import document
 from fastness.formats import dataurl
 from fastness.model.kind import JsonObject
 from fastness.services import delivery
+from fastness.services.configs import Config
 from fastness.services.delivery import Overlays, recipient
-from fastness.services.gate.configs import Config
 from fastness.services.refusals import Refusal
 
 A = Recipient("uid-a", {"tee": "snp", "chip-generation": "Genoa"})

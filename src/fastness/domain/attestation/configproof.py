@@ -3,9 +3,13 @@
     Fastness-Signature: <base64url header>..<base64url signature>          a detached JWS (EdDSA)
 
 The header says algorithm, key and expiry; the payload is left out, because both sides know it: hash of the body, pool,
-machine, nonce of the request, expiry; for a rendered config that was asked for by its name (day two) that name too. A machine
-checks it with the key out of its measured image, so whoever sits between it and the gate, and whoever holds the gate's TLS
-certificate, can neither change a configuration nor hand it another machine's or an older one.
+machine and thumbprint of its key, nonce of the request, expiry; for a rendered config that was asked for by its name (day two)
+that name too. A machine checks it with the key out of its measured image. Only the config server has the private half, so whoever
+sits between it and the machine, a gate or a broker that was taken over included, can neither change a configuration nor hand it
+another machine's or an older one.
+
+Where the broker delivers from copies, the statement is about a pool and a rendered config, until an expiry (`Copied`); which
+machine it is for, and in answer to which request, is in the broker's seal.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from fastness.formats.errors import JsonError
 
 HEADER: Final = "Fastness-Signature"
 TYPE: Final = "fastness-config"
+COPY_TYPE: Final = "fastness-config-copy"
 ALGORITHM: Final = "EdDSA"
 MOST_REMEMBERED: Final = 1024 * 1024
 MAX_SIGNATURE: Final = 1024
@@ -33,13 +38,50 @@ _LIMITS: Final = json.JsonLimits(max_bytes=512, max_depth=2)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a signature is about; `rendered` is the name that a running machine asked for, empty for one that boots."""
+    """A configuration for one machine in answer to one request.
+
+    `rendered` is the name that a running machine asked for, empty for one that boots; `key` the thumbprint of the machine's key.
+    """
 
     body: bytes
     pool: str
     machine: str
     nonce: str
     rendered: str = ""
+    key: str = ""
+
+    @property
+    def type(self) -> str:
+        """What kind of statement it is."""
+        return TYPE
+
+    def payload(self, until: int) -> dict[str, Any]:
+        """What is signed."""
+        return {
+            "sha256": _digest(self.body), "pool": self.pool, "machine": self.machine, "key": self.key,
+            "nonce": self.nonce, "exp": until, **({"rendered": self.rendered} if self.rendered else {}),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A configuration that the broker keeps: for all machines of a pool. The broker's seal says for which one, and when."""
+
+    body: bytes
+    pool: str
+    rendered: str
+
+    @property
+    def type(self) -> str:
+        """What kind of statement it is: neither kind passes for the other."""
+        return COPY_TYPE
+
+    def payload(self, until: int) -> dict[str, Any]:
+        """What is signed."""
+        return {"sha256": _digest(self.body), "pool": self.pool, "rendered": self.rendered, "exp": until}
+
+
+Statement = Served | Copied
 
 
 class BadConfigProof(Exception):
@@ -50,20 +92,20 @@ class BadConfigProof(Exception):
         self.code, self.detail = code, detail
 
 
-def signed(served: Served, key: Ed25519Signer, expires: datetime) -> str:
+def signed(served: Statement, key: Ed25519Signer, expires: datetime) -> str:
     """The header's value."""
     until = int(expires.timestamp())
-    shown = _shown(key.verifier.id, until)
+    shown = _shown(key.verifier.id, until, served.type)
     return f"{shown}..{encoded(key.sign(_message(shown, served, until)))}"
 
 
 @lru_cache(maxsize=4)
-def _shown(kid: str, until: int) -> str:
+def _shown(kid: str, until: int, kind: str) -> str:
     """The header as it goes out: the same for all answers of one second."""
-    return encoded(json.canonical({"alg": ALGORITHM, "kid": kid, "typ": TYPE, "exp": until}))
+    return encoded(json.canonical({"alg": ALGORITHM, "kid": kid, "typ": kind, "exp": until}))
 
 
-def check(text: str, served: Served, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
+def check(text: str, served: Statement, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
     """Check a signature against the keys of the image, by id; raises BadConfigProof."""
     shown, _, signature = text.partition("..")
     try:
@@ -71,17 +113,17 @@ def check(text: str, served: Served, keys: Mapping[str, Ed25519Verifier], now: d
         proof = decoded(signature)
     except (JsonError, BadKey) as error:
         raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read") from error
-    until, key = _header(header, keys)
+    until, key = _header(header, keys, served.type)
     if not key.signed(proof, _message(shown, served, until)):
         raise BadConfigProof("signature-invalid", "the configuration is not what the cluster signed for this request")
     if now.timestamp() >= until:
         raise BadConfigProof("signature-expired", "the signature has expired: check the clock")
 
 
-def _header(header: Any, keys: Mapping[str, Ed25519Verifier]) -> tuple[int, Ed25519Verifier]:
+def _header(header: Any, keys: Mapping[str, Ed25519Verifier], kind: str) -> tuple[int, Ed25519Verifier]:
     if not isinstance(header, dict) or header.keys() != {"alg", "kid", "typ", "exp"}:
         raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read")
-    if header["alg"] != ALGORITHM or header["typ"] != TYPE or type(header["exp"]) is not int:
+    if header["alg"] != ALGORITHM or header["typ"] != kind or type(header["exp"]) is not int:
         raise BadConfigProof("signature-unreadable", "the signature is of another kind")
     key = keys.get(str(header["kid"]))
     if key is None:
@@ -89,12 +131,8 @@ def _header(header: Any, keys: Mapping[str, Ed25519Verifier]) -> tuple[int, Ed25
     return header["exp"], key
 
 
-def _message(shown: str, served: Served, until: int) -> bytes:
-    payload = {
-        "sha256": _digest(served.body), "pool": served.pool, "machine": served.machine, "nonce": served.nonce,
-        "exp": until, **({"rendered": served.rendered} if served.rendered else {}),
-    }  # fmt: skip
-    return f"{shown}.{encoded(json.canonical(payload))}".encode()
+def _message(shown: str, served: Statement, until: int) -> bytes:
+    return f"{shown}.{encoded(json.canonical(served.payload(until)))}".encode()
 
 
 def _digest(body: bytes) -> str:

@@ -7,17 +7,18 @@ Where the bytes come from is a setting of the ConfidentialCluster and changes wh
                 than three intervals is not served any more
     OnChange    copied when a pool's rendered config changes: served from memory, current within the time that a change takes
 
-A copy is the bytes of one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on
-`run` renews it, so that machines do not wait for the config server. Overlays are laid over it for each machine. What is handed
-out is the same statement that the gate signs: body, pool, machine, nonce of the request. A machine that runs names the rendered
-config that it was told to go to, and gets that one if it is written on its Machine.
+On demand, the broker forwards a token of the machine and passes on what the config server signed for it. A copy is the bytes of
+one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on `run` renews it, so that
+machines do not wait for the config server. It is signed for a pool, a rendered config and a time; the machine and its nonce are
+in the envelope that is sealed to it. A machine with overlays cannot have a copy: it waits (503). A machine that runs names the
+rendered config that it was told to go to, and gets that one if it is written on its Machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,48 +28,24 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
 from fastness.cluster.waiting import news_or_time
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.configproof import Served
 from fastness.domain.attestation.resources import ResourcePath
 from fastness.domain.attestation.subject import Grant
-from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.domain.machineconfig.serving import configuration_of
-from fastness.domain.machineconfig.waves import duration
-from fastness.formats.delivered import Delivered, envelope, parse_question
-from fastness.model.fastness_dev.cluster import NAME, ConfidentialCluster
-from fastness.model.objects import view
+from fastness.formats.delivered import Delivered, Question, Sealed, envelope, parse_question
+from fastness.model.fastness_dev.cluster import NAME
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments
+from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
 from fastness.services.delivery import Overlays
-from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.refusals import Refusal
-from fastness.trust.configkey import ConfigSigner
 
 MOST_COPIES: Final = 64
-DEFAULT_INTERVAL: Final = timedelta(minutes=5)
+RENEW_AHEAD: Final = timedelta(minutes=30)  # of the end of a copy's signature, which is an hour at least
 STALE_AFTER: Final = 3
 LOOK_SECONDS: Final = 600.0
 AGAIN_SECONDS: Final = 2.0
 REPOSITORY, TAG = "pool", "config"
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """How configurations reach machines now."""
-
-    via: str = "Gate"
-    sync: str = "OnDemand"
-    interval: timedelta = DEFAULT_INTERVAL
-
-
-def delivery_of(cluster: Mapping[str, object] | None) -> Delivery:
-    """What the ConfidentialCluster says."""
-    spec = view(cluster or {}, ConfidentialCluster).spec.delivery
-    try:
-        interval = duration(spec.interval, "interval") if spec.interval else DEFAULT_INTERVAL
-    except BadPolicy:
-        interval = DEFAULT_INTERVAL
-    return Delivery(spec.via, spec.sync, interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +68,6 @@ class PoolConfigs:
     def __init__(
         self,
         source: ConfigSource,
-        signer: ConfigSigner,
         confidential: Informer,
         pools: Informer,
         overlays: Overlays,
@@ -99,7 +75,6 @@ class PoolConfigs:
         clock: Clock,
     ) -> None:
         self._source = source
-        self._signer = signer
         self._confidential = confidential
         self._pools = pools
         self._overlays = overlays
@@ -109,9 +84,12 @@ class PoolConfigs:
         self._rendered_copies: OrderedDict[str, Config] = OrderedDict()
 
     async def deliver(
-        self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str]
+        self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str], token: Callable[[], str]
     ) -> tuple[SecretBytes, Config]:
-        """The signed configuration in its envelope, and what it is; raises Refusal, DeliveredError."""
+        """The signed configuration in its envelope, and what it is; raises Refusal, DeliveredError, ApiError.
+
+        `token` gives the machine's token, which the config server wants to see.
+        """
         delivery = delivery_of(self._confidential.get("", NAME))
         if delivery.via != "Broker":
             raise Refusal(
@@ -120,27 +98,40 @@ class PoolConfigs:
         question = parse_question(query)
         if question.rendered:
             await self._assignments.check(grant.subject, question.rendered, grant.verdict)
-            config = await self._by_name(delivery, pool, question.rendered)
-        else:
-            config = self._overlays.over(await self._config(delivery, pool, question.accept), who)
-        served = Served(config.body, pool, grant.subject.machine, question.nonce, question.rendered)
-        signature = self._signer.sign(served, self._clock.now())
-        return SecretBytes(envelope(Delivered(config.body, signature))), config
+        if not delivery.copies:
+            accept = "" if question.rendered else question.accept
+            wanted = ConfigRequest(pool, accept, f"DPoP {token()}", question.nonce, question.rendered)
+            config = _fresh(await self._source.fetch(wanted))
+            return SecretBytes(envelope(Delivered(config.body, config.signature))), config
+        config = await self._copy(delivery, who, pool, question)
+        sealed = Sealed(config.name, grant.subject.machine, question.nonce)
+        return SecretBytes(envelope(Delivered(config.body, config.signature, sealed))), config
 
-    async def _by_name(self, delivery: Delivery, pool: str, rendered: str) -> Config:
-        """A rendered config. Its name follows from what it says, so a copy never grows old."""
-        kept = self._rendered_copies.get(rendered) if delivery.sync != "OnDemand" else None
-        if kept is not None:
+    async def _copy(self, delivery: Delivery, who: Recipient, pool: str, question: Question) -> Config:
+        if question.rendered:
+            return await self._by_name(pool, question.rendered)
+        if self._overlays.concern(who):
+            raise Refusal(
+                503, "overlaid", "this machine has NodeOverlays, which copies do not: set delivery.sync to OnDemand"
+            )
+        return await self._config(delivery, pool, question.accept)
+
+    async def _by_name(self, pool: str, rendered: str) -> Config:
+        """A rendered config. Its name follows from what it says, so a copy grows old only by its signature."""
+        kept = self._rendered_copies.get(rendered)
+        if kept is not None and self._signed(kept):
             self._rendered_copies.move_to_end(rendered)
             return kept
-        config = self._rendered_copies[rendered] = await self._source.fetch(pool, "", "", rendered)
+        config = self._rendered_copies[rendered] = await self._source.copy(pool, "", rendered)
         while len(self._rendered_copies) > MOST_COPIES:
             self._rendered_copies.popitem(last=False)
         return config
 
+    def _signed(self, config: Config, ahead: timedelta = timedelta()) -> bool:
+        """Whether the signature of a copy counts, and for so long still."""
+        return config.until is not None and self._clock.now() + ahead < config.until
+
     async def _config(self, delivery: Delivery, pool: str, accept: str) -> Config:
-        if delivery.sync == "OnDemand":
-            return _fresh(await self._source.fetch(pool, accept, ""))
         kept = self._copies.get((pool, accept))
         age = self._clock.monotonic() - kept.at if kept else 0.0
         if kept is not None and self._good(delivery, pool, kept, age):
@@ -151,6 +142,8 @@ class PoolConfigs:
         except Refusal as refusal:
             still = kept is not None and age < delivery.interval.total_seconds() * STALE_AFTER
             if refusal.status != 503 or kept is None or not still or delivery.sync != "Scheduled":
+                raise
+            if not self._signed(kept.config):
                 raise
             metrics.CONFIG_COPY_AGE.set(age)
             return kept.config
@@ -168,7 +161,7 @@ class PoolConfigs:
     async def _renewed(self) -> float:
         """Renew what is due; the seconds until the next look. Who cannot be asked now is asked again soon."""
         delivery, soon = delivery_of(self._confidential.get("", NAME)), False
-        if delivery.via != "Broker" or delivery.sync == "OnDemand":
+        if not delivery.copies:
             return LOOK_SECONDS
         interval, now = delivery.interval.total_seconds(), self._clock.monotonic()
         for (pool, accept), kept in [*self._copies.items()]:
@@ -183,6 +176,8 @@ class PoolConfigs:
 
     def _good(self, delivery: Delivery, pool: str, kept: Copy, age: float) -> bool:
         """Whether a copy may be handed out as it is."""
+        if not self._signed(kept.config, RENEW_AHEAD):
+            return False
         if delivery.sync == "OnChange":
             return kept.rendered == self._rendered(pool)
         return age < delivery.interval.total_seconds()
@@ -194,7 +189,7 @@ class PoolConfigs:
         is not kept under the name of what is. Without one, the name from before the bytes: a change in between is not missed.
         """
         rendered = self._rendered(pool)
-        config = await self._source.fetch(pool, accept, "")
+        config = await self._source.copy(pool, accept)
         self._copies[pool, accept] = Copy(config, self._clock.monotonic(), config.name or rendered)
         self._copies.move_to_end((pool, accept))
         while len(self._copies) > MOST_COPIES:

@@ -223,7 +223,7 @@ class Steps:
         """What is to be released, and what the record says of it; raises Refusal, ApiError."""
         if self._behind.configs is not None and is_config(path):
             sealed, config = await self._behind.configs.deliver(
-                grant, recipient(caller.claims), path.segments[1], query
+                grant, recipient(caller.claims), path.segments[1], query, lambda: self._token(caller)
             )
             return sealed, config.described()
         if self._behind.joins is not None and is_bootstrap_token(path):
@@ -232,6 +232,13 @@ class Steps:
         if value is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
         return value, {}
+
+    def _token(self, caller: Standing) -> str:
+        """A token for what the session proved: whoever comes with a cookie shows none, and the config server wants one."""
+        try:
+            return self._behind.tokens.sign(dict(caller.claims)).reveal()
+        except BadToken as error:
+            raise Refusal(400, error.code, error.message) from error
 
     def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
         if self._behind.revocations.revoked(caller.claims):

@@ -40,10 +40,10 @@ from fastness.services.broker.kbs import Behind, ResourcePolicy, Steps
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
+from fastness.services.configs import ConfigSource
 from fastness.services.configserver.server import POOLS
 from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
-from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.door import InternalDoor, Listening
 from fastness.services.http.listener import Listener, server_context
@@ -54,7 +54,6 @@ from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
 from fastness.trust.authorities import LiveAuthority
 from fastness.trust.bootstrap import BootstrapTokens
-from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
@@ -158,7 +157,7 @@ async def broker(
     admins = await Admins.open(cluster, informers, clock, entropy)
     sealed = SealedResources(cluster, judges.cipher)
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
-    delivering = await _configs(judges.configs, cluster, informers, clock, entropy)
+    delivering = await _configs(judges.configs, cluster, informers, clock)
     behind = Behind(
         judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations,
         touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
@@ -198,7 +197,7 @@ async def broker(
 
 
 async def _configs(
-    source: ConfigSource | None, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy
+    source: ConfigSource | None, cluster: Cluster, informers: Informers, clock: Clock
 ) -> PoolConfigs | None:
     """Delivery of configurations, where there is a config server to get them from."""
     if source is None:
@@ -207,5 +206,4 @@ async def _configs(
     overlays = informers.of(NODE_OVERLAY.resource)
     await pools.synced()
     await overlays.synced()
-    signer = await ConfigSigner.open(cluster, informers, clock, entropy)
-    return PoolConfigs(source, signer, confidential, pools, Overlays(overlays), Assignments(cluster), clock)
+    return PoolConfigs(source, confidential, pools, Overlays(overlays), Assignments(cluster), clock)

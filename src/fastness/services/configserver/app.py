@@ -6,7 +6,7 @@ for what cannot be understood. Ignition retries 5xx for ever and gives up at the
 never a 4xx. A config server that has lost touch with the API cannot know which pools need a proof, and serves none (503). Errors
 carry a small JSON body with a code; HEAD never has a body.
 
-The same application stands behind both ports; who is let in is what differs (`admission.py`).
+The internal port, for gate and broker, is another application (`internal.py`).
 """
 
 from __future__ import annotations

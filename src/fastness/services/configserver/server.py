@@ -19,10 +19,11 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
-from fastness.services.assignments import Assignments
-from fastness.services.configserver.admission import Authorize, by_certificate, by_ticket, by_token
+from fastness.services.configserver.admission import by_ticket
 from fastness.services.configserver.app import ConfigServer
+from fastness.services.configserver.internal import InternalConfigServer
 from fastness.services.configserver.replies import Replies
+from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
 from fastness.services.http.door import InternalDoor, ListenOptions, listener_of
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
@@ -30,9 +31,7 @@ from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
-from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
-from fastness.trust.tokens import TokenVerifier
 from fastness.trust.touch import Touch
 
 MCO = "machineconfiguration.openshift.io"
@@ -48,7 +47,7 @@ class ConfigDoor(InternalDoor):
     """A running config server: its second port, for gate and broker, and what it serves."""
 
     internal_port: int
-    replies: Replies
+    served: ServedConfigs
 
 
 @asynccontextmanager
@@ -58,13 +57,8 @@ async def config_server(
     clock: Clock,
     entropy: Entropy,
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
-    *,
-    authorize: Authorize | None = None,
 ) -> AsyncIterator[ConfigDoor]:
-    """A config server that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
-
-    `authorize` checks what gate and broker forward, by default the machine's token.
-    """
+    """A config server that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
     pools, configs = informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
     for informer in (pools, configs, tickets, confidential):
@@ -72,17 +66,12 @@ async def config_server(
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
     replies, hosts = Replies(pools, configs), options.hosts
-    touch = Touch(TICKET_FACE, (confidential,))
-    if authorize is None:
-        revocations = MachineRevocations(cluster, informers, clock)
-        await revocations.synced()
-        touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
-        tokens = await TokenVerifier.following(informers, clock)
-        authorize = by_token(tokens, revocations, confidential, Assignments(cluster))
-    ours = by_certificate(lambda: InternalAuthority(internal.current), clock, authorize)
+    served = await ServedConfigs.open(cluster, informers, clock, entropy, RenderedConfigs(replies))
+    touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
+    ours = InternalConfigServer(served, lambda: InternalAuthority(internal.current), touch, clock)
     book = TicketBook(cluster, tickets, clock)
     outer = listener_of(ConfigServer(replies, by_ticket(book, confidential), touch), clock, options)
-    inner = LoopListener(ConfigServer(replies, ours, touch), host=options.host, port=options.internal_port, mutual=True)
+    inner = LoopListener(ours, host=options.host, port=options.internal_port, mutual=True)
     known = await ImagesKnow.open(informers)
     faces = [
         Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), known),
@@ -93,7 +82,7 @@ async def config_server(
         await rotation.begin()
         async with beside(TICKET_FACE, rotation=rotation.run):
             with metrics.refreshed_by(touch.publish):
-                yield ConfigDoor(outer.port, doors, internal, inner.port, replies)
+                yield ConfigDoor(outer.port, doors, internal, inner.port, served)
     finally:
         await inner.stop()
         await outer.stop()

@@ -1,7 +1,8 @@
 """`/config/<pool>` for machines that proved themselves, and `/config/<pool>?rendered=<name>` for those that run already.
 
-    token → proof of possession → in touch → revocation → pool is the machine's own → Grant → configuration, overlays
-      → signature → record → in touch, machine and Grant again → bytes
+    token → proof of possession → in touch → revocation → pool is the machine's own → Grant
+      → the config server, which verifies the token itself, lays overlays over and signs
+      → record → in touch, machine and Grant again → bytes
 
 A running machine names the rendered config that it was told to go to. It gets that MachineConfig if the controllers wrote its
 name on the Machine (`services.assignments`), and no other; its agent lays its overlays over it by itself.
@@ -20,7 +21,7 @@ from typing import Any, Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.cluster.informers import Informer
-from fastness.domain.attestation.configproof import HEADER, Served
+from fastness.domain.attestation.configproof import HEADER
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.policybook import BUILT_IN_POLICY
 from fastness.domain.attestation.subject import Basis, Grant, Subject
@@ -29,21 +30,18 @@ from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
 from fastness.observe import context, logs, metrics
 from fastness.services.assignments import Assignments
-from fastness.services.broker.configs import Delivery, delivery_of
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
+from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
 from fastness.services.configserver.app import rendered_in
-from fastness.services.delivery import Overlays, recipient
 from fastness.services.doorevents import Silent, Telling
-from fastness.services.gate.configs import Config, ConfigSource
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone
 from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.services.releases import Releases
-from fastness.trust.configkey import ConfigSigner
 from fastness.trust.errors import RecordError, TicketUnclear
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.ports import Entry, Record
@@ -62,7 +60,6 @@ class Behind:
 
     tokens: TokenVerifier
     macs: MacKeys
-    signer: ConfigSigner
     revocations: Revocations
     touch: Touch
     record: Record
@@ -71,7 +68,6 @@ class Behind:
     confidential: Informer
     tickets: TicketBook
     policies: ActivePolicies
-    overlays: Overlays
     assignments: Assignments
 
 
@@ -163,20 +159,18 @@ class Gate:
         rendered = rendered_in(request)
         grant = self._granted(caller, pool)
         if rendered:
-            return await self._release(
-                caller, grant, pool, await self._rendered(caller, pool, rendered), seen, rendered
-            )
-        pooled = await self._behind.configs.fetch(pool, request.header(b"accept"), caller.token)
-        found = self._behind.overlays.over(pooled, recipient(caller.standing.claims))
-        return await self._release(caller, grant, pool, found, seen)
+            await self._assigned(caller, rendered)
+        accept = "" if rendered else request.header(b"accept")
+        scheme = "DPoP" if caller.standing.basis is Basis.VERDICT else "Bearer"
+        wanted = ConfigRequest(pool, accept, f"{scheme} {caller.token}", caller.nonce, rendered)
+        return await self._release(caller, grant, pool, await self._behind.configs.fetch(wanted), seen)
 
-    async def _rendered(self, caller: Proven, pool: str, rendered: str) -> Config:
-        """The rendered config that a running machine was told to go to; raises Refusal, ApiError."""
+    async def _assigned(self, caller: Proven, rendered: str) -> None:
+        """A running machine may have the rendered config that it was told to go to; raises Refusal, ApiError."""
         found = caller.standing
         if found.basis is not Basis.VERDICT:
             raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", found.verdict)
         await self._behind.assignments.check(found.subject, rendered, found.verdict)
-        return await self._behind.configs.fetch(pool, "", caller.token, rendered)
 
     def _delivery(self) -> Delivery:
         """How configurations reach machines now; read again only when the cluster's object is another."""
@@ -219,7 +213,7 @@ class Gate:
             raise self._callers.unknown(request, wrong)
         subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
         until = now + self._behind.settings.current.token_lifetime
-        return Proven(Standing(subject, "", {}, until, Basis.AUDIT), "", request.header(b"fastness-nonce")[:128])
+        return Proven(Standing(subject, "", {}, until, Basis.AUDIT), ticket, request.header(b"fastness-nonce")[:128])
 
     async def _asked(self, ticket: str, pool: str) -> TicketCheck:
         try:
@@ -244,17 +238,12 @@ class Gate:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(
-        self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int, rendered: str = ""
-    ) -> Answer:
-        """The one way out, signed for this machine and this request: on the record first, then only if it may still happen."""
-        # Signed while the caller's proof is at hand: next to the other signature, before bodies have emptied the CPU's caches.
-        served = Served(found.body, pool, grant.subject.machine, caller.nonce, rendered)
-        signature = self._behind.signer.sign(served, self._clock.now())
+    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int) -> Answer:
+        """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
         detail = {**grant.described(), **found.described()}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         await self._releases.settle(caller.standing, grant, entry, seen, lambda: self._granted(caller, pool))
         metrics.RELEASES.inc(str(grant.basis))
         self._telling.released(grant.subject, grant.resource)
-        headers = ((b"etag", found.etag), (HEADER.lower().encode(), signature.encode()))
+        headers = ((b"etag", found.etag), (HEADER.lower().encode(), found.signature.encode()))
         return Answer(200, found.body, headers=headers)

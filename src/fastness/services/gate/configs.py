@@ -1,81 +1,34 @@
-"""Where the gate gets configurations from: the config server behind it.
+"""The config server behind its internal port, as gate and broker reach it.
 
-In one process that is a function call. Otherwise the gate asks the config server's internal port, with its own certificate
-and with the machine's token, which the config server verifies once more. What a machine sent is never passed on: only the
-pool, the Ignition version it understands, the name of a rendered config, and the token. The last answers are kept: the config
-server is asked about every request, but sends the bytes only when they changed.
+They show a certificate of their own and forward what the machine showed, which the config server verifies itself. What else a
+machine sent is never passed on: only the pool, the Ignition version it understands, the name of a rendered config, and its nonce.
+The last answers are kept: the config server is asked about every request and signs for it, but sends the bytes only when they
+changed. Configurations with overlays are some machine's own and are not kept.
 """
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from datetime import datetime
+from typing import Final
 
 import httpx
 
 from fastness.cluster.https import HttpsLines
-from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
+from fastness.domain.attestation.configproof import HEADER, MAX_SIGNATURE
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.services.configs import Config, ConfigRequest
 from fastness.services.configserver.app import RENDERED
-from fastness.services.configserver.replies import NoConfig, Replies
+from fastness.services.configserver.internal import NONCE, OVERLAYS, UNTIL
 from fastness.services.refusals import Refusal
 
 MAX_CONFIG: Final = 64 * 1024 * 1024
 MAX_NAME: Final = 253
+MAX_OVERLAYS: Final = 4096
 SECONDS: Final = 15.0
 MOST_KEPT: Final = 64
-
-
-class Config(NamedTuple):
-    """A configuration as it goes out, and the rendered config that it was made from."""
-
-    body: bytes
-    etag: bytes
-    name: str = ""
-    overlays: tuple[str, ...] = ()
-
-    def described(self) -> dict[str, str]:
-        """Which configuration this is, and which overlays of the machine are in it, for the record."""
-        said = {"config": self.name, "overlays": " ".join(self.overlays)}
-        return {
-            "etag": self.etag.decode("ascii", "replace"),
-            **{name: value for name, value in said.items() if value},
-        }
-
-
-class ConfigSource(Protocol):
-    """Somebody who has the configurations of pools."""
-
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
-        """The configuration of a pool, or the rendered config of that name, for whoever the token names; raises Refusal."""
-
-
-class LocalConfigs:
-    """The config server in the same process."""
-
-    def __init__(self, replies: Replies) -> None:
-        self._replies = replies
-
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
-        """The configuration; raises Refusal."""
-        if rendered:
-            found = self._replies.rendered(rendered)
-            if found is None:
-                raise Refusal(503, "not-rendered", "the rendered config is not there yet")
-            return Config(found.body, found.etag, found.config)
-        try:
-            reply = self._replies.of(pool, negotiate(accept))
-        except UnsupportedAccept as error:
-            raise Refusal(400, error.code, error.message) from error
-        except NoConfig as error:
-            if error.known:
-                raise Refusal(503, "not-rendered", "the pool has no rendered config yet") from error
-            raise Refusal(404, "unknown-pool", "there is no such pool") from error
-        except CannotServe as error:
-            raise Refusal(400, error.code, error.message) from error
-        return Config(reply.body, reply.etag, reply.config)
 
 
 class RemoteConfigs:
@@ -88,13 +41,19 @@ class RemoteConfigs:
         self._http: httpx.AsyncClient | None = None
         self._kept: dict[tuple[str, str, str], Config] = {}
 
-    async def fetch(self, pool: str, accept: str, token: str, rendered: str = "") -> Config:
-        """The configuration; raises Refusal."""
+    async def fetch(self, wanted: ConfigRequest) -> Config:
+        """The configuration, signed for the machine that asks; raises Refusal."""
+        shown = {"authorization": wanted.credential, NONCE.decode(): wanted.nonce}
+        return await self._ask(wanted.pool, wanted.accept, wanted.rendered, shown)
+
+    async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
+        """A configuration to keep; raises Refusal."""
+        return await self._ask(pool, accept, rendered, {})
+
+    async def _ask(self, pool: str, accept: str, rendered: str, shown: dict[str, str]) -> Config:
         key = (pool, accept, rendered)
         http, kept = await self._client(), self._kept.get(key)
-        headers = {"accept": accept}
-        if token:
-            headers["authorization"] = f"DPoP {token}"
+        headers = {"accept": accept, **shown}
         if kept is not None:
             headers["if-none-match"] = kept.etag.decode()
         try:
@@ -105,9 +64,10 @@ class RemoteConfigs:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
-            return self._keep(key, Config(answer.content, answer.headers.get("etag", "").encode(), name))
+            config = _signed(answer, Config(answer.content, answer.headers.get("etag", "").encode(), name))
+            return config if config.overlays else self._keep(key, config)
         if answer.status_code == 304 and kept is not None:
-            return self._keep(key, kept)
+            return self._keep(key, _signed(answer, kept))
         raise _refused(answer)
 
     def _keep(self, key: tuple[str, str, str], found: Config) -> Config:
@@ -135,6 +95,21 @@ class RemoteConfigs:
             )
             self._shown = context
         return self._http
+
+
+def _signed(answer: httpx.Response, config: Config) -> Config:
+    """A configuration with what the config server says of it in this answer; raises Refusal."""
+    signature = answer.headers.get(HEADER, "")
+    if not signature or len(signature) > MAX_SIGNATURE:
+        raise Refusal(503, "config-unsigned", "the config server did not sign its answer")
+    overlays = tuple(answer.headers.get(OVERLAYS.decode(), "")[:MAX_OVERLAYS].split())
+    try:
+        until = answer.headers.get(UNTIL.decode())
+        return config._replace(
+            signature=signature, overlays=overlays, until=datetime.fromisoformat(until) if until else None
+        )
+    except ValueError as error:
+        raise Refusal(503, "config-server", "the answer of the config server cannot be understood") from error
 
 
 def _refused(answer: httpx.Response) -> Refusal:

@@ -16,22 +16,19 @@ from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments
 from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
-from fastness.services.delivery import Overlays
+from fastness.services.configs import ConfigSource
 from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.app import Behind, Gate
-from fastness.services.gate.configs import ConfigSource
 from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.authorities import LiveAuthority
-from fastness.trust.configkey import ConfigSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.mackeys import MacKeys
@@ -47,9 +44,7 @@ FACE: Final = "gate"
 
 @dataclass(frozen=True, slots=True)
 class GateDoor(OpenDoor):
-    """A running gate, and the key that signs configurations."""
-
-    signer: ConfigSigner
+    """A running gate."""
 
 
 @asynccontextmanager
@@ -65,22 +60,20 @@ async def gate(
 ) -> AsyncIterator[GateDoor]:
     """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
     confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
-    tickets, overlays = informers.of(JOIN_TICKET.resource), informers.of(NODE_OVERLAY.resource)
-    policies = informers.of(APPRAISAL_POLICY.resource)
+    tickets, policies = informers.of(JOIN_TICKET.resource), informers.of(APPRAISAL_POLICY.resource)
     revocations = MachineRevocations(cluster, informers, clock)
-    for informer in (confidential, tickets, overlays, policies):
+    for informer in (confidential, tickets, policies):
         await informer.synced()
     await revocations.synced()
     rules = (confidential, policies, informers.of(DISTRUST.resource))
     touch = Touch(FACE, rules, (informers.of(MACHINE.resource),))
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
-    signer = await ConfigSigner.open(cluster, informers, clock, entropy)
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     behind = Behind(
-        await TokenVerifier.following(informers, clock), macs, signer, revocations, touch, record, configs,
+        await TokenVerifier.following(informers, clock), macs, revocations, touch, record, configs,
         Settings(confidential), confidential,
         TicketBook(cluster, tickets, clock),
-        ActivePolicies(policies), Overlays(overlays), Assignments(cluster),
+        ActivePolicies(policies), Assignments(cluster),
     )  # fmt: skip
     events = DoorEvents(cluster, FACE, clock, confidential)
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
@@ -93,7 +86,7 @@ async def gate(
         keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
         async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
             with metrics.refreshed_by(touch.publish):
-                yield GateDoor(listener.port, doors, signer)
+                yield GateDoor(listener.port, doors)
     finally:
         await listener.stop()
         await events.close()

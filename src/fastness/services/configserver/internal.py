@@ -1,0 +1,104 @@
+"""The config server's internal port: configurations for gate and broker, which pass them on.
+
+    Authorization      what the machine showed: its token, or a ticket where attestation is only watched
+    Fastness-Nonce     the number of the machine's own request, which is signed
+    Fastness-Signature, Fastness-Config, Fastness-Overlays, Fastness-Until     the config server's word, and what it is about
+
+Only the broker may ask without a credential, for a copy. TLS has refused everybody without a certificate of the internal
+authority; the certificate is verified once more, against the authorities that are trusted now, because OpenSSL cannot forget one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.configproof import HEADER
+from fastness.formats import urlpath
+from fastness.model.objects import rfc3339
+from fastness.observe import logs, metrics
+from fastness.services.configs import Config, ConfigRequest, ConfigSource
+from fastness.services.configserver.app import READING, RENDERED, rendered_in
+from fastness.services.http import Answer, Request, send_answer
+from fastness.services.refusals import Refusal
+from fastness.services.releases import demand
+from fastness.trust.internal import InternalAuthority, Role
+from fastness.trust.touch import Touch
+
+NONCE: Final = b"fastness-nonce"
+OVERLAYS: Final = b"fastness-overlays"
+UNTIL: Final = b"fastness-until"
+MAX_NONCE: Final = 128
+_log = logs.logger("configserver")
+
+
+class InternalConfigServer:
+    """The internal port as an application."""
+
+    def __init__(
+        self, served: ConfigSource, authority: Callable[[], InternalAuthority], touch: Touch, clock: Clock
+    ) -> None:
+        self._served = served
+        self._authority = authority
+        self._touch = touch
+        self._clock = clock
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            answer = refusal.answer()
+        except ApiError as error:
+            _log.warning("configserver.unavailable", code=error.reason, error=error)
+            answer = Refusal(503, "api-unavailable", "the cluster cannot be asked now").answer()
+        metrics.CONFIG_SERVED.inc(str(answer.code))
+        await send_answer(answer, send, head=request.method == "HEAD")
+
+    async def _answer(self, request: Request) -> Answer:
+        segments = urlpath.split(request.path)
+        if request.method not in READING:
+            raise Refusal(405, "method-not-allowed", "only GET and HEAD")
+        if segments == ["healthz"]:
+            return Answer(200, b"")
+        if segments is None or len(segments) != 2 or segments[0] != "config":
+            raise Refusal(404, "not-found", "there is /config/<pool>")
+        role, pool, rendered = self._role(request), segments[1], rendered_in(request)
+        demand(self._touch)
+        credential, accept = request.header(b"authorization"), request.header(b"accept")
+        if not credential and role is Role.BROKER:
+            return _answer(request, await self._served.copy(pool, accept, rendered))
+        nonce = request.header(NONCE)
+        if len(nonce) > MAX_NONCE:
+            raise Refusal(400, "bad-nonce", f"a nonce has at most {MAX_NONCE} characters")
+        return _answer(request, await self._served.fetch(ConfigRequest(pool, accept, credential, nonce, rendered)))
+
+    def _role(self, request: Request) -> Role:
+        if request.peer is None:
+            raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
+        try:
+            role = self._authority().role_of(Certificate.from_der(request.peer), self._clock.now())
+        except CryptoError as error:
+            raise Refusal(401, "bad-certificate", error.message) from error
+        if role is None:
+            raise Refusal(403, "wrong-role", "only the gate and the broker ask here")
+        return role
+
+
+def _answer(request: Request, config: Config) -> Answer:
+    headers = (
+        (b"etag", config.etag), (b"vary", b"Accept"), (RENDERED, config.name.encode()),
+        (HEADER.lower().encode(), config.signature.encode()),
+        *(((OVERLAYS, " ".join(config.overlays).encode()),) if config.overlays else ()),
+        *(((UNTIL, rfc3339(config.until).encode()),) if config.until else ()),
+    )  # fmt: skip
+    if request.header(b"if-none-match").encode() == config.etag:
+        return Answer(304, b"", headers=headers)
+    return Answer(200, config.body, headers=headers)
