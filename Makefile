@@ -25,6 +25,7 @@ check: $(STAMP)  ## Lint, format, types, imports, generated files.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m fastness.model.crd --check deploy/crds
+	$(BIN)/python -m fastness.cli.accounts --check deploy/accounts
 	$(BIN)/python tools/docs.py --check
 
 bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
@@ -44,6 +45,7 @@ format: $(STAMP)  ## Format and repair what can be repaired.
 
 crds: $(STAMP)  ## Write the generated definitions and reference pages.
 	$(BIN)/python -m fastness.model.crd --write deploy/crds
+	$(BIN)/python -m fastness.cli.accounts --write deploy/accounts
 	$(BIN)/python tools/docs.py --write
 
 lock: $(STAMP)  ## Resolve the dependencies anew.

@@ -21,8 +21,11 @@ from fastness.model.kind import JsonObject
     "--check", "checked", type=click.Path(path_type=Path, file_okay=False), help="Fail when this directory is stale."
 )
 @click.option("--roles", "people", is_flag=True, help="Print the ClusterRoles for people who look or decide instead.")
+@click.option(
+    "--accounts", is_flag=True, help="Print the accounts of the doors, with their rights and Secrets, instead."
+)
 @output_option
-def crds(directory: Path | None, checked: Path | None, people: bool, output: str) -> None:
+def crds(directory: Path | None, checked: Path | None, people: bool, accounts: bool, output: str) -> None:
     """Print the CustomResourceDefinitions for a Kubernetes cluster.
 
     fastness crds | kubectl apply --server-side -f -
@@ -30,9 +33,13 @@ def crds(directory: Path | None, checked: Path | None, people: bool, output: str
     from fastness.model.crd import files, manifests
     from fastness.model.crd.roles import roles
 
-    if people and (checked or directory):
-        raise click.UsageError("--roles prints; it goes with neither --write nor --check.")
-    if people:
+    if (people or accounts) and (checked or directory):
+        raise click.UsageError("--roles and --accounts print; they go with neither --write nor --check.")
+    if accounts:
+        from fastness.cli.accounts import everything
+
+        _print(everything(), output)
+    elif people:
         _print(roles(), output)
     elif checked is not None:
         stale = files.stale(checked)

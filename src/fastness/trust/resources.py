@@ -18,6 +18,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from fastness.cluster.errors import AlreadyExists, NotFound
@@ -29,6 +30,7 @@ from fastness.domain.attestation.resources import STATUS, ResourcePath, parse_pa
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.logkey import NAMESPACES
 
 STORE_LABEL: Final = "fastness.dev/resource-store"
 RESOURCE_LABEL: Final = "fastness.dev/resource"
@@ -37,6 +39,8 @@ TYPE: Final = "fastness.dev/sealed-resource"
 MAX_RESOURCE: Final = 512 * 1024
 SECRETS_REPOSITORY: Final = "default"
 # Settings of the broker count here alone: whoever may write into some other namespace must not decide what is trusted.
+# Apart from our keys: whoever may read any resource here must not be able to read a key of another role.
+SEALED_NAMESPACE: Final = "fastness-resources"
 CONFIG_NAMESPACES: Final = (NAMESPACE, "trustee-operator-system")
 _AS: Final = WriteOptions(manager="broker")
 
@@ -91,7 +95,7 @@ class SealedResources:
     async def read(self, path: ResourcePath) -> SecretBytes | None:
         """The resource, opened; raises ApiError, BrokenSeal, UnknownSealKey."""
         try:
-            secret = await self._cluster.get(SECRETS, resource_name(path), NAMESPACE)
+            secret = await self._cluster.get(SECRETS, resource_name(path), SEALED_NAMESPACE)
         except NotFound:
             return None
         sealed = _data(secret).get("sealed")
@@ -102,28 +106,37 @@ class SealedResources:
         sealed = base64.b64encode(self._cipher.seal(value.reveal(), _context(path))).decode()
         name = resource_name(path)
         meta = {
-            "name": name, "namespace": NAMESPACE, "labels": {STORE_LABEL: "sealed"}, "annotations": {PATH: str(path)},
+            "name": name, "namespace": SEALED_NAMESPACE, "labels": {STORE_LABEL: "sealed"}, "annotations": {PATH: str(path)},
         }  # fmt: skip
         data = {"sealed": sealed}
         try:
             made = {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": data}
-            await self._cluster.create(SECRETS, made, _AS)
+            await self._create(made)
         except AlreadyExists:
-            await self._cluster.patch(SECRETS, name, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(SECRETS, name, {"data": data}, PatchType.MERGE, SEALED_NAMESPACE, _AS)
             return False
         return True
+
+    async def _create(self, made: JsonObject) -> None:
+        try:
+            await self._cluster.create(SECRETS, made, _AS)
+        except NotFound:
+            with suppress(AlreadyExists):
+                space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SEALED_NAMESPACE}}
+                await self._cluster.create(NAMESPACES, space, _AS)
+            await self._cluster.create(SECRETS, made, _AS)
 
     async def delete(self, path: ResourcePath) -> bool:
         """Delete a resource; whether there was one. Raises ApiError."""
         try:
-            await self._cluster.delete(SECRETS, resource_name(path), NAMESPACE)
+            await self._cluster.delete(SECRETS, resource_name(path), SEALED_NAMESPACE)
         except NotFound:
             return False
         return True
 
     async def list(self) -> list[str]:
         """The paths of all resources, in order; raises ApiError."""
-        found = await self._cluster.list(SECRETS, Scope(NAMESPACE, labels=f"{STORE_LABEL}=sealed"))
+        found = await self._cluster.list(SECRETS, Scope(SEALED_NAMESPACE, labels=f"{STORE_LABEL}=sealed"))
         return sorted(path for secret in found.items if parse_path(path := annotations_of(secret).get(PATH, "")))
 
 

@@ -33,6 +33,7 @@ from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
 from fastness.model.kind import JsonObject
+from fastness.trust.authorities import HERE
 from fastness.trust.judges import CollateralSource, NoCollateral
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker
@@ -72,7 +73,7 @@ class SimulatedVendor:
     """What was announced, read again when it changes."""
 
     def __init__(self, informers: Informers, real: CollateralSource | None = None) -> None:
-        self._maps: Informer = informers.of(CONFIG_MAPS)
+        self._maps: Informer = informers.of(CONFIG_MAPS, HERE)
         self._real = real or NoCollateral()
         self._seen: JsonObject | None = None
         self._anchors: Anchors | None = None

@@ -34,6 +34,7 @@ from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.configserver.served import ServedConfigs
 from fastness.services.gate.server import GateDoor, gate
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.images import PCRS, default_image
@@ -195,7 +196,8 @@ async def fortress(directory: Path, *, simulated: bool = False, **spec: Any) -> 
         for tee in ("tpm", "snp", "tdx"):
             await world.approve(tee)
         await world.keep("pool/worker/secret", SECRET)
-        async with gate(world.cluster, world.informers, shelf, MemoryRecord(), world.clock, ENTROPY) as door:
+        served = await ServedConfigs.open(world.cluster, world.informers, world.clock, ENTROPY, shelf)
+        async with gate(world.cluster, world.informers, served, MemoryRecord(), world.clock, ENTROPY) as door:
             yield Fortress(site, door, shelf, await world.ticket())
 
 

@@ -13,7 +13,7 @@ from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.trust.authorities import NAMESPACE, SECRETS
 from fastness.trust.ports import Judgement
-from fastness.trust.resources import resource_name
+from fastness.trust.resources import SEALED_NAMESPACE, resource_name
 from tests.component.broker.world import World, subject, until, verdict, world
 
 STATUS = "default/attestation-status/status"
@@ -154,9 +154,9 @@ async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path
     await here.put(f"{own}/a", b"canary-in-the-cluster")
     await here.put(f"{own}/b", b"other")
     first, second = (resource_name(ResourcePath(*f"{own}/{tag}".split("/"))) for tag in "ab")
-    stored = await here.cluster.get(SECRETS, first, NAMESPACE)
+    stored = await here.cluster.get(SECRETS, first, SEALED_NAMESPACE)
     assert b"canary" not in base64.b64decode(stored["data"]["sealed"])
-    await here.cluster.patch(SECRETS, second, {"data": stored["data"]}, PatchType.MERGE, NAMESPACE)
+    await here.cluster.patch(SECRETS, second, {"data": stored["data"]}, PatchType.MERGE, SEALED_NAMESPACE)
     answer = await guest.get(f"{own}/b")
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
     assert await guest.read(f"{own}/a") == b"canary-in-the-cluster"

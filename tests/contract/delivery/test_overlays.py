@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -25,13 +26,26 @@ from tests.contract.delivery.test_delivery import releases, spec
 from tests.delivering import DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
 
-WAYS = (("Gate", "OnDemand"), ("Broker", "OnDemand"), ("Broker", "Scheduled"), ("Broker", "OnChange"))
+WAYS = (("Gate", "OnDemand"), ("Broker", "OnDemand"))
+COPIES = (("Broker", "Scheduled"), ("Broker", "OnChange"))
 RENDERED = {"metadata": {"name": "rendered-worker-1"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}}
 
 
 @pytest.fixture(params=WAYS, ids="-".join)
 async def world(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster, spec(*request.param)) as found:
+    async with opened(embedded_server, *request.param) as found:
+        yield found
+
+
+@pytest.fixture(params=COPIES, ids="-".join)
+async def copying(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
+    async with opened(embedded_server, *request.param) as found:
+        yield found
+
+
+@asynccontextmanager
+async def opened(embedded: Embedded, via: str, sync: str) -> AsyncIterator[DeliveringWorld]:
+    async with delivering_world(embedded.cluster, spec(via, sync)) as found:
         for tee in ("tpm", "snp"):
             await found.publish(default_image().reference_values(tee), f"values-{tee}")
         found.shelf.body = document(RENDERED, "3.3.0")
@@ -75,6 +89,17 @@ async def test_a_machine_gets_its_overlay_and_another_of_its_pool_does_not(world
     handed = await boot(world, mine)
     assert files_of(handed)["/etc/rack"] == b"rack 7"
     assert await boot(world, other) == world.shelf.body
+
+
+async def test_where_the_broker_delivers_copies_a_machine_with_overlays_waits_and_another_does_not(
+    copying: DeliveringWorld,
+) -> None:
+    mine, other = copying.machine("tpm"), copying.machine("tpm")
+    assert await boot(copying, mine) == await boot(copying, other) == copying.shelf.body
+    await lay(copying, "rack", {"machines": [await uid_of(copying, mine)]}, "rack 7")
+    with pytest.raises((DoorRefused, DoorUnreachable), match="NodeOverlays"):
+        await boot(copying, mine, 1.0)
+    assert await boot(copying, other) == copying.shelf.body
 
 
 async def test_what_a_machine_proved_chooses_its_overlay(world: DeliveringWorld) -> None:

@@ -1,0 +1,215 @@
+"""The accounts of the doors on a real API server: each door works with its own, and opens nothing of another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fastness.cli.accounts import (
+    ACCOUNTS,
+    BROKER,
+    CONFIG_SERVER,
+    ENROLMENT,
+    GATE,
+    PAGE,
+    WEBHOOK,
+    RoleAccount,
+    everything,
+)
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.errors import Forbidden, Invalid
+from fastness.cluster.informers import Informers
+from fastness.cluster.kube import Surroundings, connect, find
+from fastness.cluster.kube.connection import Impersonation
+from fastness.cluster.port import Cluster, PatchType
+from fastness.crypto.aead import KeyRing, SealKey
+from fastness.domain.record.signing import batch_name
+from fastness.model.crd import manifests
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.services.attesting import Around, broker_door, enrolment_door
+from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.server import config_server
+from fastness.services.gate.server import gate
+from fastness.services.http.door import ListenOptions
+from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.configkey import CONFIG_KEYS, ConfigSigner
+from fastness.trust.keyrings import KeySecret
+from fastness.trust.mackeys import MAC_KEYS
+from fastness.trust.ports import Entry
+from fastness.trust.record import ClusterRecord
+from fastness.trust.tokens import TOKEN_KEYS, TokenIssuer
+from tests.component.broker.world import until
+from tests.contract.worlds import served
+from tests.realkube import RealKube
+
+CLOCK, ENTROPY = SystemClock(), SystemEntropy()
+VERBS = ("get", "list", "watch", "patch", "update", "create", "delete", "deletecollection")
+OWN = {"get", "list", "watch", "patch"}
+OWNERS = {
+    "token-keys": {"broker"}, "broker-admin-keys": {"broker"}, "broker-mac-keys": {"broker"}, "broker-record-key": {"broker"},
+    "gate-mac-keys": {"gate"}, "gate-record-key": {"gate"},
+    "enrolment-mac-keys": {"enrol"}, "enrolment-record-key": {"enrol"},
+    "config-signing-keys": {"configserver"},
+    "internal-ca": {"gate", "broker", "configserver"},
+    "doors-ca": {"gate", "broker", "configserver", "enrol", "page", "webhook"},
+    "record-key": set(), "controllers-record-key": set(), "somebody-elses": set(),
+}  # fmt: skip
+GROUPS_OF = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+
+
+@pytest.fixture(scope="module")
+def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    """A server of its own, with our kinds and the accounts as `fastness crds --accounts` prints them."""
+    with RealKube.start(tmp_path_factory.mktemp("accounts"), real_kube_binaries, unsafe_no_fsync=True) as found:
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        with found.client() as admin:
+            for manifest in manifests():
+                assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
+            for manifest in manifests():
+                assert any(served(admin, f"{path}/{manifest['metadata']['name']}") for _ in range(600))
+            for document in everything():
+                apply(admin, document)
+        yield found
+
+
+def apply(admin: httpx.Client, document: dict[str, Any]) -> None:
+    """What `kubectl apply --server-side` does."""
+    version, kind, meta = document["apiVersion"], document["kind"], document["metadata"]
+    plural = f"{kind[:-1]}ies" if kind.endswith("Policy") else f"{kind.lower()}s"
+    root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
+    space = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+    answer = admin.patch(
+        f"{root}{space}/{plural.lower()}/{meta['name']}", json=document,
+        params={"fieldManager": "kubectl", "force": "true"}, headers={"content-type": "application/apply-patch+yaml"},
+    )  # fmt: skip
+    assert answer.status_code in (200, 201), answer.text
+
+
+@asynccontextmanager
+async def acting(kube: RealKube, role: RoleAccount | None) -> AsyncIterator[Cluster]:
+    """The API as an account sees it; without one, as the administrator does."""
+    around = Surroundings({"KUBECONFIG": str(kube.kubeconfig)}, Path("/nonexistent"))
+    connection = find(around)
+    if role is not None:
+        connection = replace(connection, impersonation=Impersonation(role.user, GROUPS_OF))
+    async with connect(connection) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("role", ACCOUNTS, ids=lambda role: role.name)
+def test_a_role_has_its_own_secrets_and_no_verb_on_any_other(kube: RealKube, role: RoleAccount) -> None:
+    """Role × secret × verb, as the server decides."""
+    with kube.client() as admin:
+        for secret, owners in OWNERS.items():
+            allowed = {verb for verb in VERBS if _may(admin, role, verb, NAMESPACE, secret)}
+            assert allowed == (OWN if role.name in owners else set()), (role.name, secret)
+        for verb in VERBS:
+            assert not _may(admin, role, verb, NAMESPACE), "no Secret without a name"
+            assert not _may(admin, role, verb, "default")
+            assert _may(admin, role, verb, "fastness-resources") == (
+                role is BROKER and verb in {"get", "list", "create", "patch", "delete"}
+            )
+    assert {secret for secret, owners in OWNERS.items() if role.name in owners} == set(role.secrets)
+
+
+def _may(admin: httpx.Client, role: RoleAccount, verb: str, namespace: str, name: str = "") -> bool:
+    asked = {"namespace": namespace, "verb": verb, "resource": "secrets", "version": "v1", "name": name}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": asked},
+    }  # fmt: skip
+    answer = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body)
+    return bool(answer.json()["status"]["allowed"])
+
+
+async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(kube: RealKube) -> None:
+    cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
+    around, listen = Around(CLOCK, ENTROPY, cipher), ListenOptions()
+    async with AsyncExitStack() as stack:
+        roles = {role.name: await stack.enter_async_context(acting(kube, role)) for role in ACCOUNTS}
+        caches = {
+            name: await stack.enter_async_context(Informers(cluster, clock=CLOCK, entropy=ENTROPY))
+            for name, cluster in roles.items()
+        }
+        admin = await stack.enter_async_context(acting(kube, None))
+        spec = {"mode": "Enforce", "simulated": True}
+        body = {"apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "spec": spec}
+        await admin.create(CONFIDENTIAL_CLUSTER.resource, {**body, "metadata": {"name": "cluster"}})
+        configs = await stack.enter_async_context(
+            config_server(roles["configserver"], caches["configserver"], CLOCK, ENTROPY, listen)
+        )
+        broker, _ = await stack.enter_async_context(
+            broker_door(roles["broker"], caches["broker"], replace(around, configs=configs.served), BrokerOptions())
+        )
+        await stack.enter_async_context(enrolment_door(roles["enrol"], caches["enrol"], around, listen))
+        records = {role: ClusterRecord(roles[role], CLOCK, ENTROPY, role) for role in ("gate", "broker")}
+        await stack.enter_async_context(
+            gate(roles["gate"], caches["gate"], configs.served, records["gate"], CLOCK, ENTROPY, listen)
+        )
+        for record in records.values():
+            await record.append(Entry("release", "somebody"))
+        await broker.tokens.renew(roles["broker"])
+        await broker.macs.renew(roles["broker"], ENTROPY)
+
+        with pytest.raises(Forbidden):
+            await roles["gate"].get(SECRETS, TOKEN_KEYS.name, NAMESPACE)
+        with pytest.raises(Forbidden):
+            await TokenIssuer.open(roles["gate"], caches["gate"], CLOCK, ENTROPY)
+        with pytest.raises(Forbidden):
+            await ConfigSigner.open(roles["broker"], caches["broker"], CLOCK, ENTROPY)
+        for kind in (MAC_KEYS["broker"], CONFIG_KEYS, TOKEN_KEYS):
+            await _kept_out(roles["gate"], kind)
+        for name in ("token-public-keys", "config-public-keys", "broker-record-key", "record-doors"):
+            with pytest.raises(Forbidden):
+                maps = replace(SECRETS, plural="configmaps", kind="ConfigMap")
+                await roles["gate"].patch(maps, name, {"data": {"jwks.json": "{}"}}, PatchType.MERGE, NAMESPACE)
+
+
+async def _kept_out(cluster: Cluster, kind: KeySecret) -> None:
+    """Neither reading nor writing nor making the keys of another role."""
+    with pytest.raises(Forbidden):
+        await kind.open(cluster, ENTROPY, CLOCK.now())
+    with pytest.raises(Forbidden):
+        await kind.renew(cluster, ENTROPY, CLOCK.now() + timedelta(days=4000))
+    with pytest.raises(Forbidden):
+        await cluster.patch(SECRETS, kind.name, {"data": {}}, PatchType.MERGE, NAMESPACE)
+
+
+async def test_batches_are_written_by_their_own_door_alone(kube: RealKube) -> None:
+    for role in (PAGE, WEBHOOK, CONFIG_SERVER):
+        async with acting(kube, role) as cluster:
+            with pytest.raises(Forbidden):
+                await cluster.create(AUDIT_BATCH.resource, _batch("gate-1"))
+    writers: tuple[tuple[RoleAccount | None, str], ...] = (
+        (GATE, "broker-1"), (BROKER, "gate-1"), (ENROLMENT, "gate-1"), (GATE, "nobody-1"), (None, "gate-1"),
+    )  # fmt: skip
+    for writer, door in writers:
+        async with acting(kube, writer) as cluster:
+            await until(lambda cluster=cluster, door=door: _refused(cluster, door))  # type: ignore[misc]
+    async with acting(kube, GATE) as cluster:
+        await cluster.create(AUDIT_BATCH.resource, _batch("gate-7"))
+
+
+async def _refused(cluster: Cluster, door: str) -> bool:
+    """Whether the server refuses a batch; its policy takes a moment to be in force."""
+    try:
+        made = await cluster.create(AUDIT_BATCH.resource, _batch(f"{door}{ENTROPY.token(4).hex()}"))
+    except (Forbidden, Invalid) as error:
+        return "alone, and it writes no others" in str(error)
+    assert made
+    return False
+
+
+def _batch(door: str) -> dict[str, Any]:
+    entries = [{"time": "2026-01-01T00:00:00Z", "what": "release", "who": "nobody"}]
+    spec = {"door": door, "sequence": 1, "entries": entries, "key": "0" * 16, "signature": "AAAA"}
+    meta = {"name": batch_name(door, 1)}
+    return {"apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "metadata": meta, "spec": spec}
