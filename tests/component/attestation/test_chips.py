@@ -18,6 +18,7 @@ from fastness.controllers.attestation.machines import Machines
 from fastness.domain.attestation.chip import short
 from fastness.domain.attestation.decisions import DECISIONS, decision_patch
 from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
@@ -78,6 +79,12 @@ class Site:
     async def machine(self, guest: SimAttester) -> JsonObject:
         """The Machine of a guest."""
         return await self.world.machine_object(guest)
+
+    async def recorded(self, what: str) -> list[dict[str, str]]:
+        """What the doors wrote into the record about something."""
+        batches = (await self.world.cluster.list(AUDIT_BATCH.resource)).items
+        entries = [entry for batch in batches for entry in batch["spec"]["entries"]]
+        return [entry["detail"] for entry in entries if entry["what"] == what]
 
     async def membership(self, guest: SimAttester) -> Membership:
         """Whether it may take part."""
@@ -185,7 +192,11 @@ async def test_a_machine_on_another_chip_is_refused_until_that_very_chip_is_appr
     assert await site.attest(copies[1]) == (503, "approval-pending")
     await site.decide("approve", home, "no, to that one")
     assert await site.attest(copies[1]) == (200, "")
-    assert (await site.machine(home))["status"]["chip"] != found["status"]["chip"]
+    moved = (await site.machine(home))["status"]["chip"]
+    assert moved != found["status"]["chip"]
+    assert await site.recorded("chip-changed") == [
+        {"from": found["status"]["chip"], "to": moved, "reason": "no, to that one"}
+    ]
     assert await site.attest(home) == (503, "approval-pending")
 
 
