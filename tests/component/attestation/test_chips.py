@@ -5,12 +5,15 @@ An outsider here has a host whose guest was quarantined, new keys and new ticket
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from fastness.agent.prove import BrokerRefused
+from fastness.cli.main import cli
 from fastness.cluster.errors import Invalid
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.distrust import KEY, Distrusting
@@ -127,6 +130,28 @@ async def test_the_chip_of_a_quarantined_machine_takes_no_new_key_until_a_person
     entries = [entry for entry in site.record.entries if entry.what == "machine-approve"]
     assert [entry.detail["chip"] for entry in entries] == [pinned["chip"]]
     assert await site.attest(await site.enrolled(tee, guest=3)) == (503, "approval-pending")
+
+
+async def test_an_operator_sees_why_a_machine_waits_and_lets_it_in(site: Site, embedded_server: Embedded) -> None:
+    async def fastness(*words: str) -> str:
+        where = ["--kubeconfig", str(embedded_server.kubeconfig)]
+        done = await asyncio.to_thread(CliRunner().invoke, cli, [*words, *where], prog_name="fastness")
+        assert done.exit_code in (0, 1), done.output
+        return str(done.output)
+
+    bad = await site.enrolled(guest=0)
+    await site.attest(bad)
+    await site.decide("quarantine", bad, "odd traffic")
+    newcomer = await site.enrolled(guest=1)
+    await site.attest(newcomer)
+    found, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
+    name, why = object_name(found).name, f"{bad_name} is quarantined, and this machine is on the same chip"
+    for words in (("machine", "list"), ("machine", "show", name), ("attest", "explain", name)):
+        assert why in await fastness(*words)
+    assert found["status"]["awaitedChip"] in await fastness("machine", "show", name)
+    assert await fastness("machine", "approve", name, "--reason", "looked at") == f"{name}: approved\n"
+    await site.follow()
+    assert await site.attest(newcomer) == (200, "")
 
 
 async def test_newcomers_go_on_when_the_quarantine_of_their_chip_ends(site: Site) -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
 from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.trusted_execution.machine import MACHINE
 from tests.attesting import AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 
@@ -107,3 +108,28 @@ async def test_nonsense_is_refused_with_a_hint_and_writes_nothing(
     assert refused.exit_code != 0
     assert refused.stderr.startswith("fastness: ")
     assert await administrator.stored() == []
+
+
+async def test_a_chip_and_an_endorsement_key_are_named_by_themselves_or_by_their_machine(
+    administrator: Administrator,
+) -> None:
+    world = administrator.world
+    tpm = await world.enrolled("tpm")
+    machines = (await world.cluster.list(MACHINE.resource)).items
+    name, chip = next((one["metadata"]["name"], one["status"]["chip"]) for one in machines if one["status"].get("chip"))
+    plan = json.loads((await administrator.run("chip", name, "--reason", "x", "--plan", "-o", "json")).stdout)
+    assert (plan["target"], [one["name"] for one in plan["machines"]]) == (f"chip {chip}", [name])
+    assert plan["effect"] == "refused until it proves better"
+    done = await administrator.run("chip", chip, "--reason", "its socket was opened")
+    assert done.exit_code == 0, done.output
+    assert {"chip": chip, "reason": "its socket was opened"} in await administrator.stored()
+    found = await world.machine_object(tpm)
+    tpm_name, key = found["metadata"]["name"], found["status"]["endorsement"]["key"]
+    plan = json.loads(
+        (await administrator.run("endorsement-key", tpm_name, "--reason", "x", "--plan", "-o", "json")).stdout
+    )
+    assert (plan["target"], plan["effect"]) == (f"endorsementKey {key}", "revoked")
+    assert (await administrator.run("endorsement-key", key, "--reason", "stolen")).exit_code == 0
+    for words in (("chip", tpm_name), ("endorsement-key", name)):
+        refused = await administrator.run(*words, "--reason", "x")
+        assert (refused.exit_code, "Distrust" in refused.output or "endorsement key" in refused.output) == (1, True)

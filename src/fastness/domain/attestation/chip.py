@@ -113,7 +113,9 @@ def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
             CHIP_CHANGED, chip, f"its evidence comes from {short(chip)} and no longer from {short(pinned)}: {approve}"
         )
     if against and not machine.status.last_attested:
-        return Wait(CHIP_BARRED, chip, f"on its chip, {short(chip)}, {against}: {approve} in all the same")
+        return Wait(
+            CHIP_BARRED, chip, f"{against}, and this machine is on the same {short(chip)}: {approve} in all the same"
+        )
     return None
 
 
