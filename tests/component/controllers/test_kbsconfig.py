@@ -27,12 +27,15 @@ from fastness.controllers.attestation.kbsconfig import (
     KbsConfigs,
     TrusteeConfigs,
 )
+from fastness.controllers.attestation.policies import Policies
 from fastness.controllers.engine import Runner
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
+from fastness.domain.attestation.collateralstate import CollateralState
 from fastness.domain.attestation.kbsconfig import derive
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName
+from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 
 HERE = "fastness-system"
@@ -96,13 +99,14 @@ class World:
 
 @asynccontextmanager
 async def running(cluster: Cluster) -> AsyncIterator[World]:
-    def fenced(kind: type[KbsConfigs] | type[TrusteeConfigs]) -> FencedCluster:
+    def fenced(kind: type[KbsConfigs] | type[TrusteeConfigs] | type[Policies]) -> FencedCluster:
         return FencedCluster(cluster, kind.name, kind.writes)
 
     async with Informers(cluster, clock=CLOCK, entropy=ENTROPY) as informers:
         loops: list[Controller] = [
             KbsConfigs(fenced(KbsConfigs), informers, CLOCK),
             TrusteeConfigs(fenced(TrusteeConfigs), informers, CLOCK),
+            Policies(fenced(Policies), CLOCK),
         ]
         async with asyncio.TaskGroup() as group:
             task = group.create_task(Runner(loops, informers, CLOCK, ENTROPY).run())
@@ -197,7 +201,40 @@ async def test_a_secret_is_offered_by_the_first_config_alone(world: World) -> No
     assert await world.ready("aaa") is True
 
 
+async def broker_tells(world: World) -> None:
+    """What a broker that runs writes down every while."""
+    entry = {"broker-1": CollateralState().to_text(CLOCK.now())}
+    await world.make(MAPS, "collateral", "fastness-system", data=entry)
+
+
+@pytest.mark.row("001-85")
+async def test_a_config_whose_policy_is_refused_is_not_ready_and_says_which(world: World) -> None:
+    await world.make(MAPS, "policy", data={"policy.rego": "package policy\nallow { this is no rego"})
+    await world.make(CONFIGS, "kbs", spec={"kbsResourcePolicyConfigMapName": "policy"})
+    await world.becomes(False)
+    await until(lambda: _tells(world, "the policy for */*/* is not in use"))
+    good = {"data": {"policy.rego": REGO}}
+    await world.cluster.patch(MAPS, "policy", good, PatchType.MERGE, HERE)
+    await world.becomes(True)
+
+
+async def _tells(world: World, words: str) -> bool:
+    return words in await world.told()
+
+
+async def test_a_trustee_config_is_ready_only_while_a_broker_runs(world: World) -> None:
+    await world.make(TRUSTEES, "trustee", spec={"profileType": "Restricted"})
+    await world.becomes(False, "trustee", resource=TRUSTEES)
+    found = await world.cluster.get(TRUSTEES, "trustee", HERE)
+    assert found["status"]["conditions"][0]["reason"] == "NoBroker"
+    await broker_tells(world)
+    await world.becomes(True, "trustee", resource=TRUSTEES)
+    found = await world.cluster.get(TRUSTEES, "trustee", HERE)
+    assert "no Service, Route or KbsConfig is made" in found["status"]["conditions"][0]["message"]
+
+
 async def test_permissive_is_refused_where_the_cluster_enforces(world: World) -> None:
+    await broker_tells(world)
     await world.make(TRUSTEES, "trustee", spec={"profileType": "Permissive"})
     await world.becomes(True, "trustee", resource=TRUSTEES)
     await world.make(CONFIDENTIAL, "cluster", spec={"mode": "Enforce", "simulated": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ from fastness.controllers.attestation.trustedcluster import (
     CONFIDENTIAL,
     KEYS,
     AttestationKeys,
+    Reach,
     TrustedClusters,
+    answers,
 )
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
@@ -35,24 +38,34 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.trust.authorities import SECRETS
+from fastness.trust.doors import NAME as DOORS_CA
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
 
 
 @asynccontextmanager
-async def loops(cluster: Cluster, informers: Informers) -> AsyncIterator[None]:
-    """The two loops, for the time of the block."""
+async def loops(cluster: Cluster, informers: Informers, reach: Reach | None = None) -> AsyncIterator[None]:
+    """The two loops, for the time of the block; by default every address answers."""
     clock = MovedClock()
+
+    def fenced(loop: type[TrustedClusters] | type[AttestationKeys]) -> FencedCluster:
+        return FencedCluster(cluster, loop.name, loop.writes)
+
     both: list[Controller] = [
-        one(FencedCluster(cluster, one.name, one.writes), informers, clock) for one in (TrustedClusters, AttestationKeys)
-    ]  # fmt: skip
+        TrustedClusters(fenced(TrustedClusters), informers, clock, reach or _everywhere),
+        AttestationKeys(fenced(AttestationKeys), informers, clock),
+    ]
     async with asyncio.TaskGroup() as group:
         running = group.create_task(Runner(both, informers, clock, ENTROPY).run())
         try:
             yield
         finally:
             running.cancel()
+
+
+async def _everywhere(_url: str) -> str:
+    return ""
 
 
 async def make(cluster: Cluster, name: str, namespace: str = NAMESPACE, **spec: Any) -> JsonObject:
@@ -102,8 +115,8 @@ async def test_one_counts_and_makes_the_cluster_confidential(real_store: Cluster
         await make(cluster, "elsewhere", "default")
         await until(lambda: stands(cluster, "second", "Installed", "NonUnique"))
         await until(lambda: stands(cluster, "elsewhere", "Installed", "NonUnique", "default"))
-        ca = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "doors-ca", "namespace": NAMESPACE}}
-        await cluster.create(SECRETS, ca)
+        ca = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": DOORS_CA, "namespace": NAMESPACE}}
+        await cluster.create(SECRETS, {**ca, "data": {"ca.crt": "eA=="}})
         await until(lambda: stands(cluster, "first", "Installed", "InstallationCompleted"))
         await cluster.delete(CLUSTERS, "first", NAMESPACE)
         await until(lambda: stands(cluster, "second", "Installed", "InstallationCompleted"))
@@ -207,3 +220,20 @@ async def test_a_key_without_a_machine_or_without_sense_is_registered_and_no_mor
 async def _says(world: AttestingWorld, name: str, message: str) -> bool:
     found = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved")
     return found is not None and found["status"] == "False" and found["message"] == message
+
+
+@pytest.mark.row("000-62")
+async def test_an_address_where_nobody_answers_is_not_installed(embedded_server: Embedded) -> None:
+    """The port was free a moment ago, and nobody listens on it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = int(taken.getsockname()[1])
+        assert await answers(f"https://127.0.0.1:{port}") == ""
+    cluster = embedded_server.cluster
+    async with attesting_world(cluster) as world, loops(cluster, world.informers, answers):
+        await make(cluster, "far", publicTrusteeAddr="127.0.0.1", trusteeKbsPort=port)
+        await until(lambda: stands(cluster, "far", "Installed", "Unreachable"))
+        await until(lambda: stands(cluster, "far", "KnownTrusteeAddress", "Unreachable"))
+        found = condition(await cluster.get(CLUSTERS, "far", NAMESPACE), "Installed")
+        assert found is not None
+        assert found["status"] == "False"
+        assert f"https://127.0.0.1:{port}" in found["message"]

@@ -10,7 +10,7 @@ which kinds have which, and a path outside of it is a 404. Tokens of service acc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
@@ -101,14 +101,15 @@ async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: Js
     return _DONE
 
 
-def of_a_kubelet(obj: JsonObject, subresource: str) -> bytes:
-    """What a kubelet would be asked for: a pod that is on no node has an empty log; raises BadRequest for everything else.
+def of_a_kubelet(obj: JsonObject, subresource: str) -> NoReturn:
+    """What a kubelet would be asked for; always raises BadRequest.
 
-    Nodes here run no containers, so there is nobody to pass the question on to.
+    Nodes here run no containers, so there is nobody to pass the question on to. Kubernetes answers an empty log for a pod that is
+    on no node; here that would look like a program that ran and said nothing.
     """
     name, node = obj["metadata"]["name"], part(obj, "spec").get("nodeName")
     if subresource == "log" and not node:
-        return b""
+        raise BadRequest(f"pod {name} never ran, so it has no log: it is on no node")
     if obj.get("kind") == "Pod" and not node:
         raise BadRequest(f"pod {name} does not have a host assigned")
     raise BadRequest(f"{subresource} of {name} is not available: nodes of this control plane run no containers")

@@ -1,11 +1,13 @@
 """KbsConfig and TrusteeConfig: settings of a broker that somebody knew before, brought to the one that is built in.
 
-A KbsConfig is ready when everything that it names exists and can be read; then its ConfigMaps are policies and values
+A KbsConfig is ready when everything that it names exists, can be read and is in use: a policy that the engine refused is not.
+Then its ConfigMaps are policies and values
 (`domain.attestation.kbsconfig`), and its Secrets are resources (`trust.resources`). What is derived follows every change and goes
 with the config. A config that became bad keeps what it gave before: taking a policy away must be somebody's wish.
 
 * Both count in the namespaces of the broker's settings only. They change what a whole cluster trusts, so the right to write into
   just any namespace must not be enough.
+* A TrusteeConfig is ready while a broker runs; it makes nothing, and says so.
 * TrusteeConfig chooses a profile. Restricted is how the broker always is; Permissive is refused in a cluster that enforces, and
   elsewhere changes nothing, because policies here can only take away.
 """
@@ -21,7 +23,16 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.domain.attestation.kbsconfig import OWNER, PLACE, Derived, derive, named_objects, owner_label
+from fastness.domain.attestation.collateralstate import NOT_TOLD, freshness
+from fastness.domain.attestation.kbsconfig import (
+    OWNER,
+    PLACE,
+    Derived,
+    derive,
+    named_objects,
+    not_in_use,
+    owner_label,
+)
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG, TRUSTEE_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -29,7 +40,9 @@ from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, with_condition
+from fastness.trust import collateralnews
 from fastness.trust.resources import CONFIG_NAMESPACES, owner_of
+from fastness.trust.tiles import NAMESPACE
 
 CONFIGS: Final = KBS_CONFIG.resource
 TRUSTEES: Final = TRUSTEE_CONFIG.resource
@@ -38,6 +51,8 @@ SETS: Final = REFERENCE_VALUE_SET.resource
 MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
+BROKERS: Final = ObjectName(NAMESPACE, collateralnews.NAME)
+LOOK_SECONDS: Final = 60.0
 _AS: Final = WriteOptions(manager="kbs-configs")
 _STATUS: Final = WriteOptions(manager="kbs-configs", subresource="status")
 
@@ -104,6 +119,7 @@ class KbsConfigs:
         problems = [*derived.problems, *await self._missing_secrets(config)]
         if not derived.problems:
             problems += await self._write(key, derived)
+            problems += [told for policy in await self._derived(POLICIES, key) if (told := not_in_use(policy))]
         await self._tell(config, problems)
         return Done(again_after=(derived.until - self._clock.now()).total_seconds() if derived.until else None)
 
@@ -192,10 +208,21 @@ class TrusteeConfigs:
         self._recorder = Recorder(cluster, self.name, clock)
         self._trustees = informers.of(TRUSTEES)
         self._confidential = informers.of(CONFIDENTIAL)
-        self.sources: Sequence[Source] = (Source(TRUSTEES), Source(CONFIDENTIAL, keys=self._every))
+        self._maps = informers.of(MAPS)
+        self.sources: Sequence[Source] = (
+            Source(TRUSTEES), Source(CONFIDENTIAL, keys=self._every), Source(MAPS, keys=self._if_broker),
+        )  # fmt: skip
 
     def _every(self, _obj: Object) -> Iterable[ObjectName]:
         return [object_name(config) for config in self._trustees.list()]
+
+    def _if_broker(self, obj: Object) -> Iterable[ObjectName]:
+        return self._every(obj) if object_name(obj) == BROKERS else ()
+
+    def _broker_runs(self) -> bool:
+        """Whether a broker said lately that it is there: each tells what documents it has, and silence means that it is gone."""
+        told = ((self._maps.get(*BROKERS) or {}).get("data") or {}).values()
+        return freshness(told, self._clock.now()).reason != NOT_TOLD
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Say whether the broker runs as one config asks."""
@@ -215,7 +242,7 @@ class TrusteeConfigs:
             await self._cluster.patch(TRUSTEES, key.name, patch, PatchType.MERGE, key.namespace, _STATUS)
             if not ready:
                 await self._recorder.warning(config, reason, message)
-        return Done()
+        return Done(again_after=LOOK_SECONDS)
 
     def _judged(self, config: JsonObject) -> tuple[str, str]:
         if object_name(config).namespace not in CONFIG_NAMESPACES:
@@ -224,6 +251,14 @@ class TrusteeConfigs:
         permissive = (config.get("spec") or {}).get("profileType") == "Permissive"
         if permissive and mode_of(self._confidential.get("", "cluster")) is Mode.ENFORCE:
             return "PermissiveRefused", "this cluster enforces attestation: choose the profile Restricted"
+        if not self._broker_runs():
+            return (
+                "NoBroker",
+                "no broker runs, or none has said anything for half an hour: fastness serve --roles broker",
+            )
         if permissive:
             return "Accepted", "accepted; the built-in policy still asks for a machine that is affirmed"
-        return "Accepted", "the broker asks for a machine that is affirmed"
+        return (
+            "Accepted",
+            "a broker runs and asks for a machine that is affirmed; no Service, Route or KbsConfig is made",
+        )

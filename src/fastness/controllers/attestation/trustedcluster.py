@@ -9,13 +9,17 @@ here is a table in `domain.attestation.trustedcluster`.
 * A ConfidentialCluster that exists is never changed from here, and not deleted with the object: lowering it is a decision that
   has to be confirmed.
 * Nothing trusts these statuses: the verifier looks at the Machine.
+* An address counts as installed while somebody answers there, seen from here, and is looked at again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, Forbidden, Invalid, NotFound
@@ -26,7 +30,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.crypto.errors import BadKey
 from fastness.crypto.verify import attestation_key
 from fastness.domain.attestation.membership import NAMESPACE, key_conditions
-from fastness.domain.attestation.trustedcluster import Said, conditions_of, enrolment_url, honoured
+from fastness.domain.attestation.trustedcluster import Said, broker_url, conditions_of, enrolment_url, honoured
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
@@ -41,10 +45,29 @@ CLUSTERS: Final = TRUSTED_EXECUTION_CLUSTER.resource
 KEYS: Final = ATTESTATION_KEY.resource
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 FOR: Final = "fastness.dev/made-for"
+LOOK_SECONDS: Final = 30.0
+REACH_SECONDS: Final = 3.0
+Reach = Callable[[str], Awaitable[str]]
 SETTLE_SECONDS: Final = 1.0  # enrolment writes a key and its condition one after the other
 BY_ID: Final = "attestationkeys/id"
 _AS: Final = WriteOptions(manager="trusted-clusters")
 _STATUS: Final = WriteOptions(manager="trusted-clusters", subresource="status")
+
+
+async def answers(url: str) -> str:
+    """Why nobody answers at a URL, as seen from here; empty when somebody takes the connection."""
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    except TimeoutError:
+        return f"no answer within {REACH_SECONDS:g} seconds"
+    except OSError as error:
+        return error.strerror or str(error)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return ""
 
 
 def told_doors(doors: Callable[[], Doors | None], clusters: Informer) -> Callable[[], Doors | None]:
@@ -64,7 +87,8 @@ class TrustedClusters:
     name = "trusted-clusters"
     writes: Sequence[Resource] = (CLUSTERS, CONFIDENTIAL, EVENTS)
 
-    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, reach: Reach | None = None) -> None:
+        self._reach = reach or answers
         self.sources: Sequence[Source] = (
             Source(CLUSTERS, keys=self._every),
             Source(CONFIDENTIAL, keys=self._every),
@@ -96,8 +120,18 @@ class TrustedClusters:
             await self._make_confidential(found)
         confidential = self._confidential.get("", NAME) is not None
         doors = bool((self._secrets.get(NAMESPACE, DOORS_CA) or {}).get("data"))
-        await self._tell(found, conditions_of(found, counts, doors=doors, confidential=confidential))
-        return Done()
+        mine = counts is not None and object_name(counts) == key and not is_being_deleted(found)
+        unreachable = await self._unreachable(found) if mine else ""
+        told = conditions_of(found, counts, doors=doors, confidential=confidential, unreachable=unreachable)
+        await self._tell(found, told)
+        return Done(again_after=LOOK_SECONDS) if mine else Done()
+
+    async def _unreachable(self, found: JsonObject) -> str:
+        """Which of the addresses that machines are sent to does not answer from here."""
+        for url in dict.fromkeys((broker_url(found), enrolment_url(found))):
+            if url and (problem := await self._reach(url)):
+                return f"{url}: {problem}"
+        return ""
 
     async def _make_confidential(self, found: JsonObject) -> None:
         if self._confidential.get("", NAME) is not None:

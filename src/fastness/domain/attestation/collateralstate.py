@@ -16,6 +16,7 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.objects import rfc3339
 
+NOT_TOLD: Final = "NotTold"
 SILENT_AFTER: Final = timedelta(minutes=30)
 MOST: Final = 64
 SHOWN: Final = 3
@@ -53,7 +54,7 @@ def freshness(told: Iterable[str], now: datetime) -> Freshness:
     """What the words of all doors come to."""
     states = [state for state in (_heard(text, now) for text in told) if state is not None]
     if not states:
-        return Freshness(None, "NotTold", "no broker has told lately what documents of vendors it has")
+        return Freshness(None, NOT_TOLD, "no broker has told lately what documents of vendors it has")
     documents = {name: ends for state in states for name, ends in state.documents.items()}
     problems = {name: text for state in states for name, text in state.problems.items()}
     over = {name: f"ran out on {rfc3339(ends)}" for name, ends in documents.items() if ends and ends < now}

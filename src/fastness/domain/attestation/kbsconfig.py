@@ -24,12 +24,14 @@ from fastness.formats.errors import JsonError
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Kind
-from fastness.model.objects import ObjectName, object_name, rfc3339
+from fastness.model.objects import ObjectName, condition, object_name, rfc3339
 
 OWNER: Final = "fastness.dev/kbsconfig"
 PLACE: Final = "fastness.dev/derived-from"
 TEES: Final = ("tpm", "tdx", "snp")
 RESOURCES: Final = "*/*/*"
+# The reason of a policy whose newest text was refused, so that the one before it judges still.
+OLDER: Final = "OlderVersion"
 _RESOURCE_KEYS: Final = ("policy.rego", "resource-policy.rego")
 _EVIDENCE_KEYS: Final = ("default_cpu.rego", "default.rego", "policy.rego")
 _VALUE_KEYS: Final = ("reference-values.json",)
@@ -78,6 +80,21 @@ def derive(config: Object, maps: Mapping[str, Object], now: datetime) -> Derived
         except (BadValues, JsonError) as error:
             problems.append(f"reference-values.json: {error.message}")
     return Derived(policies, sets, until=until) if not problems else Derived(problems=tuple(problems))
+
+
+def not_in_use(policy: Object) -> str:
+    """Why a derived policy does not judge as it is written now; empty when it does."""
+    meta, target = policy.get("metadata") or {}, (policy.get("spec") or {}).get("for")
+    active = condition(policy, "Active") or {}
+    if active.get("observedGeneration") != meta.get("generation"):
+        return f"the policy for {target} is being tried"
+    if active.get("status") == "True" and active.get("reason") != OLDER:
+        return ""
+    refused = [
+        one for kind in ("Parsed", "CasesPass") if (one := condition(policy, kind) or {}).get("status") == "False"
+    ]
+    why = (refused[0] if refused else active).get("message", "")
+    return f"the policy for {target} is not in use: {why}"
 
 
 def owner_label(place: ObjectName) -> str:

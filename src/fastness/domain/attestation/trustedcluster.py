@@ -66,8 +66,13 @@ def enrolment_url(cluster: Object | None) -> str:
     return _url(spec.get("publicAttestationKeyRegisterAddr"), port)
 
 
-def conditions_of(cluster: Object, counts: Object | None, *, doors: bool, confidential: bool) -> list[Said]:
-    """What a cluster is told about itself; `counts` is the one that is honoured, `doors` whether a door was ever opened."""
+def conditions_of(
+    cluster: Object, counts: Object | None, *, doors: bool, confidential: bool, unreachable: str = ""
+) -> list[Said]:
+    """What a cluster is told about itself; `counts` is the one that is honoured, `doors` whether a door was ever opened.
+
+    `unreachable` says which of its addresses does not answer; empty when all do.
+    """
     if is_being_deleted(cluster):
         return [
             Said(
@@ -79,7 +84,10 @@ def conditions_of(cluster: Object, counts: Object | None, *, doors: bool, confid
         ]
     if counts is None or object_name(counts) != object_name(cluster):
         return [Said("Installed", False, "NonUnique", _not_the_one(cluster, counts))]
-    return [_installed(cluster, doors=doors, confidential=confidential), _address(cluster)]
+    return [
+        _installed(cluster, doors=doors, confidential=confidential, unreachable=unreachable),
+        _address(cluster, unreachable),
+    ]
 
 
 def _not_the_one(cluster: Object, counts: Object | None) -> str:
@@ -88,18 +96,22 @@ def _not_the_one(cluster: Object, counts: Object | None) -> str:
     return f"only one counts, and that is {object_name(counts or {})}"
 
 
-def _installed(cluster: Object, *, doors: bool, confidential: bool) -> Said:
+def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str) -> Said:
     if not confidential:
         return Said("Installed", False, "Installing", "the ConfidentialCluster is being made")
     if not doors:
         return Said("Installed", False, "Installing", "no door was opened yet: fastness serve --roles enrol,broker")
+    if unreachable:
+        return Said("Installed", False, "Unreachable", f"machines are sent where nobody answers: {unreachable}")
     unused = [name for name in _UNUSED if _spec(cluster).get(name)]
     more = f"; not used, because doors show certificates of their own authority: {', '.join(unused)}" if unused else ""
     return Said("Installed", True, "InstallationCompleted", f"machines can enrol and attest{more}")
 
 
-def _address(cluster: Object) -> Said:
+def _address(cluster: Object, unreachable: str) -> Said:
     url, given = broker_url(cluster), _spec(cluster).get("publicTrusteeAddr")
+    if url and url in unreachable:
+        return Said("KnownTrusteeAddress", False, "Unreachable", f"machines are told to attest at {unreachable}")
     if url:
         return Said("KnownTrusteeAddress", True, "AddressFound", f"machines attest at {url}")
     why = (

@@ -126,7 +126,7 @@ async def get(ctx: Context) -> Answer:
     if ctx.target.subresource == "scale":
         return Answer(200, json.encode(subresources.get_scale(ctx.served, json.decode(body))))
     if ctx.target.subresource in subresources.OF_A_KUBELET:
-        return Answer(200, subresources.of_a_kubelet(json.decode(body), ctx.target.subresource), b"text/plain")
+        subresources.of_a_kubelet(json.decode(body), ctx.target.subresource)
     if ctx.target.subresource and ctx.target.subresource not in ctx.served.kind.subresources:
         raise no_such_resource()
     return forms.object_answer(ctx.request, ctx.served, body, ctx.api.clock.now())

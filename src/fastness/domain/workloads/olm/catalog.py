@@ -41,6 +41,8 @@ class Package:
     default_channel: str
     owns: tuple[str, ...]
     modes: tuple[str, ...] = (OWN, SINGLE, ALL)
+    # The loops of this control plane that do its work; empty while there are none.
+    worked_by: tuple[str, ...] = ()
 
     def release(self, csv: str) -> Release | None:
         """The release with that ClusterServiceVersion, in any channel."""
@@ -94,6 +96,7 @@ _SANDBOXED = Package(
     {"stable": _channel("sandboxed-containers-operator", "1.11.1", "1.12.0")},
     "stable",
     ("kataconfigs.kataconfiguration.openshift.io",),
+    worked_by=("kata-config",),
 )
 _NFD = Package(
     "nfd",
@@ -108,6 +111,7 @@ _NFD = Package(
         "nodefeaturerules.nfd.openshift.io",
         "nodefeatures.nfd.openshift.io",
     ),
+    worked_by=("node-features",),
 )
 _TRUSTEE = Package(
     "trustee-operator",
@@ -118,6 +122,7 @@ _TRUSTEE = Package(
     {"stable": _channel("trustee-operator", "1.0.0", "1.1.0")},
     "stable",
     ("kbsconfigs.confidentialcontainers.org", "trusteeconfigs.confidentialcontainers.org"),
+    worked_by=("kbs-configs", "trustee-configs"),
 )
 _GPU = Package(
     "gpu-operator-certified",

@@ -57,11 +57,16 @@ def next_phase(
     required = tuple((name, name in served) for name in package.owns)
     if not all(there for _, there in required):
         return Phase(PENDING, "RequirementsNotMet", "one or more requirements couldn't be found", required)
-    return _forward(current, required)
+    if not package.worked_by and current in (INSTALLING, SUCCEEDED):
+        text = f"nothing here does the work of {package.display} yet: its objects are stored, and no node runs anything of it"
+        return Phase(INSTALLING, "InstallWaiting", text, required)
+    return _forward(current, required, package)
 
 
-def _forward(current: str, required: tuple[tuple[str, bool], ...]) -> Phase:
-    done = Phase(SUCCEEDED, "InstallSucceeded", "install strategy completed with no errors", required)
+def _forward(current: str, required: tuple[tuple[str, bool], ...], package: Package) -> Phase:
+    by = ", ".join(package.worked_by)
+    text = f"install strategy completed with no errors: no pod runs, its work is done by the control plane ({by})"
+    done = Phase(SUCCEEDED, "InstallSucceeded", text, required)
     return {
         PENDING: Phase(READY, "AllRequirementsMet", "all requirements found, attempting install", required),
         READY: Phase(INSTALLING, "InstallSucceeded", "waiting for install components to report healthy", required),
