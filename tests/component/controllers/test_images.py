@@ -8,6 +8,7 @@ from fastness.cluster.port import DELETE, PatchType
 from fastness.controllers.attestation.images import IMAGES, SETS
 from fastness.controllers.attestation.values import KEPT
 from fastness.domain.attestation.values import Standing
+from fastness.model.objects import condition
 from tests.component.controllers.approvals import IMAGE, NAMESPACE, PCRS, SET, approved_image, manifest, quoted, world
 from tests.embedded.fixtures import Embedded
 
@@ -172,3 +173,24 @@ async def test_another_look_changes_nothing(embedded_server: Embedded) -> None:
         before = embedded_server.server.api.store.revision
         await here.settle()
         assert embedded_server.server.api.store.revision == before
+
+
+async def test_a_heap_of_values_says_that_nobody_is_compared_with_it(embedded_server: Embedded) -> None:
+    async with world(embedded_server.cluster) as here:
+        listed = [{"name": name, "value": value} for name in ("tpm_pcr4", "tpm_pcr11") for value in ("a", "b")]
+        made = {
+            "apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": "heap"},
+            "spec": {"source": "import", "values": listed},
+        }  # fmt: skip
+        await here.cluster.create(SETS, made)
+        await here.settle()
+        said = condition(await here.cluster.get(SETS, "heap"), "Published")
+        assert said is not None
+        assert (said["status"], said["reason"]) == ("False", "Unclear")
+        assert "tpm_pcr11, tpm_pcr4" in said["message"]
+        named = [{**one, "variants": [one["value"]]} for one in listed]
+        await here.cluster.patch(SETS, "heap", {"spec": {"values": named}}, PatchType.MERGE)
+        await here.settle()
+        said = condition(await here.cluster.get(SETS, "heap"), "Published")
+        assert said is not None
+        assert (said["status"], said["reason"]) == ("True", "Counting")
