@@ -117,7 +117,7 @@ ENROLMENT: Final = RoleAccount(
     },
     (
         _EVENTS, _BATCHES, (_F, ["jointickets/status"], ["patch"]),
-        (_T, ["machines", "attestationkeys"], ["create", "patch", "delete"]),
+        (_T, ["machines", "attestationkeys"], ["create", "delete"]),
         (_T, ["machines/status", "attestationkeys/status"], ["patch"]),
     ),
     record="enrolment",
