@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.resources import ResourcePath
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.trust.authorities import NAMESPACE, SECRETS
-from fastness.trust.ports import Judgement
+from fastness.trust.ports import Entry, Judgement
 from fastness.trust.resources import SEALED_NAMESPACE, resource_name
 from tests.component.broker.world import World, subject, until, verdict, world
 
@@ -56,6 +59,36 @@ async def test_pools_tenants_and_bindings_open_what_they_name(here: World) -> No
 
     await until(opened)
     assert (await blue.get("default/db/password")).status_code == 403
+
+
+async def test_a_binding_that_goes_while_the_record_is_written_opens_nothing_any_more(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    red, other = await _attested(here, name="a"), await _attested(here, name="b")
+    await here.put("default/db/password", b"secret")
+    await here.bind("db", "default/db/*", pools=["worker"])
+
+    async def opens(wanted: int) -> bool:
+        return bool((await other.get("default/db/password")).status_code == wanted)
+
+    await until(lambda: opens(200))
+    here.ledger.entries.clear()
+    write, happened = here.ledger.append, list[str]()
+
+    async def append(entry: Entry) -> None:
+        await write(entry)
+        if not happened:
+            happened.append(entry.what)
+            await here.cluster.delete(RESOURCE_BINDING.resource, "db")
+            await until(lambda: opens(403))
+
+    monkeypatch.setattr(here.ledger, "append", append)
+    answer = await red.get("default/db/password")
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-bound")
+    mine = [entry for entry in here.ledger.entries if entry.who == red.who.thumbprint]
+    assert [(entry.what, entry.detail.get("code")) for entry in mine] == [
+        ("release", None), ("withheld", "not-bound"), ("refusal", "not-bound"),
+    ]  # fmt: skip
 
 
 async def test_what_is_not_there_is_told_only_to_whom_it_would_belong(here: World) -> None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from fastness.agent.boot import boot_once
@@ -23,6 +24,7 @@ from fastness.cluster.informers.informer import SILENCE
 from fastness.cluster.port import PatchType
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
@@ -215,3 +217,27 @@ async def test_touch_that_is_lost_while_the_record_is_written_stops_the_release(
     desk.between = lose
     assert await desk.asked(door) == UNKNOWN
     assert told(desk) == [("release", ""), ("withheld", "out-of-touch")]
+
+
+async def test_a_cluster_that_begins_to_enforce_while_the_record_is_written_releases_nothing_for_a_ticket(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No machine is known who could be asked about: the mode that the gate hears of is what stops it."""
+    async with delivering_world(embedded_server.cluster, {"mode": "Audit", "simulated": True}) as world:
+        ticket, write = await world.ticket(), world.record.append
+
+        async def append(entry: Entry) -> None:
+            await write(entry)
+            if entry.what == "release":
+                patch = {"spec": {"mode": "Enforce"}}
+                await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+                cache = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+                await until(lambda: (cache.get("", "cluster") or {})["spec"]["mode"] == "Enforce")
+
+        monkeypatch.setattr(world.record, "append", append)
+        async with httpx.AsyncClient(verify=world.trust.tls, timeout=20) as http:
+            url = f"https://127.0.0.1:{world.gate.port}/config/worker"
+            answer = await http.get(url, headers={"authorization": f"Bearer {ticket.reveal()}"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "audit-basis")
+        assert world.shelf.body not in answer.content
+        assert [entry.what for entry in world.record.entries] == ["release", "withheld"]
