@@ -126,10 +126,18 @@ class Network:
             return httpx.Response(status, headers=headers, stream=_Half(body, request), request=request)
         return httpx.Response(status, headers=headers, content=body, request=request)
 
+    def unbelievable(self) -> list[str]:
+        """Doors that listen with a certificate that is not valid now."""
+        return [name for name in sorted(self._apps) if not self._valid(name)]
+
+    def _valid(self, name: str) -> bool:
+        shown = self._certificates[name]
+        return shown.not_before <= LoopClock().now() <= shown.not_after
+
     def _check_certificate(self, name: str, request: httpx.Request) -> None:
         """As the client's TLS does; raises httpx.ConnectError."""
         shown, now = self._certificates[name], LoopClock().now()
-        if not shown.not_before <= now <= shown.not_after:
+        if not self._valid(name):
             self.unbelieved += 1
             wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
             wrong.verify_code, wrong.verify_message = (

@@ -10,8 +10,9 @@ from datetime import timedelta
 
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
-from fastness.controllers.machineconfig.rollout import POOLS
+from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.machineconfiguration import names
@@ -43,7 +44,8 @@ class Steps:
             self.reboot, self.reboot, self.reboot_all, self.tamper, self.quarantine, self.distrust, self.new_image,
             self.rotate_keys, self.switch_delivery, self.clone, self.one_ticket_twice, self.lose_collateral, self.refuse_configs,
             self.new_config, self.new_config, self.new_config, self.bad_config, self.fill_disk, self.power_off, self.raise_budget,
-            self.hang, self.hang, self.stop, self.stop, self.restart_with_a_wrong_clock, self.lose_tiles,
+            self.hang, self.hang, self.stop, self.stop, self.restart_with_a_wrong_clock, self.lose_tiles, self.withdraw_midway,
+            self.withdraw_midway,
         ]  # fmt: skip
 
     def _after(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -317,6 +319,51 @@ class Steps:
         self.number = self.number - 1 if back else self.number + 1
         await self.here.configure(self.number)
         return f"the pool is configured with {self.number}"
+
+    async def withdraw_midway(self) -> str:
+        """A configuration is taken back when one node has it and another is told to, which hears of both a moment later."""
+        before, self.number = self.number, self.number + 1
+        await self.here.configure(self.number)
+        if not await self._until_some_node(lambda seen, goal: seen.done and seen.current == goal, self.here.machines):
+            return f"the pool is configured with {self.number}, and no node gets there"
+        late = [one for one in self.here.machines if one.node and not await self._has_its_goal(one)]
+        lines = [line for one in late for line in one.lines]
+        for line in lines:
+            line.break_off()
+        told = await self._until_some_node(lambda seen, goal: seen.desired == goal, late)
+        self.number = before
+        await self.here.configure(self.number)
+        await asyncio.sleep(10)
+        for line in lines:
+            line.mend()
+        return f"the pool is configured with {self.number} again{' midway' if told else ''}"
+
+    async def _goal(self) -> str:
+        """The rendered config that the pool wants."""
+        pool = await self.here.cluster.get(POOLS, names.WORKER)
+        return str(pool["spec"]["configuration"]["name"])
+
+    async def _has_its_goal(self, machine: SimMachine) -> bool:
+        found = await self._facts(machine)
+        return found is not None and found.current == await self._goal()
+
+    async def _facts(self, machine: SimMachine) -> NodeFacts | None:
+        try:
+            return facts(await self.here.cluster.get(NODES, machine.node.name)) if machine.node is not None else None
+        except NotFound:
+            return None
+
+    async def _until_some_node(
+        self, holds: Callable[[NodeFacts, str], bool], machines: list[SimMachine], looks: int = 60
+    ) -> bool:
+        """Wait for a node of some machines to be so, for two minutes at most; whether one was."""
+        for _ in range(looks):
+            await asyncio.sleep(2)
+            goal = await self._goal()
+            found = [await self._facts(one) for one in machines]
+            if any(seen is not None and holds(seen, goal) for seen in found):
+                return True
+        return False
 
     async def bad_config(self) -> str:
         """A configuration that no machine can lay down, taken back after a while."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
@@ -132,7 +133,8 @@ class World:
             for name in (f"{role}-a", f"{role}-b")
         }
         self.machines: list[SimMachine] = []
-        self.withdrawn: dict[str, float] = {GOOD.version: 0.0, NEXT.version: 0.0, "tampered": 0.0}
+        # Images that do not count, and since when: what was never published never did, so no token of it can be left.
+        self.withdrawn = dict.fromkeys((GOOD.version, NEXT.version, "tampered"), -math.inf)
         self.revoked: dict[str, float] = {}
         self.distrusted: set[str] = set()
         self._identities: dict[str, str] = {}
