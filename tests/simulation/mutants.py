@@ -19,10 +19,9 @@ from unittest.mock import patch
 
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
+from fastness.domain.attestation.membership import Membership
 from fastness.domain.machineconfig.rollout import Choice
 from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of
 from fastness.trust.tiles import TileStore
 from tests.simulation.invariants import Broken
 from tests.simulation.loop import run
@@ -43,13 +42,6 @@ def _answers(answer: Any = None) -> Callable[..., Any]:
         return answer
 
     return always
-
-
-def _any_drain(node: Mapping[str, Any]) -> str:
-    """A drain is a drain, whatever is desired by now."""
-    notes = annotations_of(node)
-    wanted = notes.get(names.DESIRED_DRAIN, "")
-    return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") else ""
 
 
 def _everybody(nodes: Sequence[Any], *_: object, **__: object) -> Choice:
@@ -100,6 +92,11 @@ MUTANTS = (
         f"{_TRUST}.revocations.MachineRevocations.revoked": _says(False),
         f"{_TRUST}.revocations.MachineRevocations.ended": _answers(False),
     }),
+    Mutant("quarantine", "a machine that is not approved gets nothing, with an old token or a new one", {
+        f"{_TRUST}.revocations._counts": _says(True),
+        f"{_TRUST}.verifier.membership_of": _says(Membership.APPROVED),
+    }),
+    Mutant("distrust", "what somebody distrusts counts no more", {f"{_TRUST}.distrusts.Distrusts.against": _says([])}),
     Mutant("record", "what is released is on the record before it leaves", {
         f"{_TRUST}.record.ClusterRecord.append": _answers(),
     }),
@@ -116,14 +113,6 @@ MUTANTS = (
     }),
     Mutant("budget", "a rollout takes no more nodes than its pool allows", {
         "fastness.domain.machineconfig.rollout.candidates": _everybody,
-    }),
-    Mutant("withdrawn", "a configuration that was withdrawn is not begun", {
-        "fastness.agent.agent._desires": _says(True),
-        "fastness.controllers.machineconfig.drain.drain_pending": _any_drain,
-    }),
-    Mutant("lease", "of two replicas of the controllers one works", {
-        "fastness.controllers.engine.leadership.Leadership._expired": _says(True),
-        "fastness.controllers.engine.leadership.Leadership.require": _says(None),
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
         "fastness.services.http.rotation.is_due": _due_by_its_end,
