@@ -122,7 +122,7 @@ def test_table_names_every_resource() -> None:
          ".status.conditions[?(@.type=='InProgress')].status"),
         ("kataconfigs.kataconfiguration.openshift.io", "Completed", ".status.kataNodes.readyNodeCount"),
         ("kataconfigs.kataconfiguration.openshift.io", "Total", ".status.kataNodes.nodeCount"),
-        (f"machines.{TEC}", "Reason", '.status.conditions[?(@.type=="Attested")].reason'),
+        (f"machines.{TEC}", "Reason", ".status.standingReason"),
         (f"jointickets.{OURS}", "Expires", ".spec.expires"),
     ],
 )  # fmt: skip
