@@ -180,7 +180,9 @@ class ServedConfigs:
         if not delivery.copies:
             raise Refusal(401, "token-required", "copies are not how configurations are delivered: forward a token")
         plain = await self.plain.fetch(pool, accept, rendered)
-        lifetime = min(max(SHORTEST_COPY, INTERVALS * delivery.interval), LONGEST_COPY)
+        # A copy that is renewed on change only should outlive an outage; one on a schedule is not served for long anyway.
+        scheduled = min(max(SHORTEST_COPY, INTERVALS * delivery.interval), LONGEST_COPY)
+        lifetime = scheduled if delivery.sync == "Scheduled" else LONGEST_COPY
         until = (self._clock.now() + lifetime).replace(microsecond=0)
         signature = self.signer.sign_until(Copied(plain.body, pool, plain.name), until)
         return plain._replace(signature=signature, until=until)
