@@ -184,3 +184,11 @@ async def test_pods_leave_only_where_the_pool_says_so(world: World) -> None:
     await until(lambda: tainted(world, "a", "NoSchedule", "NoExecute"), "pods may stay")
     await spec_of(world, pools=[{"name": "worker", "trustModel": "ConfidentialCluster", "evict": False}])
     await until(lambda: tainted(world, "a"), "pods must still leave")
+
+
+async def test_who_takes_the_mark_off_a_node_sees_it_come_back(world: World) -> None:
+    await world.add_node("a")
+    await enforce(world.cluster)
+    await until(lambda: tainted(world, "a"), "not marked")
+    await world.cluster.patch(NODE, "a", {"spec": {"taints": None}}, PatchType.MERGE)
+    await until(lambda: tainted(world, "a"), "the mark stays away")

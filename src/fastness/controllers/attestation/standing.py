@@ -33,6 +33,8 @@ from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
 from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.standing import (
+    CORDONED,
+    NOTE,
     Demand,
     Proof,
     Rules,
@@ -49,7 +51,17 @@ from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import enforces, evicts
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, annotations_of, condition, object_name, view, with_condition
+from fastness.model.machineconfiguration import names
+from fastness.model.objects import (
+    ObjectName,
+    annotations_of,
+    condition,
+    labels_of,
+    metadata,
+    object_name,
+    view,
+    with_condition,
+)
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 EVICT_SECONDS: Final = 5.0
@@ -68,7 +80,7 @@ class Standing:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(MACHINE.resource),
-            Source(NODES, keys=self._of_node),
+            Source(NODES, keys=self._of_changed_node),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._everybody),
             Source(POOLS, keys=self._unclaimed_nodes),
         )
@@ -82,7 +94,24 @@ class Standing:
         self._pools = informers.of(POOLS)
         self._asked: tuple[object, object] | None = None
         self._selecting: object = None
+        self._seen: dict[str, object] = {}
+        self._nodes.subscribe(self._forget)
         self._selectors = PoolSelectors(())
+
+    def _forget(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            self._seen.pop(object_name(old or {}).name, None)
+
+    def _of_changed_node(self, node: Object) -> Iterable[ObjectName]:
+        """Who must look at a node that changed; nobody where it changed in nothing that counts here.
+
+        An update writes a node about ten times, and heartbeats do for ever.
+        """
+        name, seen = object_name(node).name, _counting(node)
+        if self._seen.get(name) == seen:
+            return ()
+        self._seen[name] = seen
+        return self._of_node(node)
 
     def _of_node(self, node: Object) -> Iterable[ObjectName]:
         """The Machine that is this node; the node itself where there is none."""
@@ -227,6 +256,14 @@ class Standing:
         except SeveralPools as error:
             confidential = self._clusters.get("", NAME)
             return next((pool for pool in error.pools if enforces(confidential, pool)), error.pools[0])
+
+
+def _counting(node: Object) -> tuple[object, ...]:
+    """All of a node that a look at it depends on, and what it could have written."""
+    meta, spec, notes = metadata(node), node.get("spec") or {}, annotations_of(node)
+    taints = tuple((taint.get("key"), taint.get("effect")) for taint in spec.get("taints") or ())
+    said = tuple(notes.get(name) for name in (NOTE, CORDONED, names.DESIRED_DRAIN))
+    return meta.get("uid"), tuple(sorted(labels_of(node).items())), taints, bool(spec.get("unschedulable")), said
 
 
 def _node_of(machine: Object) -> Iterable[str]:
