@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+from fastness.controllers.engine.controller import Done
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
 from fastness.domain.attestation.membership import Membership
@@ -96,7 +97,6 @@ MUTANTS = (
         f"{_TRUST}.revocations._counts": _says(True),
         f"{_TRUST}.verifier.membership_of": _says(Membership.APPROVED),
     }),
-    Mutant("distrust", "what somebody distrusts counts no more", {f"{_TRUST}.distrusts.Distrusts.against": _says([])}),
     Mutant("record", "what is released is on the record before it leaves", {
         f"{_TRUST}.record.ClusterRecord.append": _answers(),
     }),
@@ -113,6 +113,9 @@ MUTANTS = (
     }),
     Mutant("budget", "a rollout takes no more nodes than its pool allows", {
         "fastness.domain.machineconfig.rollout.candidates": _everybody,
+    }),
+    Mutant("put-back", "a node that has its configuration is put back to work", {
+        "fastness.controllers.machineconfig.drain.Drains._put_back": _answers(Done()),
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
         "fastness.services.http.rotation.is_due": _due_by_its_end,

@@ -154,7 +154,7 @@ class Steps:
             self.here.tiles.bring_back()
 
         self._after(self.random.choice((20.0, 200.0)), back)
-        return f"{count} tiles of the record are lost"
+        return f"{count} tiles of the record are lost, and {await self.reboot()}"
 
     async def tear_connections(self) -> str:
         """Some calls fail, some succeed and the answer is lost."""

@@ -103,9 +103,10 @@ class MemoryTiles:
         return not self._lost
 
     def lose(self, random: Random) -> int:
-        """Lose some pieces; how many."""
+        """Lose some pieces, half of the time nothing but hashes; how many."""
+        hashes = random.random() < 0.5
         for path in sorted(self._pieces):
-            if random.random() < 0.5:
+            if not (hashes and "entries" in path) and (hashes or random.random() < 0.5):
                 self._lost[path] = self._pieces.pop(path)
         return len(self._lost)
 
