@@ -114,12 +114,12 @@ class BrokerListener:
     async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
         """Show this certificate from the next handshake on."""
         load(self._context, credential)
-        self.believe()
+        await self.renew()
         if not self._started:
             self._started = True
             await self._listener.start()
 
-    def believe(self) -> None:
+    async def renew(self) -> None:
         """Let peers of all generations of the internal authority show themselves; `role_of` decides whether they count."""
         for certificate in self._internal.current.trusted:
             if certificate.pem not in self._believed:
@@ -179,12 +179,8 @@ async def broker(
     rotation = Rotation(cluster, [face], clock)
     try:
         await rotation.begin()
-
-        async def generations() -> None:
-            listener.believe()
-
         keys = partial(
-            keep_renewed, FACE, clock, generations, partial(macs.renew, cluster, entropy),
+            keep_renewed, FACE, clock, listener.renew, partial(macs.renew, cluster, entropy),
             partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
         )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
