@@ -2,6 +2,7 @@
 
 The controllers write a Machine's configs on it before they tell its Node. A cache may be behind them, and a config that was taken
 back must not leave a door that has not heard of it; so the Machine is read at the API, for every request of a running machine.
+Gate and broker look once more at the Machine that they read just before the bytes leave (`releases.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Assignments:
         """Let a machine have a rendered config, while it is the subject that it proved to be; raises Refusal, ApiError."""
         machine = await find_machine(self._cluster, key_kind(subject.tee), subject.thumbprint)
         if machine is None or not is_subject(machine, subject) or not is_assigned(machine, rendered):
-            # The same words whether there is such a config or not: names of other machines' configs are not told.
-            raise Refusal(
-                403, "not-assigned", "this is neither the desired nor the current config of the machine", verdict
-            )
+            raise not_assigned(verdict)
+
+
+def not_assigned(verdict: str) -> Refusal:
+    """The same words whether there is such a config or not: names of other machines' configs are not told."""
+    return Refusal(403, "not-assigned", "this is neither the desired nor the current config of the machine", verdict)

@@ -5,7 +5,8 @@
 * A door that cannot know releases nothing: while a cache that the grant rests on is out of touch (`trust.touch`), and while the
   API does not answer for the caller's Machine, the answer is 503. Both pass.
 * Writing the record takes time, and trust may end in it. So what is decided last comes after it: the Machine is read at the API
-  itself, once, and a distrust, a policy or a setting that the caches heard of since makes the whole decision be made again.
+  itself, once, and a distrust, a policy or a setting that the caches heard of since makes the whole decision be made again. A
+  rendered config must be written on that Machine still: one that was taken back in between does not leave.
 * An API that was stopped neither answers nor refuses. Whoever waits for it, to find what is released or to write it down, waits
   ten seconds at most; then the answer is 503 too.
 * A release that is on the record and did not happen is followed by an entry `withheld` that names the same grant and says why.
@@ -22,7 +23,10 @@ from typing import Final
 from fastness.cluster.clock import Clock
 from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis, Grant
+from fastness.domain.machineconfig.assigned import is_assigned
+from fastness.model.trusted_execution.machine import Machine
 from fastness.observe import logs
+from fastness.services.assignments import not_assigned
 from fastness.services.refusals import Refusal
 from fastness.trust.errors import CannotKnow, RecordError
 from fastness.trust.ports import Entry, Record
@@ -54,11 +58,16 @@ class Releases:
         """Go on only where the door can know; raises Refusal."""
         demand(self._touch)
 
-    async def settle(self, caller: Standing, grant: Grant, entry: Entry, seen: int, again: Callable[[], Grant]) -> None:
-        """Write a release down, and return if it may happen still; raises Refusal, RecordError."""
+    async def settle(
+        self, caller: Standing, grant: Grant, entry: Entry, seen: int, again: Callable[[], Grant], rendered: str = ""
+    ) -> None:
+        """Write a release down, and return if it may happen still; raises Refusal, RecordError.
+
+        `rendered` is the rendered config that a running machine asked for by name.
+        """
         await self._written(entry)
         try:
-            await self._confirm(caller)
+            await self._confirm(caller, rendered)
             if self._touch.changes != seen or not grant.live(self._clock.now()):
                 again()
         except Refusal as refusal:
@@ -74,11 +83,16 @@ class Releases:
         except TimeoutError as error:
             raise RecordError("the record could not be written in time", "Look at the API server.") from error
 
-    async def _confirm(self, caller: Standing) -> None:
-        """The caller is trusted still, as the API says; raises Refusal."""
+    async def _confirm(self, caller: Standing, rendered: str) -> None:
+        """The caller is trusted and sent to the config still, as the API says; raises Refusal."""
+
+        def look(machine: Machine) -> None:
+            if rendered and not is_assigned(machine, rendered):
+                raise not_assigned(caller.verdict)
+
         if caller.basis is Basis.VERDICT:
             try:
-                ended = await self._revocations.ended(caller.claims)
+                ended = await self._revocations.ended(caller.claims, look)
             except CannotKnow as error:
                 _log.warning("release.unknown", code=error.code, error=error, hint=error.hint)
                 raise Refusal(503, OUT_OF_TOUCH, "the API does not answer for this machine now") from error

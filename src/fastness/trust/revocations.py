@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from fastness.cluster.clock import Clock
@@ -35,6 +35,7 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.distrusts import Distrusts
 from fastness.trust.errors import CannotKnow
 from fastness.trust.machines import find_machine, known_machine
+from fastness.trust.tokens import unseen
 
 GRACE_SECONDS: Final = 2.0
 ASK_SECONDS: Final = 3.0
@@ -84,8 +85,11 @@ class MachineRevocations:
                 return False
         return self._ended_at_the_api(subject, claims) or self._examined(subject, claims)
 
-    async def ended(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the machine of a token is gone, replaced or no longer approved, as the API says now; raises CannotKnow."""
+    async def ended(self, claims: Mapping[str, Any], look: Callable[[Machine], None] = unseen) -> bool:
+        """Whether the machine of a token is gone, replaced or no longer approved, as the API says now; raises CannotKnow.
+
+        A machine that counts is shown to `look`: whoever must know more of it does not read it a second time.
+        """
         subject = subject_in(claims)
         if subject is None:
             return True
@@ -95,7 +99,10 @@ class MachineRevocations:
         except (ApiError, TimeoutError) as error:
             raise CannotKnow("the API does not answer for this machine", "Look at the API server.") from error
         if machine is not None and _counts(machine, subject):
-            return bool(self._distrusts.against(about_machine(machine), self._clock.now()))
+            if self._distrusts.against(about_machine(machine), self._clock.now()):
+                return True
+            look(machine)
+            return False
         self._good.pop(_key(subject), None)
         _put(self._ahead, _key(subject), (claims.get("fastness"), self._cached(subject)))
         return True

@@ -14,7 +14,7 @@ live, and replicas share them. A gate that was taken over can show tokens that m
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -29,6 +29,7 @@ from fastness.domain.attestation.ear import Proved, ear_claims
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import Machine
 from fastness.trust.errors import BadToken, NoTokenKeys
 from fastness.trust.keyrings import KeySecret, LiveKeys, Publication, PublishedKeys, RingKey
 
@@ -44,14 +45,21 @@ MOST_SIGNED: Final = 4096
 _HINT: Final = "Attest again."
 
 
+def unseen(_machine: Machine) -> None:
+    """Ask nothing more of a machine than that it is trusted."""
+
+
 class Revocations(Protocol):
     """Knows what is no longer trusted."""
 
     def revoked(self, claims: Mapping[str, Any]) -> bool:
         """Whether the machine, key, image or anything else that these claims name was revoked since, as the caches know it."""
 
-    async def ended(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the machine of these claims was revoked since, as the API says now; raises CannotKnow."""
+    async def ended(self, claims: Mapping[str, Any], look: Callable[[Machine], None] = unseen) -> bool:
+        """Whether the machine of these claims was revoked since, as the API says now; raises CannotKnow.
+
+        `look` is shown the machine that the API told of if it was not, and may raise.
+        """
 
     def enrolled(self, thumbprint: str) -> bool:
         """Whether a machine with this key is known."""

@@ -25,6 +25,7 @@ from fastness.domain.attestation.subject import Subject
 from fastness.formats import kbs
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.machine import Machine
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.kbs import ResourcePolicy
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
@@ -32,6 +33,7 @@ from fastness.services.limits import Limits
 from fastness.trust.admins import ROLES, mint
 from fastness.trust.errors import RecordError, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement
+from fastness.trust.tokens import unseen
 
 ENTROPY = SystemEntropy()
 VECTOR = {"instance-identity": 2, "configuration": 2, "executables": 3, "hardware": 2}
@@ -107,7 +109,7 @@ class Revoked:
         """Whether the machine is in the set."""
         return claims["fastness"]["machine"] in self.machines
 
-    async def ended(self, claims: Mapping[str, Any]) -> bool:
+    async def ended(self, claims: Mapping[str, Any], look: Callable[[Machine], None] = unseen) -> bool:
         """The same, as the API would say."""
         return self.revoked(claims)
 

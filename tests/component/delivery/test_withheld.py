@@ -15,13 +15,13 @@ import httpx
 import pytest
 
 from fastness.agent.boot import boot_once
-from fastness.agent.fetch import from_gate
+from fastness.agent.fetch import from_broker, from_gate
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.informers import Informer
 from fastness.cluster.informers.informer import SILENCE
-from fastness.cluster.port import PatchType
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -50,13 +50,15 @@ class Desk:
         self.entries: list[Entry] = []
         self.between: Callable[[], Awaitable[None]] | None = None
 
-    async def asked(self, door: str) -> str:
+    async def asked(self, door: str, question: Question = QUESTION) -> str:
         """What a door answers: `ok`, or how it refuses."""
         world = self.world
         gate = f"https://127.0.0.1:{world.gate.port}"
         try:
             if door == "gate":
-                await from_gate(gate, world.trust.tls, self.client, "worker", QUESTION, world.clock.now)
+                await from_gate(gate, world.trust.tls, self.client, "worker", question, world.clock.now)
+            elif question.rendered:
+                await from_broker(self.client, "worker", question)
             else:
                 await self.client.resource(STATUS)
         except DoorRefused as refused:
@@ -69,6 +71,13 @@ class Desk:
         (found,) = (await self.world.cluster.list(MACHINE.resource)).items
         name, patch = found["metadata"]["name"], {"spec": {"approval": "Quarantined"}}
         await self.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
+
+    async def send(self, rendered: str) -> None:
+        """Send the machine to another config, as the rollout does."""
+        (found,) = (await self.world.cluster.list(MACHINE.resource)).items
+        name, patch = found["metadata"]["name"], {"status": {"desiredConfig": rendered}}
+        status = WriteOptions(subresource="status")
+        await self.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, status)
 
     async def distrust(self) -> None:
         """Distrust its key, and wait until the doors have heard."""
@@ -141,6 +150,21 @@ async def test_a_distrust_that_lands_after_the_record_was_written_is_honoured(de
     desk.between = desk.distrust
     assert await desk.asked(door) == REVOKED
     assert told(desk)[:2] == [("release", ""), ("withheld", "revoked")]
+
+
+@pytest.mark.parametrize("door", ["gate", "broker"])
+async def test_a_config_that_is_taken_back_while_the_record_is_written_does_not_leave(desk: Desk, door: str) -> None:
+    config = desk.world.informers.of(CONFIDENTIAL_CLUSTER.resource)
+    delivery = {"via": door.capitalize(), "sync": "OnDemand"}
+    patch = {"spec": {"delivery": delivery}}
+    await desk.world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
+    await until(lambda: (config.get("", "cluster") or {})["spec"].get("delivery") == delivery)
+    question = Question("n" * 24, rendered=f"rendered-worker-{'a' * 32}")
+    await desk.send(question.rendered)
+    assert await desk.asked(door, question) == RELEASED
+    desk.entries, desk.between = [], lambda: desk.send(f"rendered-worker-{'b' * 32}")
+    assert await desk.asked(door, question) == "403 not-assigned"
+    assert told(desk)[:2] == [("release", ""), ("withheld", "not-assigned")]
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])

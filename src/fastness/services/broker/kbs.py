@@ -95,11 +95,12 @@ class Behind:
 
 
 class _Release(NamedTuple):
-    """A release that is under way: for whom, what was known of the rules when it began, and how it is decided again."""
+    """A release that is under way: for whom, what was known of the rules when it began, how it is decided again, its name."""
 
     caller: Standing
     seen: int
     again: Callable[[], Grant]
+    rendered: str
 
 
 class Steps:
@@ -208,12 +209,14 @@ class Steps:
 
     async def _delivered(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Answer:
         self._releases.demand()
-        release = _Release(caller, self._releases.changes, lambda: self._granted(caller, path, query))
+        config = self._behind.configs is not None and is_config(path)
+        rendered = query.get("rendered", "") if config else ""
+        release = _Release(caller, self._releases.changes, lambda: self._granted(caller, path, query), rendered)
         grant = release.again()
         async with in_time():
             value, detail = await self._found(caller, grant, path, query)
         answer = await self._release(release, grant, value, detail)
-        if self._behind.configs is not None and is_config(path):
+        if config:
             metrics.RELEASES.inc(str(grant.basis))
         return answer
 
@@ -259,7 +262,7 @@ class Steps:
         """The one way out: on the record first, then, if it may still happen, sealed to the key that the grant names."""
         rests = {**grant.described(), **detail}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=rests)
-        await self._releases.settle(release.caller, grant, entry, release.seen, release.again)
+        await self._releases.settle(release.caller, grant, entry, release.seen, release.again, release.rendered)
         self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
 

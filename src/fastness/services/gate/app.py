@@ -163,7 +163,7 @@ class Gate:
         accept = "" if rendered else request.header(b"accept")
         scheme = "DPoP" if caller.standing.basis is Basis.VERDICT else "Bearer"
         wanted = ConfigRequest(pool, accept, f"{scheme} {caller.token}", caller.nonce, rendered)
-        return await self._release(caller, grant, pool, await self._behind.configs.fetch(wanted), seen)
+        return await self._release(caller, grant, wanted, await self._behind.configs.fetch(wanted), seen)
 
     async def _assigned(self, caller: Proven, rendered: str) -> None:
         """A running machine may have the rendered config that it was told to go to; raises Refusal, ApiError."""
@@ -238,11 +238,13 @@ class Gate:
             status = 401 if error.code == "verdict-expired" else 403
             raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(self, caller: Proven, grant: Grant, pool: str, found: Config, seen: int) -> Answer:
+    async def _release(self, caller: Proven, grant: Grant, wanted: ConfigRequest, found: Config, seen: int) -> Answer:
         """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
         detail = {**grant.described(), **found.described()}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
-        await self._releases.settle(caller.standing, grant, entry, seen, lambda: self._granted(caller, pool))
+        await self._releases.settle(
+            caller.standing, grant, entry, seen, lambda: self._granted(caller, wanted.pool), wanted.rendered
+        )
         metrics.RELEASES.inc(str(grant.basis))
         self._telling.released(grant.subject, grant.resource)
         headers = ((b"etag", found.etag), (HEADER.lower().encode(), found.signature.encode()))
