@@ -166,7 +166,8 @@ def _be_pytest(place: Path, tests: Sequence[str], output: Path) -> None:
 
 def _last_line(output: Path) -> str:
     lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")[:300]
+    failed = [line for line in lines if line.startswith(("FAILED tests", "ERROR tests"))]
+    return (failed or lines[-1:] or [""])[0][:300]
 
 
 def prepare() -> None:
