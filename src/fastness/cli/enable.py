@@ -233,7 +233,8 @@ async def _progress(cluster: Cluster) -> tuple[str, bool]:
     items = (await cluster.list(find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource)).items
     status = (items[0].get("status") or {}) if items else {}
     nodes, progress = status.get("kataNodes") or {}, condition(items[0], "InProgress") if items else None
-    settled = progress is not None and progress.get("status") == "False" and bool(status.get("runtimeClasses"))
+    finished = progress is not None and progress.get("status") == "False" and not progress.get("reason")
+    settled = finished and bool(status.get("runtimeClasses"))
     return f"{nodes.get('readyNodeCount', 0)} of {nodes.get('nodeCount', 0)} nodes have the runtime", settled
 
 

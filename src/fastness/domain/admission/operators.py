@@ -1,7 +1,7 @@
 """Rules about operators: who removes one is told what still needs it.
 
 The manual removes pods, then the KataConfig, then the operator. In another order nothing breaks at once, and that is the trap:
-with its namespace go the feature gates, and with them the confidential runtime classes. So it is allowed, and said.
+without its operator nothing acts on a KataConfig any more, not even who deletes it. So it is allowed, and said.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def still_needed(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowe
     if not left:
         return None
     still = f"KataConfig {', '.join(left)} still exists: delete it first"
-    return Allowed((f"{still}, or its runtime classes change with the feature gates of this operator",))
+    return Allowed((f"{still}, or nothing acts on it, and it cannot be removed, until the operator is back",))
 
 
 def _is_part(request: AdmissionRequest) -> bool:

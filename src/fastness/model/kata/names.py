@@ -13,6 +13,8 @@ from fastness.model.kata import GROUP
 
 # Where it is asked for.
 NAMESPACE: Final = "openshift-sandboxed-containers-operator"
+OPERATOR: Final = "sandboxed-containers-operator"
+OPERATOR_SEEN: Final = "fastness.dev/kata-operator-seen"
 FEATURE_GATES: Final = "osc-feature-gates"
 LAYERED_IMAGE: Final = "layered-image-deploy-cm"
 MODE_IN_USE: Final = "fastness.dev/kata-deployment-mode"

@@ -17,8 +17,8 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, WriteOptions
 from fastness.controllers.machineconfig.rollout import NODES
-from fastness.controllers.workloads.kata.look import KATA_CONFIGS, shown_by
-from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remove, at
+from fastness.controllers.workloads.kata.look import HOME, KATA_CONFIGS, NAMESPACES, shown_by
+from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remember, Remove, at
 from fastness.model.kata import names
 from fastness.model.kata.config import FINALIZER
 from fastness.model.kind import JsonObject
@@ -58,6 +58,8 @@ class Act:
                 await self._remove(action.ref)
             case LetGo():
                 await self._let_go(action)
+            case Remember():
+                await self._remember(action)
 
     async def _mark(self, mark: Mark) -> None:
         meta: JsonObject = {}
@@ -114,6 +116,10 @@ class Act:
             await self._cluster.patch(resource, one.ref.name, patch, PatchType.MERGE, one.ref.namespace, AS)
         except NotFound:
             return
+
+    async def _remember(self, seen: Remember) -> None:
+        note = {"metadata": {"annotations": {names.OPERATOR_SEEN: seen.version}}}
+        await self._cluster.patch(NAMESPACES, HOME, note, PatchType.MERGE, options=AS)
 
 
 def changes(known: Object, ensure: Ensure) -> list[JsonObject]:

@@ -16,7 +16,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, Scope
 from fastness.controllers.engine.controller import Source
 from fastness.controllers.machineconfig.rollout import NODES, PODS, POOLS
-from fastness.domain.workloads.kata import dashboard, peerpods
+from fastness.domain.workloads.kata import dashboard, operator, peerpods
 from fastness.domain.workloads.kata.eligibility import SIMULATED
 from fastness.domain.workloads.kata.gates import read_gates
 from fastness.domain.workloads.kata.plan import needs_pods
@@ -30,6 +30,7 @@ from fastness.model.machineconfiguration import GROUP as MCO
 from fastness.model.machineconfiguration import names as mco
 from fastness.model.objects import ObjectName, annotations_of, labels_of, metadata, object_name
 from fastness.model.openshift.config import CLUSTER_VERSION
+from fastness.model.openshift.operators import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
 from fastness.model.registry import find
 
 KATA_CONFIGS: Final = KATA_CONFIG.resource
@@ -46,8 +47,12 @@ BINDINGS: Final = find("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
 SECRETS: Final = find("", "v1", "secrets").resource
 CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
 NAMESPACES: Final = find("", "v1", "namespaces").resource
+OPERATORS: Final = CLUSTER_SERVICE_VERSION.resource
+SUBSCRIPTIONS: Final = SUBSCRIPTION.resource
 HERE: Final = Scope(namespace=names.NAMESPACE)
 DASHBOARD: Final = Scope(namespace=names.DASHBOARD_NAMESPACE, fields=f"metadata.name={names.DASHBOARD}")
+HOME: Final = "fastness-system"
+AT_HOME: Final = Scope(fields=f"metadata.name={HOME}")
 THE_ONE: Final = ObjectName("", "kataconfig")
 NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
 # Where the objects that are made live: the informer that shows each kind.
@@ -125,6 +130,8 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         *(Source(one, keys=_our_rights, delay=delay) for one in (ROLES, BINDINGS)),
         *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS, SECRETS)),
         Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
+        *(Source(one, keys=the_one, scope=HERE) for one in (OPERATORS, SUBSCRIPTIONS)),
+        Source(NAMESPACES, keys=the_one, scope=AT_HOME),
     )
 
 
@@ -146,6 +153,12 @@ class Look:
         found = self._informers.of(CLASSES).list()
         return any(names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ()) for one in found)
 
+    def operator(self) -> operator.Operator:
+        """Whether the operator is there, or was."""
+        versions, subscriptions = (self._informers.of(one, HERE).list() for one in (OPERATORS, SUBSCRIPTIONS))
+        home = self._informers.of(NAMESPACES, AT_HOME).get("", HOME)
+        return operator.look(versions, subscriptions, home or {})
+
     async def world(self, config: JsonObject | None) -> World:
         """Everything that the plan depends on; raises ApiError."""
         maps = self._informers.of(CONFIG_MAPS, HERE)
@@ -166,6 +179,7 @@ class Look:
             console=dashboard.SOURCE in known and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
             layered=maps.get(names.NAMESPACE, names.LAYERED_IMAGE),
             pull_secret=await self._pull_secret(),
+            operator=self.operator(),
             now=self._clock.now(),
         )
         return replace(world, pods=await self._pods(world)) if needs_pods(world) else world

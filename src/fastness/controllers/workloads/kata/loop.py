@@ -6,6 +6,7 @@
 * There is one key: there is one KataConfig. Should there be two, the oldest counts and the others are told so.
 * The status is told after the actions, so that what it says is there; before the finalizer goes, because nothing can be told
   then.
+* Which version of the operator was there is written down even when there is no KataConfig: the next one must know.
 * What somebody else changed in between makes a write fail, and the next look starts from what is there then.
 """
 
@@ -23,7 +24,7 @@ from fastness.controllers.engine.controller import Done, Source
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.workloads.kata.act import Act
-from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, THE_ONE, Look, NodeNews, sources
+from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, NAMESPACES, THE_ONE, Look, NodeNews, sources
 from fastness.controllers.workloads.kata.remotepods import RemotePods
 from fastness.domain.admission.kata import DUPLICATE
 from fastness.domain.workloads.kata import status
@@ -43,7 +44,7 @@ class KataConfigs:
     """Keeps the runtime where the KataConfig wants it."""
 
     name = "kata-config"
-    writes: Sequence[Resource] = (KATA_CONFIGS, NODES, EVENTS, *(resource for resource, _ in MADE.values()))
+    writes: Sequence[Resource] = (KATA_CONFIGS, NODES, EVENTS, NAMESPACES, *(resource for resource, _ in MADE.values()))
     always = (THE_ONE,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
@@ -63,7 +64,7 @@ class KataConfigs:
         first = configs[0] if configs else None
         for other in configs[1:]:
             await self._tell(other, Status(Said(False, "Duplicate", DUPLICATE), None))
-        if first is None and not self._look.has_classes():
+        if first is None and not self._look.has_classes() and not self._look.operator().unrecorded:
             return Done()
         world = await self._look.world(first)
         wanted = plan(world)

@@ -4,6 +4,8 @@
                  │                                                               └─ deleted ─ pods? ─ Uninstalling ─ gone
                  └─ refused: nothing is made, the reason is told, looked at again
 
+    operator removed ─ nothing at all is done, and that is told ─ it is back ─ goes on where it was
+
 * Level-triggered: where the machine is follows from the objects alone, so that any step can be lost or done twice.
 * A node that is not chosen any more is left alone while pods use the runtime on it, and where only its labels vanished: nothing
   that a deletion would not do happens by itself. While labels are lost no class goes either.
@@ -17,6 +19,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -37,7 +40,7 @@ from fastness.domain.workloads.kata.gates import DeploymentMode
 from fastness.domain.workloads.kata.progress import EMPTY, NodeLists, is_ready
 from fastness.domain.workloads.kata.status import Said, Status
 from fastness.domain.workloads.kata.way import Way
-from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remove, World
+from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remember, Remove, World
 from fastness.model.kata import names
 from fastness.model.kata.config import FINALIZER
 from fastness.model.objects import condition, is_being_deleted, metadata, object_name
@@ -54,6 +57,8 @@ def needs_pods(world: World) -> bool:
     """Whether the plan depends on which pods there are: asked only then, because there are many."""
     if world.config is None:
         return any(is_being_deleted(one) for one in _classes(world).values())
+    if world.operator.against is not None:
+        return False
     if is_being_deleted(world.config) or any(is_being_deleted(one) for one in _classes(world).values()):
         return True
     if _loses_nodes(world, world.config):
@@ -64,10 +69,18 @@ def needs_pods(world: World) -> bool:
 
 def plan(world: World) -> Plan:
     """What to do now, what to tell, and when to look again."""
+    wanted = _step(world)
+    seen = (Remember(world.operator.installed),) if world.operator.unrecorded else ()
+    return replace(wanted, actions=(*seen, *wanted.actions))
+
+
+def _step(world: World) -> Plan:
     config = world.config
     if config is None:
         free = _freed(world)
         return Plan(tuple(free), again=RETRY_CLASS if _classes(world) and not free else None)
+    if world.operator.against is not None:
+        return Plan((), Status(world.operator.against, None, _known_classes(config)))
     if not is_being_deleted(config):
         return _install(world, config)
     if FINALIZER not in (metadata(config).get("finalizers") or ()):
@@ -223,7 +236,7 @@ def _stalled(node: Object, now: datetime) -> bool:
 
 
 def _uninstall(world: World, config: Object) -> Plan:
-    kept = tuple((config.get("status") or {}).get("runtimeClasses") or ())
+    kept = _known_classes(config)
     if status.said_before(config) != status.UNINSTALLING.reason:
         said = status.unlisted(world.pods.error) if world.pods.error else None
         said = status.blocked(world.pods.first) if said is None and world.pods.first else said
@@ -293,6 +306,11 @@ def _told_classes(world: World, classes: ClassPlan, *, done: bool) -> tuple[str,
     """The classes that the status names: those that are there or are made now."""
     here = {name for name, one in _classes(world).items() if not is_being_deleted(one)}
     return tuple(sorted(here | ({one.name for one in classes.classes} if done else set())))
+
+
+def _known_classes(config: Object) -> tuple[str, ...]:
+    """The classes that the status names as it stands."""
+    return tuple((config.get("status") or {}).get("runtimeClasses") or ())
 
 
 def _held_classes(world: World) -> list[str]:

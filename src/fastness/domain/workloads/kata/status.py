@@ -1,8 +1,9 @@
 """The status of a KataConfig, in the words of the manual.
 
 `InProgress` is the condition that people and scripts wait for. Its five normal situations and the two ways to fail are those
-of the manual's table, with its exact texts; `reason` and `message` stay empty strings when all is done. What the manual has
-no word for is a condition of its own that exists only while there is something to say:
+of the manual's table, with its exact texts; `reason` and `message` stay empty strings when all is done. Two more say that the
+operator is not there (`operator.py`). What else the manual has no word for is a condition of its own that exists only while
+there is something to say:
 
 * `ConfidentialReady` False: `confidential` is asked for and cannot be had (no TEE, several kinds of TEE).
 * `NodesRefused` True: workers that were asked for and do not get the runtime, each with the reason.

@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from fastness.domain.workloads.kata.gates import FeatureGates
+from fastness.domain.workloads.kata.operator import Operator
 from fastness.domain.workloads.kata.status import Status
 from fastness.model.kind import JsonObject
 from fastness.model.objects import metadata, object_name
 
 Object = Mapping[str, Any]
 _NO_GATES = FeatureGates()
+_NO_OPERATOR = Operator()
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -77,6 +79,7 @@ class World:
     console: bool = False
     layered: Object | None = None
     pull_secret: Object | None = None
+    operator: Operator = _NO_OPERATOR
     now: datetime = _NEVER
 
     def node(self, name: str) -> Object | None:
@@ -144,7 +147,14 @@ class LetGo:
     finalizer: str
 
 
-Action = Ensure | Remove | Mark | Hold | LetGo
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write on our own namespace which version of the operator was there."""
+
+    version: str
+
+
+Action = Ensure | Remove | Mark | Hold | LetGo | Remember
 
 
 @dataclass(frozen=True, slots=True)

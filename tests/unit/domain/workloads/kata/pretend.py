@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastness.domain.workloads.kata.gates import FeatureGates
+from fastness.domain.workloads.kata.operator import Operator
 from fastness.domain.workloads.kata.peerpods import CONFIG_NAMES
 from fastness.domain.workloads.kata.plan import needs_pods, plan
 from fastness.domain.workloads.kata.status import status_patch
@@ -24,6 +25,7 @@ from fastness.domain.workloads.kata.world import (
     Mark,
     Plan,
     Ref,
+    Remember,
     Remove,
     World,
     at,
@@ -56,6 +58,7 @@ class Pretend:
         self.packages: set[str] = set()
         self.said: list[str] = []
         self.console = True
+        self.operator = Operator()
         for number in range(count):
             self.add(f"worker-{number}")
 
@@ -86,7 +89,8 @@ class Pretend:
     def world(self) -> World:
         world = World(
             copy.deepcopy(self.config), self.gates, [*copy.deepcopy(self.nodes).values()], self._pools(),
-            copy.deepcopy(self.objects), served=self.served, console=self.console, now=NOW,
+            copy.deepcopy(self.objects), served=self.served, console=self.console,
+            operator=self.operator, now=NOW,
         )  # fmt: skip
         classes = [ref.name for ref in self.objects if ref.kind == "RuntimeClass"]
         return replace(world, pods=pod_use(self.pods, classes)) if needs_pods(world) else world
@@ -131,6 +135,8 @@ class Pretend:
                     self.config = None
                 else:
                     self.objects.pop(ref)
+            case Remember(version):
+                self.operator = self.operator._replace(seen=version)
 
     def _ensure(self, action: Ensure) -> None:
         found = self.objects.setdefault(action.ref, copy.deepcopy(action.obj))
