@@ -80,7 +80,9 @@ async def test_the_release_is_on_the_record_with_its_verdict_its_grant_and_its_c
     assert (entry["who"], entry["resource"]) == (machine.machine.thumbprint, "pool/worker/config")
     assert entry["verdict"].startswith("machine-")
     assert entry["grant"].startswith("grant-")
-    assert entry["detail"] == {"basis": "verdict", "config": "rendered-worker-1", "etag": '"etag"'}
+    assert entry["detail"] == {
+        "basis": "verdict", "tee": "tpm", "endorsement": "ek-certificate", "config": "rendered-worker-1", "etag": '"etag"',
+    }  # fmt: skip
 
 
 async def test_a_machine_that_booted_something_else_gets_nothing_and_a_final_answer(world: DeliveringWorld) -> None:
