@@ -33,7 +33,7 @@ from fastness.agent.report import NODES, Persistent, Reporter
 from fastness.agent.settings import Settings
 from fastness.agent.steps import Disk, repair_steps
 from fastness.agent.update import Context, Goal, Update, run_actions
-from fastness.agent.validate import Drift, drifts, told
+from fastness.agent.validate import Drift, drifts, told, watched
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.informers import Informer
@@ -213,7 +213,7 @@ class Agent:
             await self._repair(current)
             found = await uninterrupted(lambda: drifts(current.desired, self._host))
         if self._checked != current.name or found:
-            self._drift.watch(list(current.desired.paths))
+            self._drift.watch(watched(current.desired))
         if found:
             reason = names.Event.ON_DISK_VALIDATION_FAILED if only is None else names.Event.CONFIG_DRIFT_DETECTED
             self._checked = ""

@@ -19,11 +19,16 @@ from fastness.drivers.errors import ImageFailure
 from fastness.drivers.files import RootedFiles
 from fastness.drivers.memory_os import MemoryOs
 from fastness.drivers.power import HostPower, VirtualPower
+from fastness.drivers.states import File
 from fastness.drivers.systemd import Systemctl
 from fastness.drivers.unitlinks import UnitLinks
+from fastness.model.kata import runtime
 
 ORIGINALS: Final = Path("/etc/machine-config-daemon")
 STATE: Final = Path("/var/lib/fastness-agent")
+# What the packages of a virtual machine put on its disk.
+_RUNTIME: Final = {path: File(content, mode) for path, (content, mode) in runtime.VIRTUAL_FILES.items()}
+_CONTENTS: Final = dict.fromkeys(runtime.PACKAGES, _RUNTIME)
 
 
 class PlainSystem:
@@ -63,7 +68,7 @@ class DirectoryMachine:
             part.mkdir(mode=0o755, parents=True, exist_ok=True)
         files, state = RootedFiles(self.root), RootedFiles(directory / "agent")
         self.units = UnitLinks(files)
-        self.system = MemoryOs(record=state)
+        self.system = MemoryOs(record=state, root=files, contents=_CONTENTS)
         self.power = VirtualPower(new_id)
         self.host = Host(files, RootedFiles(directory), state, self.units, self.system, self.power, watcher)
 

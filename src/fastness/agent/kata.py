@@ -11,7 +11,8 @@ control plane, which says whose turn it is:
 * Packages are added to the running system, drop-ins are written, the container runtime is restarted. Taking packages away
   needs a boot.
 * A step that fails takes back what it did, says why in an annotation, and is tried again; it never leaves a node half changed.
-* Looking twice changes nothing: what is installed is compared first.
+* Looking twice changes nothing: what is installed is compared first. Installed is what the container runtime can use
+  (`handlers.py`), whatever the list of packages says.
 """
 
 from __future__ import annotations
@@ -20,21 +21,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from fastness.agent.handlers import lacking
 from fastness.agent.ports import Files, Units
 from fastness.agent.steps import matches
-from fastness.drivers.errors import DriverError
+from fastness.drivers.errors import DriverError, ImageFailure
 from fastness.drivers.states import ABSENT, Absent, File
-from fastness.model.kata import names, remote
+from fastness.model.kata import names, remote, runtime
 from fastness.model.kata.names import InstallState
 from fastness.model.objects import annotations_of, labels_of
 
 MAX_REASON: Final = 500
 RUNTIME_UNIT: Final = "crio.service"
-HANDLERS: Final = ("kata", "kata-tdx", "kata-snp")
-_RUNTIME: Final = (
-    '[crio.runtime.runtimes.{name}]\nruntime_path = "/usr/bin/containerd-shim-kata-v2"\nruntime_type = "vm"\n'
-    'runtime_root = "/run/vc"\nprivileged_without_host_devices = true\n'
-)
 
 
 class Packages(Protocol):
@@ -131,6 +128,8 @@ class RuntimeSteps:
         for path, state in self._wanted().items():
             if not isinstance(state, Absent) or not isinstance(self._files.look(path), Absent):
                 self._files.put(path, state)
+        if missing := [f"{path}: {what}" for path, what in lacking(self._files)]:
+            raise ImageFailure(f"the packages are installed, but {'; '.join(missing)}")
         self._units.restart(RUNTIME_UNIT)
 
     def _take_back(self) -> None:
@@ -148,10 +147,9 @@ class RuntimeSteps:
         """There is nothing to take back: what was removed stays removed, and the rest is tried again."""
 
     def _wanted(self) -> dict[str, File | Absent]:
-        content = "".join(_RUNTIME.format(name=name) for name in HANDLERS)
         level = f'[crio]\n[crio.runtime]\nlog_level = "{self.level}"\n'
         return {
-            names.RUNTIME_FILE: File(content.encode()),
+            names.RUNTIME_FILE: File(runtime.DROP_IN),
             names.LOG_LEVEL_FILE: File(level.encode()),
             **self._remote(),
         }
@@ -165,4 +163,4 @@ class RuntimeSteps:
 
     def _complete(self) -> bool:
         written = all(matches(self._files.look(path), state) for path, state in self._wanted().items())
-        return written and self._packages.installed()
+        return written and self._packages.installed() and not any(lacking(self._files))

@@ -1,7 +1,8 @@
 """Does the disk say what the config says? Every difference, each with a text for people.
 
-Files are compared by type, mode and bytes, units by their files and by what is enabled, the deployment by what is booted. Paths
-that others keep current (certificates, pull secrets) are not ours to judge.
+Files are compared by type, mode and bytes, units by their files and by what is enabled, the deployment by what is booted and
+by whether the container runtime can use the packages for confidential containers. Paths that others keep current (certificates,
+pull secrets) are not ours to judge.
 
 A text shows what changed only if everybody on the machine may read the file: what is reported ends up in annotations and events,
 which more people read than root's files.
@@ -14,11 +15,12 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from fastness.agent import accounts
+from fastness.agent import accounts, handlers
 from fastness.agent.desired import NULL, Desired, Unit
 from fastness.agent.ports import Host, OperatingSystem
 from fastness.agent.steps import matches
 from fastness.drivers.states import Absent, File, Link, Other, State
+from fastness.model.kata import runtime
 from fastness.model.machineconfiguration import names
 
 MAX_LINES: Final = 20
@@ -47,10 +49,17 @@ def drifts(wanted: Desired, host: Host, only: Iterable[str] | None = None) -> li
     """What on the disk differs from a config; `only` limits it to some paths."""
     chosen = wanted.paths if only is None else [path for path in only if path in wanted.paths]
     found = [drift for path in chosen for drift in _path(path, wanted, host)]
+    if only is None or not {*only}.isdisjoint(_runtime_paths(wanted)):
+        found += _runtime(wanted, host)
     if only is None:
         found += [drift for name, unit in wanted.units.items() for drift in _unit(name, unit, host)]
         found += [*_password(wanted, host), *_system(wanted, host.system)]
     return found
+
+
+def watched(wanted: Desired) -> list[str]:
+    """The paths at which a difference shows."""
+    return [*wanted.paths, *_runtime_paths(wanted)]
 
 
 def told(config: str, found: Iterable[Drift]) -> str:
@@ -128,6 +137,17 @@ def _password(wanted: Desired, host: Host) -> Iterator[Drift]:
             yield Drift(accounts.SHADOW, f"the password of {names.CORE_USER} is not the configured one")
 
 
+def _runtime_paths(wanted: Desired) -> tuple[str, ...]:
+    wants = any(one in runtime.PACKAGES for one in wanted.deployment.extensions)
+    return runtime.PATHS if wants else ()
+
+
+def _runtime(wanted: Desired, host: Host) -> Iterator[Drift]:
+    """Packages for confidential containers are there when the container runtime can use them."""
+    if _runtime_paths(wanted):
+        yield from (Drift(path, what) for path, what in handlers.lacking(host.root))
+
+
 def _system(wanted: Desired, system: OperatingSystem) -> Iterator[Drift]:
     booted, expected = system.booted(), wanted.deployment
     if expected.image and booted.image != expected.image:
@@ -135,5 +155,8 @@ def _system(wanted: Desired, system: OperatingSystem) -> Iterator[Drift]:
     missing = [argument for argument in expected.arguments if argument not in booted.arguments]
     if missing:
         yield Drift("kernel arguments", f"missing {' '.join(missing)}")
+    absent = [one for one in expected.extensions if one not in booted.extensions]
+    if absent:
+        yield Drift("extensions", f"missing {' '.join(absent)}")
     if expected.kernel != booted.kernel:
         yield Drift("kernel", f"running {booted.kernel or 'default'}, expected {expected.kernel or 'default'}")

@@ -2,18 +2,20 @@
 
 It behaves as an image-based host does: staging changes nothing until the next boot, discarding takes the staged one back, and a
 boot makes the staged one the booted one. `known` limits the images that can be deployed; without it every image can. A record
-below a directory lets a virtual machine outlive the process that runs it.
+below a directory lets a virtual machine outlive the process that runs it. What `contents` says of an extension stands in `root`
+while the extension is booted, as files of packages do: somebody may change them there, and nobody puts them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from fastness.drivers.deployments import Deployment
 from fastness.drivers.errors import ImageFailure
 from fastness.drivers.files import RootedFiles
-from fastness.drivers.states import File
+from fastness.drivers.states import ABSENT, File
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 
@@ -29,11 +31,15 @@ class MemoryOs:
         installed: Deployment = _INSTALLED,
         known: Collection[str] | None = None,
         record: RootedFiles | None = None,
+        root: RootedFiles | None = None,
+        contents: Mapping[str, Mapping[str, File]] = MappingProxyType({}),
     ) -> None:
         self._booted = installed
         self._staged: Deployment | None = None
         self._known = known
         self._record = record
+        self._root = root
+        self._contents = contents
         self._load()
 
     def booted(self) -> Deployment:
@@ -61,14 +67,29 @@ class MemoryOs:
         """Let the packages that were staged take effect now; everything else of a staged deployment waits for a boot."""
         if self._staged is None:
             return
+        self._lay_down(self._staged)
         self._booted = self._booted._replace(extensions=self._staged.extensions)
         self._staged = None if self._staged == self._booted else self._staged
         self._save()
 
     def reboot(self) -> None:
         """The machine boots."""
+        self._lay_down(self._staged or self._booted)
         self._booted, self._staged = self._staged or self._booted, None
         self._save()
+
+    def _lay_down(self, coming: Deployment) -> None:
+        """The files of extensions that come appear, those of extensions that go vanish; before it counts as booted."""
+        if self._root is None:
+            return
+        old, new = (
+            {path: file for one in each.extensions for path, file in self._contents.get(one, {}).items()}
+            for each in (self._booted, coming)
+        )
+        for path in old.keys() - new.keys():
+            self._root.put(path, ABSENT)
+        for path in new.keys() - old.keys():
+            self._root.put(path, new[path])
 
     def _save(self) -> None:
         if self._record is not None:

@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
+from fastness.agent.handlers import lacking
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.kata import RuntimeSteps
 from fastness.cluster.clock import SystemClock
 from fastness.drivers.errors import CommandFailed, ImageFailure
-from fastness.drivers.memory_os import MemoryPackages
+from fastness.drivers.memory_os import MemoryOs, MemoryPackages
 from fastness.drivers.polling import PollingWatcher
 from fastness.drivers.rpm_ostree import LayeredPackages
+from fastness.drivers.states import File
 from fastness.formats import json
 from fastness.formats.patch.merge import apply_merge_patch
-from fastness.model.kata import names
+from fastness.model.kata import names, runtime
 from fastness.model.kata.names import InstallState
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of
@@ -218,3 +220,48 @@ def test_files_of_peer_pods_go_when_the_runtime_goes(node: Node) -> None:
     assert node.uninstall() == InstallState.WAITING_FOR_REBOOT
     assert node.file(names.REMOTE_FILE) is None
     assert node.file(names.REMOTE_RUNTIME_FILE) is None
+
+
+def test_packages_that_are_listed_and_brought_no_program_are_no_runtime(node: Node) -> None:
+    node.packages = MemoryPackages(MemoryOs(), names.EXTENSION)
+    host = node.machine.host
+    node.steps = RuntimeSteps(host.root, host.units, node.packages, lambda _reason: None)
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.FAILED
+    assert node.packages.installed()
+    assert annotations_of(node.node)[names.FAILURE] == (
+        f"the packages are installed, but {runtime.SHIM}: the program that runs such pods is missing"
+    )
+    assert node.file(names.RUNTIME_FILE) is None
+
+
+def test_an_installed_node_whose_program_is_gone_says_that_it_waits_again(node: Node) -> None:
+    node.turn(InstallState.INSTALLING)
+    assert node.install() == InstallState.INSTALLED
+    (node.machine.root / runtime.SHIM.lstrip("/")).unlink()
+    assert node.install() == InstallState.WAITING_TO_INSTALL
+
+
+@pytest.mark.parametrize(
+    ("drop_in", "missing"),
+    [
+        (b"", "handlers kata, kata-tdx, kata-snp"),
+        (b"[crio", "handlers kata, kata-tdx, kata-snp"),
+        (b"\xff", "handlers kata, kata-tdx, kata-snp"),
+        (b"crio = 3", "handlers kata, kata-tdx, kata-snp"),
+        (b"[crio.runtime]\nruntimes = 3", "handlers kata, kata-tdx, kata-snp"),
+        (b"[crio.runtime.runtimes]\nkata = 3", "handlers kata, kata-tdx, kata-snp"),
+        (runtime.DROP_IN.replace(b"kata-snp", b"other"), "handler kata-snp"),
+        (runtime.DROP_IN.replace(b"/usr/bin/", b""), "the program that runs such pods is missing"),
+        (runtime.DROP_IN.replace(b"/usr/bin/", b"/opt/"), "the program that runs such pods is missing"),
+    ],
+)
+def test_drop_ins_are_read_as_the_container_runtime_reads_them(node: Node, drop_in: bytes, missing: str) -> None:
+    node.packages.install()
+    files = node.machine.host.root
+    assert list(lacking(files)) == []
+    files.put(names.RUNTIME_FILE, File(drop_in))
+    ((_, said),) = lacking(files)
+    assert said.endswith(missing)
+    files.put(f"{names.RUNTIME_FILE}-more", File(runtime.DROP_IN))
+    assert list(lacking(files)) == []

@@ -94,14 +94,16 @@ def test_units_are_judged_by_what_is_enabled(unit: Unit, word: str, bad: bool) -
 
 
 def test_the_system_is_judged_by_what_is_booted() -> None:
-    wanted = Desired(deployment=Deployment("img", ("a", "b"), "realtime"))
-    found = told("cfg", drifts(wanted, Machine(deployment=Deployment("other", ("b",))).host))
+    wanted = Desired(deployment=Deployment("img", ("a", "b"), "realtime", ("usbguard", "sysstat")))
+    found = told("cfg", drifts(wanted, Machine(deployment=Deployment("other", ("b",), "", ("sysstat",))).host))
     assert found.startswith(
         "unexpected on-disk state validating against cfg: operating system: booted other, expected img"
     )
     assert "kernel arguments: missing a" in found
     assert "running default, expected realtime" in found
-    assert drifts(wanted, Machine(deployment=Deployment("img", ("x", "b", "a"), "realtime")).host) == []
+    assert "extensions: missing usbguard;" in found
+    booted = Deployment("img", ("x", "b", "a"), "realtime", ("sysstat", "more", "usbguard"))
+    assert drifts(wanted, Machine(deployment=booted).host) == []
 
 
 def test_only_suspected_paths_are_looked_at_when_asked_so() -> None:

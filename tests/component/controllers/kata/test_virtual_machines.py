@@ -10,9 +10,9 @@ import pytest
 from fastness.cli.plane import ControlPlane, PlaneOptions, running
 from fastness.cluster.port import Cluster, PatchType
 from fastness.formats import json
-from fastness.model.kata import names, remote
+from fastness.model.kata import names, remote, runtime
 from fastness.model.kind import JsonObject
-from fastness.model.objects import labels_of
+from fastness.model.objects import condition, labels_of
 from fastness.model.registry import find
 from tests.component.controllers.kata.story import (
     KATA,
@@ -72,13 +72,14 @@ async def test_machines_install_and_remove_the_runtime_one_at_a_time(tmp_path: P
             await cluster.create(KATA, kata_config())
             await until(cluster, is_done)
             assert await asyncio.to_thread(extensions, plane) == [[names.EXTENSION]] * 2
-            dropped = await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE)
-            assert dropped == [mode == "DaemonSet"] * 2
+            assert await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE) == [True, True]
+            assert await asyncio.to_thread(drop_in, plane, runtime.SHIM) == [True, True]
             await cluster.delete(KATA, "example-kataconfig")
             await is_gone(cluster)
         check_table(story)
         assert await asyncio.to_thread(extensions, plane) == [[], []]
-        assert await asyncio.to_thread(drop_in, plane, names.RUNTIME_FILE) == [False, False]
+        for path in runtime.PATHS:
+            assert await asyncio.to_thread(drop_in, plane, path) == [False, False]
         for node in (await cluster.list(NODE)).items:
             assert not {names.ROLE_LABEL, names.STATE_LABEL} & set(labels_of(node))
 
@@ -124,3 +125,26 @@ async def test_a_machine_that_vanishes_does_not_hold_up_the_others_and_the_log_l
         (left,) = set(BOTH) - {gone}
         written = plane.state / "machines" / left / "root" / names.LOG_LEVEL_FILE.lstrip("/")
         assert 'log_level = "debug"' in await asyncio.to_thread(written.read_text)
+
+
+async def test_a_node_whose_container_runtime_lost_the_handlers_is_not_installed(tmp_path: Path) -> None:
+    async with running(PlaneOptions(tmp_path / "state", machines=1, profile="containers")) as plane:
+        cluster, root = plane.server.cluster, plane.state / "machines" / "worker-0" / "root"
+        await until_equal(lambda: ready(cluster), ["worker-0"])
+        await feature_gates(cluster, deploymentMode="MachineConfig")
+        await cluster.create(KATA, kata_config())
+        await until(cluster, is_done)
+        drop = root / names.RUNTIME_FILE.lstrip("/")
+        await asyncio.to_thread(drop.unlink)
+        config = await until(cluster, lambda one: in_progress(one) == ("True", "Failed"))
+        assert config["status"]["kataNodes"]["failedToInstall"] == ["worker-0"]
+        assert not config["status"]["kataNodes"]["readyNodeCount"]
+        message = (condition(config, "InProgress") or {})["message"]
+        assert f"{names.RUNTIME_FILE}: the container runtime does not know the handlers kata, kata-tdx" in message
+
+        await asyncio.to_thread(drop.write_bytes, runtime.DROP_IN)
+        await until(cluster, is_done)
+
+        await asyncio.to_thread((root / runtime.SHIM.lstrip("/")).unlink)
+        config = await until(cluster, lambda one: in_progress(one) == ("True", "Failed"))
+        assert f"{runtime.SHIM}: the program" in (condition(config, "InProgress") or {})["message"]
