@@ -267,6 +267,7 @@ def test_defaults_are_filled_in(api: httpx.Client) -> None:
             "challengeLifetime": "60s",
             "collateralStaleness": "24h",
             "missed": {"cordonAfter": "15m"},
+            "tdx": {"allowSeptVe": False},
         },
         "join": {"approval": "Automatic", "trustOnFirstUse": False},
     }

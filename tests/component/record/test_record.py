@@ -133,6 +133,8 @@ async def test_without_the_cluster_nothing_may_leave(world: World) -> None:
         async def create(self, *_: Any, **__: Any) -> Any:
             raise Unavailable("no answer")
 
+        get = create
+
     record = door(world, 1, Down())  # type: ignore[arg-type]
     results = await asyncio.gather(*(record.append(entry(one)) for one in range(5)), return_exceptions=True)
     assert [type(one) for one in results] == [RecordError] * 5
