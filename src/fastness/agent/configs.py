@@ -1,7 +1,8 @@
 """Where a running machine gets the rendered config that its node was told to go to.
 
     attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<name> ─▶ signature, name ─▶ config
-    unattested   the API, with the credential of the node
+    unattested   the config server, with the certificate of the node ─▶ name ─▶ config
+                 or the embedded API, with the same credential: it knows pools, which RBAC of a Kubernetes does not
 
 A machine that proves itself takes the way of its first boot again: a live grant, an entry on the record, a signature of the
 cluster over exactly these bytes under exactly this name, for this machine and this request. It never believes the API about the
@@ -14,6 +15,7 @@ content of a config: whoever holds its node's credential, or the API itself, can
 from __future__ import annotations
 
 import base64
+import ssl
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -21,7 +23,7 @@ from typing import Final, Protocol
 from fastness.agent.attester import Attester
 from fastness.agent.enrol import Doors
 from fastness.agent.errors import AgentError, BadConfig
-from fastness.agent.fetch import check_delivered, from_broker, from_gate, own_thumbprint
+from fastness.agent.fetch import check_delivered, from_broker, from_config_server, from_gate, own_thumbprint
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.agent.report import Persistent
@@ -29,6 +31,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import NotFound, Unavailable
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.configproof import BadConfigProof, Served
+from fastness.domain.machineconfig.nodes import rendered_pool
 from fastness.formats import json
 from fastness.formats.delivered import Delivered, Question
 from fastness.formats.errors import JsonError
@@ -39,6 +42,7 @@ from fastness.model.objects import object_name
 NONCE_BYTES: Final = 24
 MARGIN: Final = timedelta(seconds=30)
 ROUNDS: Final = 3
+_NODE_HINT: Final = "See the Node's annotations, and the trust model of its pool: attested machines need --identity."
 OTHER: Final = {"delivered-by-broker": "Broker", "delivered-by-gate": "Gate"}
 
 
@@ -71,6 +75,25 @@ class ApiConfigs:
             raise BadConfig(
                 f"machineconfig {name} not found", "The render controller makes it; see the pool."
             ) from error
+
+
+class NodeConfigs:
+    """The config server, for a node that never attested and shows its certificate."""
+
+    def __init__(self, url: str, tls: Callable[[], ssl.SSLContext]) -> None:
+        """Ask the config server at `url`; `tls` gives whom to believe and what to show, as they are now."""
+        self._url = url
+        self._tls = tls
+
+    async def fetch(self, name: str) -> JsonObject:
+        """The rendered config of this name; raises ConfigRefused, BadConfig, Unavailable."""
+        try:
+            body = await from_config_server(self._url, self._tls(), rendered_pool(name), name)
+        except DoorRefused as error:
+            if error.passing:
+                raise Unavailable(f"{name}: {error.message}") from error
+            raise ConfigRefused(f"{name}: {error.message}", _NODE_HINT) from error
+        return _parsed(name, body)
 
 
 class AttestedConfigs:
@@ -143,20 +166,26 @@ class AttestedConfigs:
         served = Served(delivered.config, broker.pool, broker.machine, question.nonce, name, key)
         try:
             check_delivered(delivered, served, trust.keys, self._now())
-            config = json.decode(delivered.config)
         except BadConfigProof as error:
             raise ConfigRefused(
                 f"{name}: {error.detail}", "Build the image again with the trust.json of now."
             ) from error
-        except JsonError as error:
-            raise BadConfig(f"{name} is not JSON: {error.message}") from error
-        if not isinstance(config, dict) or object_name(config).name != name:
-            raise BadConfig(f"{name}: the door gave another config")
-        return config
+        return _parsed(name, delivered.config)
 
     def _now(self) -> datetime:
         """The time by the clock of the doors."""
         return self._clock.now() + self._ahead
+
+
+def _parsed(name: str, body: bytes) -> JsonObject:
+    """What a door gave under a name; raises BadConfig."""
+    try:
+        config = json.decode(body)
+    except JsonError as error:
+        raise BadConfig(f"{name} is not JSON: {error.message}") from error
+    if not isinstance(config, dict) or object_name(config).name != name:
+        raise BadConfig(f"{name}: the door gave another config")
+    return config
 
 
 def _text(data: bytes) -> str:

@@ -1,11 +1,12 @@
-"""The two ways in which a configuration reaches a machine that proved itself.
+"""The two ways in which a configuration reaches a machine that proved itself, and the one for nodes that never do.
 
     gate      GET /config/<pool> with the token and a proof of possession; the signature is a header
     broker    the resource pool/<pool>/config, sealed to the key of this boot; the signature lies beside the config
+    config server    GET /config/<pool>?rendered=<name> with the certificate of the node; day two only, not signed
 
-Both give bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement is worth
-is checked by `boot.py`, on day two by `configs.py`. Bodies are bounded; one that ends too early is no answer, and asking again
-may help.
+Gate and broker give bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement
+is worth is checked by `boot.py`, on day two by `configs.py`. Bodies are bounded; one that ends too early is no answer, and asking
+again may help.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -37,6 +38,12 @@ class GateRefused(DoorRefused):
     """The gate said no."""
 
     code = "gate-refused"
+
+
+class ConfigServerRefused(DoorRefused):
+    """The config server said no."""
+
+    code = "config-server-refused"
 
 
 async def from_broker(broker: BrokerClient, pool: str, question: Question) -> Delivered:
@@ -87,14 +94,27 @@ async def from_gate(
     return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
-async def _asked(http: HttpsClient, path: str, headers: dict[str, str]) -> Answered:
-    """One request with a bounded answer; raises GateRefused."""
+async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, rendered: str) -> bytes:
+    """A rendered config for the node whose certificate `tls` shows; raises ConfigServerRefused."""
+    async with HttpsClient(url, tls, SECONDS) as http:
+        path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': rendered})}"
+        answer = await _asked(http, path, {}, ConfigServerRefused, "config server")
+    if answer.status != 200:
+        later = answer.headers.get("retry-after", "")
+        raise refusal(ConfigServerRefused, "config server", answer.status, answer.body, later)
+    return answer.body
+
+
+async def _asked(
+    http: HttpsClient, path: str, headers: dict[str, str], kind: type[DoorRefused] = GateRefused, door: str = "gate"
+) -> Answered:
+    """One request with a bounded answer; raises a kind of DoorRefused."""
     try:
         return await http.ask("GET", path, headers, b"", _most)
     except TooLong as error:
-        raise GateRefused(502, "answer-too-long", f"the gate's answer is too long: {error}") from error
+        raise kind(502, "answer-too-long", f"the {door}'s answer is too long: {error}") from error
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-        raise GateRefused(503, "unreachable", f"the gate {unreachable(error)}") from error
+        raise kind(503, "unreachable", f"the {door} {unreachable(error)}") from error
 
 
 def _most(status: int) -> int:

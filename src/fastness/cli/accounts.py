@@ -8,6 +8,7 @@
   owns them fills them. Applied again, they keep what they hold.
 * A door's account creates AuditBatches under the names of its own role, and nobody else does under those names: an admission
   policy of Kubernetes sees to it, also for those who may do everything else.
+* Nodes get what their agents need beside what Kubernetes gives them, and no MachineConfig.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from fastness.domain.access.user import NODE_PREFIX, NODES
 from fastness.model.crd.files import as_yaml
 from fastness.model.kind import JsonObject
-from fastness.trust import collateralnews, resources
+from fastness.trust import clientca, collateralnews, resources
 from fastness.trust.admins import ADMIN_KEYS
 from fastness.trust.authorities import NAMESPACE
 from fastness.trust.configkey import CONFIG_JWKS, CONFIG_KEYS
@@ -38,8 +40,8 @@ OWN: Final = (*LOOK, "patch")
 KUBE_SYSTEM: Final = "kube-system"
 _F, _T, _M = "fastness.dev", "trusted-execution-clusters.io", "machineconfiguration.openshift.io"
 
-Rule = tuple[str, Sequence[str], Sequence[str]]
-"""API group, resources, verbs."""
+Rule = tuple[str, Sequence[str], Sequence[str]] | tuple[str, Sequence[str], Sequence[str], Sequence[str]]
+"""API group, resources, verbs, and the names that it is limited to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,8 @@ CONFIG_SERVER: Final = RoleAccount(
         _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"], _M: ["machineconfigpools", "machineconfigs"],
         **_MACHINES,
     },
+    # Nodes that never attested show their certificates: whose clients the API believes, and what their Node says.
+    (("", ["nodes"], ["get"]),), ((clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),),
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
     "enrol", (MAC_KEYS["enrolment"].name, _door_key("enrolment"), DOORS.name), (_door_key("enrolment"),),
@@ -204,10 +208,42 @@ def shared() -> list[JsonObject]:
             for role in doors
         ],
     }
-    api, name = "admissionregistration.k8s.io/v1", "fastness-record-doors"
-    bound = {"policyName": name, "validationActions": ["Deny"]}
+    return [*spaces, *_admission("fastness-record-doors", policy)]
+
+
+def nodes() -> list[JsonObject]:
+    """What agents need beside what Kubernetes gives a node: the settings of machine configuration, their own MachineConfigNode.
+
+    No MachineConfig is among it: no rule can tell pools apart.
+    """
+    name, kinds = "fastness-nodes", ["machineconfignodes", "machineconfignodes/status"]
+    rules = [
+        _rule("operator.openshift.io", ["machineconfigurations"], ["get"]),
+        _rule(_M, kinds[:1], ["get"]),
+        _rule(_M, kinds[1:], ["patch"]),
+    ]
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [{"apiGroups": [_M], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": kinds}]
+        },
+        "matchConditions": [{"name": "nodes", "expression": f"'{NODES}' in request.userInfo.groups"}],
+        "validations": [
+            {
+                "expression": (
+                    f"request.userInfo.username == '{NODE_PREFIX}' + object.metadata.name && object.spec == oldObject.spec"
+                ),
+                "message": "a node reports on its own MachineConfigNode, and does not choose what is desired",
+            }
+        ],
+    }
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": NODES}
+    return [*_admission(name, policy), *_bound("ClusterRole", {"name": name}, rules, group)]
+
+
+def _admission(name: str, policy: JsonObject) -> list[JsonObject]:
+    api, bound = "admissionregistration.k8s.io/v1", {"policyName": name, "validationActions": ["Deny"]}
     return [
-        *spaces,
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": policy},
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": bound},
     ]
@@ -215,12 +251,16 @@ def shared() -> list[JsonObject]:
 
 def everything() -> list[JsonObject]:
     """All documents, in an order in which they can be applied."""
-    return [*shared(), *(document for role in ACCOUNTS for document in manifests(role))]
+    return [*shared(), *nodes(), *(document for role in ACCOUNTS for document in manifests(role))]
 
 
 def rendered() -> dict[str, str]:
     """File name and text of every file."""
-    files = {"00-shared.yaml": shared(), **{f"{role.name}.yaml": manifests(role) for role in ACCOUNTS}}
+    files = {
+        "00-shared.yaml": shared(),
+        "nodes.yaml": nodes(),
+        **{f"{role.name}.yaml": manifests(role) for role in ACCOUNTS},
+    }
     return {name: HEADER + "---\n".join(map(as_yaml, documents)) for name, documents in files.items()}
 
 

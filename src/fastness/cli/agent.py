@@ -23,12 +23,14 @@ import click
 
 from fastness.cli.agenterrors import agent_told
 from fastness.cli.agentkata import kata
+from fastness.cli.agentnode import Shown
 from fastness.cli.agentproof import EVENT_LOG, TEE, TPM, Hardware, attest, attested_configs, boot, join
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
+    from fastness.agent.configs import RenderedConfigs
     from fastness.agent.ports import OperatingSystem, Watcher
     from fastness.agent.settings import Settings
     from fastness.cluster.port import Cluster
@@ -85,7 +87,16 @@ for command in (boot, attest, join, kata):
 @click.option(
     "--identity", type=click.Path(path_type=Path), default=None,
     help="Where this machine kept its key and its doors at boot. With it, configs come from the doors, attested and signed; "
-    "without it from the API, which gives none in a pool that enforces attestation.",
+    "without it from --config-server, or from the API, which gives none in a pool that enforces attestation.",
+)  # fmt: skip
+@click.option(
+    "--config-server", "config_server", default="",
+    help="URL of the config server, for nodes that never attest: configs come from there, for the certificate in the kubeconfig. "
+    "With --identity it is not asked.",
+)  # fmt: skip
+@click.option(
+    "--doors-ca", type=click.Path(path_type=Path), default=Path("/etc/fastness/doors-ca.crt"), show_default=True,
+    help="With --config-server: the authority of the doors, read anew for each config.",
 )  # fmt: skip
 @click.option("--broker", default="", help="With --identity: URL of the key broker. Default: as enrolment told it.")
 @click.option("--gate", default="", help="With --identity: URL of the gate. Default: as enrolment told it.")
@@ -102,8 +113,8 @@ for command in (boot, attest, join, kata):
 )
 def run(
     node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
-    context: str, identity: Path | None, broker: str, gate: str, trusted: Path, tee: str, tcti: str, event_log: Path,
-    fast: bool, log_level: str,
+    context: str, identity: Path | None, config_server: str, doors_ca: Path, broker: str, gate: str, trusted: Path,
+    tee: str, tcti: str, event_log: Path, fast: bool, log_level: str,
 ) -> None:  # fmt: skip
     """Follow the desired config of this machine's node until stopped."""
     from fastness.agent.settings import FAST, Settings
@@ -116,8 +127,12 @@ def run(
     kept = state or (root.with_name(f"{root.name}.state") if root else Path())
     with agent_told():
         place = Place(root, kept, system, ostree_name)
-        proves = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate)) if identity else None
-        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), proves))
+        source: Attested | Shown | None = None
+        if identity:
+            source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
+        elif config_server:
+            source = Shown(config_server, doors_ca, kubeconfig, context)
+        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), source))
 
 
 @agent.command("features")
@@ -167,32 +182,32 @@ async def _report(node: str, look: Callable[[], Features], once: bool, kubeconfi
 
 
 async def _run(
-    node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings, proves: Attested | None
+    node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings, source: Attested | Shown | None
 ) -> None:
     from fastness.cluster.kube import Surroundings, connect, find
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
         tell(f"agent of node {node} on {place.root or 'this machine'}")
-        work = asyncio.ensure_future(_live(cluster, node, place, settings, proves))
+        work = asyncio.ensure_future(_live(cluster, node, place, settings, source))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         with suppress(asyncio.CancelledError):
             await work
 
 
-async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, proves: Attested | None) -> None:
+async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, source: Attested | Shown | None) -> None:
     """One agent; for a directory, one after the other, boot by boot."""
     from fastness.agent.agent import Agent
     from fastness.agent.hosts import DirectoryMachine, real_host
     from fastness.cluster.clock import SystemClock, SystemEntropy
 
     clock, entropy = SystemClock(), SystemEntropy()
-    configs = (
-        await attested_configs(proves.hardware, proves.trust, proves.doors, clock, entropy)
-        if proves is not None
-        else None
-    )
+    configs: RenderedConfigs | None = None
+    if isinstance(source, Attested):
+        configs = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
+    elif source is not None:
+        configs = source.configs()
     if place.root is None:
         host = real_host(_watcher(Path("/")), _system(place))
         await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()

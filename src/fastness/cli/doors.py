@@ -61,6 +61,7 @@ class DoorOptions:
     enrol_rate: float = 10.0
     page_port: int = PAGE_PORT
     connection: Connection | None = None
+    node_certificates: bool = True
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -90,9 +91,11 @@ async def _configs(
 ) -> AsyncIterator[str]:
     from fastness.services.configserver.server import config_server
     from fastness.services.http.door import ListenOptions
+    from fastness.trust.clientca import ClientAuthorities
 
     listen = ListenOptions(options.host, options.config_port, options.names, options.internal_port, rust=True)
-    async with config_server(cluster, informers, clock, entropy, listen) as door:
+    clients = await ClientAuthorities.open(cluster, informers) if options.node_certificates else None
+    async with config_server(cluster, informers, clock, entropy, listen, clients) as door:
         own, inner = (_url(options.host, port) for port in (door.port, door.internal_port))
         yield f"configs on {own}, for gate and broker on {inner}"
 

@@ -198,7 +198,7 @@ async def _doors(
     told: list[Endpoints] = []
     documents = Documents.below(options.state, services=options.vendor_services)
     async with (
-        config_server(cluster, informers, clock, entropy, listen) as configs,
+        config_server(cluster, informers, clock, entropy, listen, lambda: server.pki.client_authorities) as configs,
         documents_opened(documents, clock) as collateral,
     ):
         needs = attesting.Around(

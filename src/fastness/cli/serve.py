@@ -101,6 +101,11 @@ class ServeOptions:
     "--config-port", type=_PORT, default=CONFIG_PORT, show_default=True, help="Configs for machines with a join ticket."
 )
 @click.option(
+    "--node-certificates/--no-node-certificates", default=True, show_default=True,
+    help="Whether the config server gives nodes that never attested their configs for the certificate of the node; without it "
+    "machines that boot are served with half the CPU.",
+)  # fmt: skip
+@click.option(
     "--internal-port", type=_PORT, default=INTERNAL_PORT, show_default=True, help="Configs for the gate and the broker."
 )
 @click.option("--enrol-port", type=_PORT, default=ENROL_PORT, show_default=True, help="Enrolment.")

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from fastness.agent.configs import ConfigRefused, NodeConfigs
 from fastness.cli.accounts import (
     ACCOUNTS,
     BROKER,
@@ -28,18 +29,25 @@ from fastness.cluster.errors import Forbidden, Invalid
 from fastness.cluster.informers import Informers
 from fastness.cluster.kube import Surroundings, connect, find
 from fastness.cluster.kube.connection import Impersonation
-from fastness.cluster.port import Cluster, PatchType
+from fastness.cluster.kube.tls import context_for
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.record.signing import batch_name
 from fastness.model.crd import manifests
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.services.attesting import Around, broker_door, enrolment_door
 from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.nodes import NODES
 from fastness.services.configserver.server import config_server
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
 from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.clientca import ClientAuthorities
 from fastness.trust.configkey import CONFIG_KEYS, ConfigSigner
 from fastness.trust.keyrings import KeySecret
 from fastness.trust.mackeys import MAC_KEYS
@@ -47,6 +55,7 @@ from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tokens import TOKEN_KEYS, TokenIssuer
 from tests.component.broker.world import until
+from tests.component.configserver.doors import CONFIG, POOL, pool, rendered
 from tests.contract.worlds import served
 from tests.realkube import RealKube
 
@@ -213,3 +222,79 @@ def _batch(door: str) -> dict[str, Any]:
     spec = {"door": door, "sequence": 1, "entries": entries, "key": "0" * 16, "signature": "AAAA"}
     meta = {"name": batch_name(door, 1)}
     return {"apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "metadata": meta, "spec": spec}
+
+
+async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_its_own_from_the_config_server(
+    kube: RealKube,
+) -> None:
+    """With the authority that the API server publishes, the accounts that we print, and a certificate that the API believes."""
+    issuing = CertificateAuthority.load(
+        kube.credentials.ca.read_bytes(), SecretBytes(kube.credentials.ca_key.read_bytes()), ENTROPY
+    )
+    shown = issuing.issue_client("system:node:plain-1", ["system:nodes"], timedelta(hours=1), CLOCK.now())
+    own, other = (f"rendered-plain-{letter * 32}" for letter in "ab")
+    notes = {names.DESIRED_CONFIG: own, names.CURRENT_CONFIG: own}
+    labels = {f"{names.NODE_ROLE_PREFIX}plain": ""}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "plain-1", "labels": labels, "annotations": notes}}
+    async with (
+        acting(kube, None) as admin,
+        acting(kube, CONFIG_SERVER) as account,
+        Informers(account, clock=CLOCK, entropy=ENTROPY) as informers,
+    ):
+        for resource, made in (
+            (CONFIG, rendered(own, "mine")), (CONFIG, rendered(other, "other")), (POOL, pool("plain", own)), (NODES, node),
+        ):  # fmt: skip
+            await admin.create(resource, made)
+        spec = {"mode": "Enforce", "simulated": True, "pools": [{"name": "plain", "trustModel": "None"}]}
+        body = {"apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "spec": spec}
+        await admin.patch(
+            CONFIDENTIAL_CLUSTER.resource, "cluster", {**body, "metadata": {"name": "cluster"}}, PatchType.APPLY,
+            options=WriteOptions(force=True),
+        )  # fmt: skip
+        clients = await ClientAuthorities.open(account, informers)
+        async with config_server(account, informers, CLOCK, ENTROPY, ListenOptions(), clients) as door:
+            bare = replace(
+                find(Surroundings({"KUBECONFIG": str(kube.kubeconfig)}, Path("/nonexistent"))),
+                certificate=shown.certificate.pem, key=shown.key_pem, token=SecretText(""),
+            )  # fmt: skip
+            async with connect(bare) as itself:
+                assert (await itself.get(NODES, "plain-1"))["metadata"]["name"] == "plain-1"
+                with pytest.raises(Forbidden):
+                    await itself.get(CONFIG, own)
+            tls = context_for(replace(bare, ca=door.doors.bundle.encode()))
+            configs = NodeConfigs(f"https://127.0.0.1:{door.port}", lambda: tls)
+            assert (await configs.fetch(own))["metadata"]["name"] == own
+            with pytest.raises(ConfigRefused, match="not-assigned"):
+                await configs.fetch(other)
+
+
+async def test_a_node_reports_on_its_own_machineconfignode_and_chooses_nothing(kube: RealKube) -> None:
+    around = Surroundings({"KUBECONFIG": str(kube.kubeconfig)}, Path("/nonexistent"))
+    itself = Impersonation("system:node:one", ("system:nodes", "system:authenticated"))
+    async with acting(kube, None) as admin, connect(replace(find(around), impersonation=itself)) as node:
+        for name in ("one", "two"):
+            spec = {
+                "node": {"name": name},
+                "pool": {"name": "worker"},
+                "configVersion": {"desired": "rendered-worker-1"},
+            }
+            body = {"apiVersion": MACHINE_CONFIG_NODE.api_version, "kind": MACHINE_CONFIG_NODE.kind, "spec": spec}
+            await admin.create(MACHINE_CONFIG_NODE.resource, {**body, "metadata": {"name": name}})
+
+        status = WriteOptions(subresource="status")
+
+        async def refused() -> bool:
+            patch = {"status": {"observedGeneration": ENTROPY.token(1)[0] + 1}}
+            try:
+                await node.patch(MACHINE_CONFIG_NODE.resource, "two", patch, PatchType.MERGE, options=status)
+            except (Forbidden, Invalid) as error:
+                return "a node reports on its own MachineConfigNode" in str(error)
+            return False
+
+        await until(refused)
+        with pytest.raises(Forbidden):
+            await node.patch(
+                MACHINE_CONFIG_NODE.resource, "one", {"spec": {"pool": {"name": "infra"}}}, PatchType.MERGE
+            )
+        mine = {"status": {"observedGeneration": 1}}
+        await node.patch(MACHINE_CONFIG_NODE.resource, "one", mine, PatchType.MERGE, options=status)

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +19,11 @@ import httpx
 import orjson
 import pytest
 
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.crypto.secret import SecretBytes
+from fastness.crypto.x509 import CertificateAuthority
+from fastness.model.machineconfiguration import names
+from fastness.trust.kubeconfig import kubeconfig
 from tests.e2e.live import FASTNESS, PATIENCE, environment, run
 from tests.realkube import RealKube
 
@@ -48,6 +54,8 @@ def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iter
     crds = run([FASTNESS, "crds"], env).out
     assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
+    accounts = run([FASTNESS, "crds", "--accounts"], env).out
+    assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=accounts).code == 0
     with bare_kube.client() as client:
         yield client
 
@@ -125,6 +133,44 @@ def test_a_machine_is_led_from_its_user_data_to_its_config_also_after_the_author
         lines = plain.get("/metrics").text
     for name in ("config-server", "config-server-internal", "doors-ca", "internal-ca"):
         assert f'fastness_certificate_expiry_seconds{{certificate="{name}"}}' in lines
+
+
+def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certificate_of_the_node_alone(
+    served: list[str], bare_kube: RealKube, admin: httpx.Client, tmp_path: Path
+) -> None:
+    """All that it has is what a kubelet has: the API refuses it MachineConfigs."""
+    (tmp_path / "doors-ca.crt").write_text(authorities(eventually(lambda: pointer(admin), "user-data")))
+    pool = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker"
+    rendered = eventually(lambda: (admin.get(pool).json().get("spec") or {}).get("configuration"), "a config")["name"]
+    notes = {names.DESIRED_CONFIG: rendered}
+    meta = {"name": "byhand", "labels": {"node-role.kubernetes.io/worker": ""}, "annotations": notes}
+    admin.post("/api/v1/nodes", json={"metadata": meta}).raise_for_status()
+
+    pair = bare_kube.credentials
+    issuing = CertificateAuthority.load(pair.ca.read_bytes(), SecretBytes(pair.ca_key.read_bytes()), SystemEntropy())
+    now = SystemClock().now()
+    shown = issuing.issue_client("system:node:byhand", ["system:nodes"], timedelta(hours=1), now)
+    (tmp_path / "kubeconfig").write_bytes(orjson.dumps(kubeconfig(bare_kube.url, pair.ca.read_bytes(), shown)))
+    root = tmp_path / "machine"
+    root.mkdir()
+    command = [
+        FASTNESS, "agent", "run", "--node", "byhand", "--root", root, "--fast", "--kubeconfig", tmp_path / "kubeconfig",
+        "--config-server", served[1].split()[2].rstrip(","), "--doors-ca", tmp_path / "doors-ca.crt",
+    ]  # fmt: skip
+    with (tmp_path / "agent.log").open("w") as log:
+        agent = subprocess.Popen([str(word) for word in command], env=environment(tmp_path), stderr=log)
+        try:
+            said = "/api/v1/nodes/byhand"
+            eventually(
+                lambda: admin.get(said).json()["metadata"]["annotations"].get(names.CURRENT_CONFIG) == rendered,
+                "a node that has its config",
+            )
+            assert rendered in (root / names.CURRENT_CONFIG_FILE.lstrip("/")).read_text()
+        finally:
+            agent.kill()
+            agent.wait(timeout=10)
+            print((tmp_path / "agent.log").read_text())
+            admin.delete("/api/v1/nodes/byhand")
 
 
 def _without_ticket(found: Any) -> Any:

@@ -225,11 +225,16 @@ def selector_labels(pool: Object) -> dict[str, str] | None:
     return labels or None
 
 
+def rendered_pool(config: str) -> str:
+    """The pool that a rendered config was rendered for, as its name says; empty for other names."""
+    found = _RENDERED.fullmatch(config)
+    return found[1] if found else ""
+
+
 def first_pool(node: Object) -> str:
     """The custom pool whose config a node booted with for the first time, until it has the pool's labels; empty otherwise."""
     notes = annotations_of(node)
-    found = _RENDERED.fullmatch(notes.get(names.FIRST_PIVOT_CONFIG, ""))
-    pool = found[1] if found else ""
+    pool = rendered_pool(notes.get(names.FIRST_PIVOT_CONFIG, ""))
     return "" if pool in names.BUILT_IN_POOLS or names.CUSTOM_POOL_LABELS_APPLIED in notes else pool
 
 

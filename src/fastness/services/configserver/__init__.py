@@ -1,6 +1,6 @@
 """The config server: the door at which a booting machine asks for its configuration.
 
 `app.py` answers `/config/<pool>`; `replies.py` keeps the bytes of every (pool, rendered config, version), made once. Who
-may ask follows from the pool's trust model: a machine of an ordinary pool shows a join ticket; a confidential pool is
-served to nobody here, because its machines come through the gate.
+may ask follows from the pool's trust model: a machine of an ordinary pool shows a join ticket when it boots, and the certificate
+of its node from then on (`nodes.py`); a confidential pool is served to nobody here, because its machines come through the gate.
 """

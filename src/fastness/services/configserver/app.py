@@ -37,7 +37,7 @@ class Auth(StrEnum):
     """What a caller must show."""
 
     OPEN = "open"
-    TICKET = "ticket"
+    TICKET = "ticket; on day two the certificate of a node"
     INTERNAL = "internal certificate"
 
 

@@ -1,8 +1,9 @@
 """The config server as one thing that can be opened and closed: caches, authorities, two listeners, rotation.
 
 The ticket port is for machines of pools without attestation, the internal one for gate and broker, which ask for machines that
-they have attested. A stand-alone process takes the Rust listener for the ticket port; the internal one needs the peer's
-certificate and stays in our loop.
+they have attested. On day two nodes that never attested come to the ticket port too, with their certificates (`nodes.py`); a
+listener that shows those to us is one of our own loop. Only a stand-alone process that knows no authority of nodes takes the Rust
+listener there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fastness.observe import metrics
 from fastness.services.configserver.admission import by_ticket
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.internal import InternalConfigServer
+from fastness.services.configserver.nodes import Authorities, NodeCallers
 from fastness.services.configserver.replies import Replies
 from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
 from fastness.services.http.door import InternalDoor, ListenOptions, listener_of
@@ -57,8 +59,12 @@ async def config_server(
     clock: Clock,
     entropy: Entropy,
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    clients: Authorities | None = None,
 ) -> AsyncIterator[ConfigDoor]:
-    """A config server that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
+    """A config server that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError.
+
+    `clients` are the authorities of nodes' certificates; without them nodes get nothing for a certificate.
+    """
     pools, configs = informers.of(POOLS), informers.of(CONFIGS)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
     for informer in (pools, configs, tickets, confidential):
@@ -70,7 +76,13 @@ async def config_server(
     touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
     ours = InternalConfigServer(served, lambda: InternalAuthority(internal.current), touch, clock)
     book = TicketBook(cluster, tickets, clock)
-    outer = listener_of(ConfigServer(replies, by_ticket(book, confidential), touch), clock, options)
+    nodes = NodeCallers(cluster, pools, confidential, clients, clock) if clients is not None else None
+    app = ConfigServer(replies, by_ticket(book, confidential, nodes), touch)
+    outer = (
+        LoopListener(app, host=options.host, port=options.port, peers=clients, bounds=options.bounds)
+        if clients is not None
+        else listener_of(app, clock, options)
+    )
     inner = LoopListener(ours, host=options.host, port=options.internal_port, mutual=True)
     known = await ImagesKnow.open(informers)
     faces = [

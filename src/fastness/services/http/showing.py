@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from fastness.crypto.digests import Digest
 from fastness.crypto.x509 import Certificate, Credential
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
@@ -33,15 +34,32 @@ class Showing(Protocol):
 
 
 class LoopListener:
-    """A listener of our own loop; with `mutual` a peer without a certificate of `trusted` gets no connection."""
+    """A listener of our own loop; with `mutual` a peer without a certificate of `trusted` gets no connection.
+
+    With `peers` one may come without a certificate, or with one of those authorities; what it is worth the application decides.
+    """
 
     def __init__(
-        self, app: Any, *, host: str = "127.0.0.1", port: int = 0, mutual: bool = False, bounds: Bounds | None = None
+        self,
+        app: Any,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        mutual: bool = False,
+        peers: Callable[[], Sequence[Certificate]] | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self._context = server_context()
         self._mutual = mutual
         if mutual:
             self._context.verify_mode = ssl.CERT_REQUIRED
+        elif peers is not None:
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+            # A bundle may name an authority that another one issued, and not that one.
+            self._context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            self._believed: set[Digest] = set()
+            # Asked in every handshake, with a server name or without, before the peer shows anything.
+            self._context.sni_callback = lambda _tls, _name, _context: self._believe(peers())
         self._listener = Listener(app, host=host, port=port, tls=self._context, bounds=bounds)
         self._started = False
 
@@ -58,6 +76,13 @@ class LoopListener:
         if not self._started:
             self._started = True
             await self._listener.start()
+
+    def _believe(self, authorities: Sequence[Certificate]) -> None:
+        """Let peers of these authorities show themselves, from this handshake on."""
+        for certificate in authorities:
+            if certificate.fingerprint not in self._believed:
+                self._context.load_verify_locations(cadata=certificate.pem.decode())
+                self._believed.add(certificate.fingerprint)
 
     async def stop(self) -> None:
         """Stop accepting, let running requests end within a few seconds, close what is left."""

@@ -1,0 +1,92 @@
+"""Rendered configs on day two for nodes that never attested: pools of model None, hosts of containers that cannot attest.
+
+    node certificate → whose node → Machine not barred → Node: pool, desired and current → MachineConfig
+
+No credential of a node reads MachineConfigs at a Kubernetes API, because RBAC cannot tell pools apart. So these nodes come here
+with the certificate that they show to the API (`system:node:<name>`, of an authority whose clients the API believes).
+
+* TLS has seen the key. The certificate is verified once more, against the authorities of now: OpenSSL cannot forget one.
+* Node and Machine are read at the API for each request: a config that was taken back, and a machine in quarantine, are refused
+  at once. What may leave is decided in `domain.machineconfig.unattested`; a config of a confidential pool never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.informers import Informer
+from fastness.cluster.port import Cluster
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate, verify_client
+from fastness.domain.access.user import User
+from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
+from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.unattested import NOT_ASSIGNED, withheld
+from fastness.model.fastness_dev.cluster import NAME
+from fastness.model.kind import JsonObject, Resource
+from fastness.model.objects import view
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.observe import logs
+from fastness.services.refusals import Refusal
+from fastness.services.releases import in_time
+
+NODES: Final = Resource("", "v1", "nodes", "Node", False)
+BARRED: Final = frozenset({Membership.QUARANTINED, Membership.REVOKED})
+Authorities = Callable[[], Sequence[Certificate]]
+"""The authorities whose client certificates count now."""
+_log = logs.logger("configserver")
+
+
+class NodeCallers:
+    """Lets nodes have their own rendered configs."""
+
+    def __init__(
+        self, cluster: Cluster, pools: Informer, confidential: Informer, authorities: Authorities, clock: Clock
+    ) -> None:
+        self._cluster = cluster
+        self._pools = pools
+        self._confidential = confidential
+        self._authorities = authorities
+        self._clock = clock
+
+    async def admit(self, peer: bytes, pool: str, rendered: str) -> None:
+        """Return if the node of a certificate may have a rendered config; raises Refusal."""
+        name = self._node(peer)
+        try:
+            async with in_time():
+                node = await self._read(NODES, name)
+                machine = machine_of_node(name)
+                found = await self._read(MACHINE.resource, machine, NAMESPACE) if machine else None
+        except ApiError as error:
+            _log.warning("configserver.unavailable", code=error.reason, error=error)
+            raise Refusal(503, "api-unavailable", "the cluster cannot be asked now") from error
+        if node is None:
+            raise Refusal(403, *NOT_ASSIGNED)
+        if found is not None and _is_barred(view(found, Machine), name):
+            raise Refusal(403, "revoked", "the machine of this node is no longer trusted")
+        problem = withheld(node, PoolSelectors(self._pools.list()), self._confidential.get("", NAME), pool, rendered)
+        if problem is not None:
+            raise Refusal(403, *problem)
+
+    def _node(self, peer: bytes) -> str:
+        try:
+            subject = verify_client(Certificate.from_der(peer), self._authorities(), self._clock.now())
+        except CryptoError as error:
+            raise Refusal(401, "bad-certificate", error.message) from error
+        node = User(subject.common_name, subject.organizations).node
+        if not node:
+            raise Refusal(403, "wrong-credential", "rendered configs are given to nodes: this certificate is of none")
+        return node
+
+    async def _read(self, resource: Resource, name: str, namespace: str = "") -> JsonObject | None:
+        try:
+            return await self._cluster.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+
+def _is_barred(machine: Machine, node: str) -> bool:
+    return machine.status.node_name == node and membership_of(machine) in BARRED
