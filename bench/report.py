@@ -239,8 +239,9 @@ _METHOD = """## What is compared with what
 - Ours runs on one core whatever it is given; the peer uses all of them. On a machine with many idle cores and many clients
   the peer's rate grows and ours does not.
 - Creating in process is measured after the rows and not in turns with them: its ratio compares two different minutes.
-- The config server is `fastness serve --roles configserver` in a process of its own, its TLS in Rust; it checks a join ticket
-  for every request. nginx has one worker, sends the same bytes from a file and checks nothing. Every request of both is a new
+- The config server is `fastness serve --roles configserver --no-node-certificates` in a process of its own, its TLS in Rust (one
+  that takes node certificates listens in Python and needs more); it checks a join ticket for every request. nginx has one worker,
+  sends the same bytes from a file and checks nothing. Every request of both is a new
   connection with a full handshake. The figures of the upstream machine-config server (Go, main of August 2026, 300 files and
   60 units) are the best that we measured of it, on a machine like this one but not in this run. It renders every answer; ours
   are kept, so what one costs the first time stands beside it.
