@@ -51,7 +51,7 @@ class Listener:
         """Listen, with this certificate."""
         self._network.open(self._name, self._app, credential.certificate)
 
-    def believe(self) -> None:
+    async def renew(self) -> None:
         """Nobody shows a certificate here."""
 
     async def stop(self) -> None:
