@@ -162,8 +162,6 @@ async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_thre
     assert stale.value.status == 503
 
 
-@pytest.mark.row("000-73")
-@pytest.mark.row("000-76")
 async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_hands_out_the_old_one() -> None:
     bench = Bench("OnChange")
     assert await bench.get() == b"one"

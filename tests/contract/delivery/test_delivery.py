@@ -71,8 +71,6 @@ async def test_a_proven_machine_gets_the_configuration_of_its_pool(world: Delive
     assert await boot(world, world.machine(tee)) == world.shelf.body
 
 
-@pytest.mark.row("000-46")
-@pytest.mark.row("000-55")
 async def test_the_release_is_on_the_record_with_its_verdict_its_grant_and_its_config(world: DeliveringWorld) -> None:
     machine = world.machine("tpm")
     await boot(world, machine)
@@ -141,7 +139,6 @@ async def test_a_policy_for_the_configuration_of_a_pool_counts_on_both_ways(worl
 
 
 @pytest.mark.parametrize(("before", "after"), [("Gate", "Broker"), ("Broker", "Gate")])
-@pytest.mark.row("000-79")
 async def test_the_way_can_be_switched_while_machines_boot(embedded_server: Embedded, before: str, after: str) -> None:
     async with delivering_world(embedded_server.cluster, spec(before)) as world:
         await world.publish(default_image().reference_values("tpm"))
@@ -155,7 +152,6 @@ async def test_the_way_can_be_switched_while_machines_boot(embedded_server: Embe
 
 
 @pytest.mark.parametrize("via", WAYS)
-@pytest.mark.row("000-78")
 async def test_the_way_that_is_not_chosen_hands_out_nothing(embedded_server: Embedded, via: str) -> None:
     async with delivering_world(embedded_server.cluster, spec(via)) as world:
         await world.publish(default_image().reference_values("tpm"))

@@ -80,8 +80,6 @@ def files_of(body: bytes) -> dict[str, bytes]:
     return {entry["path"]: dataurl.contents(entry["contents"]) for entry in found}
 
 
-@pytest.mark.row("000-67")
-@pytest.mark.row("000-81")
 async def test_a_machine_gets_its_overlay_and_another_of_its_pool_does_not(world: DeliveringWorld) -> None:
     mine, other = world.machine("tpm"), world.machine("tpm")
     assert await boot(world, mine) == await boot(world, other) == world.shelf.body
