@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +24,7 @@ from typing import Any, Final
 
 from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.measured import seen_values
+from fastness.domain.attestation.patterns import covers
 from fastness.domain.attestation.policy import (
     BUILT_IN,
     Policy,
@@ -61,11 +61,7 @@ class ActivePolicy:
 
     def matches(self, path: Sequence[str]) -> bool:
         """Whether a resource policy speaks of this path; `*` stands for any characters within a segment."""
-        patterns = self.target.split("/")
-        return len(patterns) == len(path) and all(
-            re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), part, re.DOTALL)
-            for pattern, part in zip(patterns, path, strict=True)
-        )
+        return covers(self.target, path)
 
 
 class PolicyBook:

@@ -17,9 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
+from fastness.domain.attestation.patterns import covers
 from fastness.domain.attestation.subject import Subject
 from fastness.domain.attestation.trustvector import MANDATORY, proves_host
 
@@ -100,7 +100,7 @@ def _binds(binding: Mapping[str, Any], path: ResourcePath, subject: Subject) -> 
     )
     if not any(own and own in (listed or ()) for own, listed in named):
         return False
-    return matches(str(spec.get("resource") or ""), path)
+    return covers(str(spec.get("resource") or ""), path.segments)
 
 
 def _satisfied(binding: Mapping[str, Any], tee: str) -> bool:
@@ -110,15 +110,3 @@ def _satisfied(binding: Mapping[str, Any], tee: str) -> bool:
     if accepted and tee not in accepted:
         return False
     return not requires.get("tee") or (tee in MANDATORY and proves_host(tee))
-
-
-def matches(pattern: str, path: ResourcePath) -> bool:
-    """Whether a pattern as repository/type/tag, in which * stands for anything within a segment, covers a path."""
-    return _compiled(pattern).match(str(path)) is not None
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # `*` runs over each other backtrack without end; one star says the same.
-    parts = re.split(r"\*+", pattern)
-    return re.compile("[^/]*".join(map(re.escape, parts)) + r"\Z", re.ASCII)
