@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastness.cluster.port import Cluster, PatchType
-from fastness.domain.admission.lowering import confirmation
+from fastness.domain.admission.confirming import confirmation
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import TAINT_KEY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
@@ -17,6 +17,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition
 from fastness.model.trusted_execution.machine import MACHINE
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
+from tests.lowering import lowered
 from tests.proven import proven_machine
 
 
@@ -182,7 +183,7 @@ async def test_pods_leave_only_where_the_pool_says_so(world: World) -> None:
     await until(lambda: tainted(world, "a"), "not marked")
     await spec_of(world, pools=[{"name": "worker", "trustModel": "ConfidentialCluster", "evict": True}])
     await until(lambda: tainted(world, "a", "NoSchedule", "NoExecute"), "pods may stay")
-    await spec_of(world, pools=[{"name": "worker", "trustModel": "ConfidentialCluster", "evict": False}])
+    await lowered(world.cluster, {"pools": [{"name": "worker", "trustModel": "ConfidentialCluster", "evict": False}]})
     await until(lambda: tainted(world, "a"), "pods must still leave")
 
 

@@ -116,7 +116,11 @@ class Confidential:
         """Remember what was lowered and by whom: the object itself shows only how it is now."""
         if old is None:
             return
-        phrases = ["the cluster loses its protection"] if new is None else list(weakenings(old, new))
+        phrases = (
+            ["the cluster loses its protection"]
+            if new is None
+            else [weakening.words for weakening in weakenings(old, new)]
+        )
         if phrases:
             notes = annotations_of(old if new is None else new)
             generation = int(metadata(new or {}).get("generation") or 0)

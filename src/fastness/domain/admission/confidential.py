@@ -1,9 +1,9 @@
 """Rules about the ConfidentialCluster and the broker: nothing is weakened by accident.
 
 Lowering protection is allowed, but has to be said twice: the change itself, and the annotation `fastness.dev/confirm-lower` with
-the digest of that change (`lowering`), which the refusal prints. Who confirms is kept beside it, `fastness.dev/confirmed-by`, for
-the record: the embedded API writes the name itself, a webhook, which cannot write, demands that of the caller. The controllers
-put the lowering on the record and take both annotations off.
+the digest of that change (`confirming`), which the refusal prints. Who confirms is kept beside it, `fastness.dev/confirmed-by`,
+for the record: the embedded API writes the name itself, a webhook, which cannot write, demands that of the caller. The
+controllers put the lowering on the record and take both annotations off.
 
 * An override of attestation needs the signatures of two approvers (`domain.attestation.breakglass`).
 * `simulated` belongs to the store, not to the object: neither an update nor deleting and creating again changes it.
@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fastness.domain.admission.lowering import confirmation, weakenings
+from fastness.domain.admission.confirming import confirmed
+from fastness.domain.admission.lowering import weakenings
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,
@@ -60,18 +61,14 @@ def simulated_fits_the_store(request: AdmissionRequest, lookups: AdmissionLookup
 
 def lowering_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
     """Refuse a weaker cluster without the digest of this change in the annotation; with it, allow and say what was lowered."""
-    old = request.old or {}
-    deletes = request.operation is Operation.DELETE
-    lowered = ["the cluster loses its protection"] if deletes else list(weakenings(old, request.new))
-    if not lowered:
-        return None
-    word = confirmation(old, None if deletes else request.new)
-    given = annotations_of(old if deletes else request.new).get(CONFIRM_LOWER)
-    if word and given == word:
-        return Allowed(tuple(f"protection lowered: {item}" for item in lowered))
-    cause = DeniedCause(f"metadata.annotations[{CONFIRM_LOWER}]", "FieldValueRequired", f"Required value: {word}")
-    told = f"{'; '.join(lowered)}: confirm this change, and no other, with the annotation {CONFIRM_LOWER}={word}"
-    return forbidden(request, told, cause)
+    return confirmed(request, lowered_by(request))
+
+
+def lowered_by(request: AdmissionRequest) -> tuple[str, ...]:
+    """What a write to the ConfidentialCluster lowers, one phrase each."""
+    if request.operation is Operation.DELETE:
+        return ("the cluster loses its protection",)
+    return tuple(weakening.words for weakening in weakenings(request.old or {}, request.new))
 
 
 def confirmation_names_its_person(request: AdmissionRequest, lookups: AdmissionLookups) -> Patched | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fastness.domain.admission.lowering import confirmation
+from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,

@@ -1,162 +1,168 @@
-"""What makes a ConfidentialCluster weaker, and the word that confirms one such change.
+"""What makes a ConfidentialCluster weaker: one partial order, as a table with a row for each field.
 
-    lowered = list(weakenings(old, new))          # one phrase each; empty: nothing is weaker
-    word = confirmation(old, new)                 # what `fastness.dev/confirm-lower` must say for this very change
+    weakenings(old, new)          # what the change lowers, by field; empty: nothing is weaker
 
-Lowering protection is allowed, but has to be said twice. The confirmation is a digest over the uid, the generation, the spec
-before and the spec after, so it is good for that one change: the next one has another generation and another spec.
+A row names a field of the schema, the direction in which it weakens, and why. Each compares what the field *means*, with defaults
+filled in: an unset `evidence` is tpm, tdx and snp for ever, so that no upgrade widens a cluster and setting it is no trick.
+Fields that cannot weaken are listed too, with the reason; a test walks the schema, so that a new field is in one of the two.
 
-Lower are: a lower mode, a weaker trust model of a pool (a pool that is not listed is confidential), another extra root, another
-type of evidence, a lower minimum TCB, trust on first use, automatic approval, longer intervals and lifetimes, any change of
-approvers, and deletion.
+It is an order: no change weakens nothing, values that cannot be compared weaken in both directions, and no detour of several
+steps hides what the direct change would show (property tests). What is confirmed, and how, is `confirming`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from fastness.crypto.digests import sha256
+from fastness.domain.admission import strength
+from fastness.domain.admission.strength import at, entries
 from fastness.domain.attestation.anchors import DEFAULT_EVIDENCE
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
-from fastness.domain.trustmodel import listed_pools, mode_of, trust_model
-from fastness.formats import json
-from fastness.model.objects import metadata
-
-DELETED: Final = "deleted"
-_SPANS: Final[Mapping[tuple[str, ...], str]] = {
-    ("reattestInterval",): "15m", ("tokenLifetime",): "10m", ("challengeLifetime",): "60s", ("collateralStaleness",): "24h",
-    ("missed", "cordonAfter"): "15m", ("missed", "drainAfter"): "",
-}  # fmt: skip
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ][0-9:.]+Z?)?\Z", re.ASCII)
+from fastness.domain.trustmodel import evicts, listed_pools, mode_of, trust_model
 
 Object = Mapping[str, Any]
+Compare = Callable[[Object, Object], Iterator[str]]
 
 
-def confirmation(old: Object, new: Object | None) -> str:
-    """What confirms the change from `old` to `new`, and no other; `new` is None for a deletion. Empty without a uid."""
-    meta = metadata(old)
-    if not meta.get("uid"):
-        return ""
-    after = DELETED if new is None else new.get("spec") or {}
-    return sha256(json.canonical([meta["uid"], meta.get("generation") or 0, old.get("spec") or {}, after])).hex
+class Weakening(NamedTuple):
+    """One thing that a change lowers: the field, and what happens to it in words."""
+
+    field: str
+    words: str
 
 
-def weakenings(old: Object, new: Object) -> Iterator[str]:
-    """What the change from `old` to `new` lowers, one phrase each."""
+class Row(NamedTuple):
+    """One field: the direction in which it weakens, why that is weaker, and the comparison of two objects."""
+
+    field: str
+    weaker: str
+    because: str
+    compare: Compare
+
+
+def weakenings(old: Object, new: Object) -> tuple[Weakening, ...]:
+    """What the change from `old` to `new` lowers."""
+    return tuple(Weakening(row.field, words) for row in ORDER for words in row.compare(old, new))
+
+
+def _mode(old: Object, new: Object) -> Iterator[str]:
     if mode_of(new).strength < mode_of(old).strength:
         yield f"mode goes from {mode_of(old)} to {mode_of(new)}"
+
+
+def _trust_model(old: Object, new: Object) -> Iterator[str]:
     for pool in sorted(listed_pools(old).keys() | listed_pools(new).keys()):
         before, after = trust_model(old, pool), trust_model(new, pool)
         if after.strength < before.strength:
             yield f"pool {pool} goes from {before} to {after}"
-    for root in sorted(_roots(new) - _roots(old)):
-        yield f"root {root[0]} is trusted for {root[1] or 'everything'}"
-    yield from _more_evidence(old, new)
-    if _at(new, "spec", "attestation", "tdx", "allowSeptVe") and not _at(
-        old, "spec", "attestation", "tdx", "allowSeptVe"
-    ):
-        yield "trust domains count whose pages the host can make fault"
-    yield from _lower_tcb(_at(old, "spec", "attestation", "minimumTcb"), _at(new, "spec", "attestation", "minimumTcb"))
-    yield from _other_approvers(_approvers(old), _approvers(new))
-    if _at(new, "spec", "join", "trustOnFirstUse") and not _at(old, "spec", "join", "trustOnFirstUse"):
-        yield "machines are trusted on first use"
-    if _at(old, "spec", "join", "approval") == "Manual" and _at(new, "spec", "join", "approval") != "Manual":
-        yield "machines are approved automatically"
-    for path, default in _SPANS.items():
-        yield from _longer(path, _span(old, path, default), _span(new, path, default))
 
 
-def _lower_tcb(old: Any, new: Any, path: str = "minimumTcb") -> Iterator[str]:
-    if isinstance(old, dict):
-        for key, value in sorted(old.items()):
-            yield from _lower_tcb(value, new.get(key) if isinstance(new, dict) else None, f"{path}.{key}")
-    elif old is not None and not _at_least(new, old):
-        yield f"{path} goes from {old} to {'nothing' if new is None else new}"
+def _evict(old: Object, new: Object) -> Iterator[str]:
+    for pool in sorted(listed_pools(old)):
+        # In a mode that does not enforce nobody is put out, whatever the field says: the mode's own row speaks of that.
+        asked = any(entry.get("evict") is True for entry in entries(new, "pools") if entry.get("name") == pool)
+        if evicts(old, pool) and not asked:
+            yield f"pods stay on nodes of pool {pool} that prove nothing"
 
 
-def _at_least(new: Any, old: Any) -> bool:
-    """Whether a bound is as high as before; what cannot be compared counts as lower when it differs."""
-    if new == old and isinstance(new, bool) == isinstance(old, bool):
-        return True
-    if isinstance(new, bool) or isinstance(old, bool):
-        return new is True and old is False
-    if isinstance(new, int | float) and isinstance(old, int | float):
-        return new >= old
-    if isinstance(new, str) and isinstance(old, str):
-        if new.isdecimal() and old.isdecimal() and new.isascii() and old.isascii():
-            return int(new) >= int(old)
-        if _DATE.match(new) and _DATE.match(old):
-            return new >= old
-    return False
-
-
-def _approvers(cluster: Object) -> set[tuple[str, str]]:
-    listed = _at(cluster, "spec", "breakGlass", "approvers")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return {(str(entry.get("name") or ""), str(entry.get("key") or "")) for entry in entries}
-
-
-def _other_approvers(old: set[tuple[str, str]], new: set[tuple[str, str]]) -> Iterator[str]:
-    """Any change: whoever loses a colleague is outvoted as easily as whoever gains one."""
-    for name in sorted(new - old):
-        yield f"{name[0]} may agree to overrides"
-    for name in sorted(old - new):
-        yield f"{name[0]} may agree to overrides no more"
-
-
-def _span(cluster: Object, path: tuple[str, ...], default: str) -> Any:
-    found = _at(cluster, "spec", "attestation", *path)
-    return default if found is None else found
-
-
-def _longer(path: tuple[str, ...], old: Any, new: Any) -> Iterator[str]:
-    """A time that got longer; one that cannot be read counts as longer when it differs, and none at all as endless."""
-    if new == old:
-        return
-    try:
-        longer = not new or (bool(old) and duration(new, path[-1]) > duration(old, path[-1]))
-    except BadPolicy:
-        longer = True
-    if longer:
-        yield f"{'.'.join(path)} goes from {old or 'never'} to {new or 'never'}"
-
-
-def _roots(cluster: Object) -> set[tuple[str, str]]:
-    roots = _at(cluster, "spec", "attestation", "extraRoots")
-    entries = [entry for entry in roots if isinstance(entry, dict)] if isinstance(roots, list) else []
-    return {(str(entry.get("sha256") or ""), str(entry.get("for") or "")) for entry in entries}
-
-
-def _more_evidence(old: Object, new: Object) -> Iterator[str]:
-    """Types of evidence that count from now on, for the cluster and then for pools where that says more."""
-    added = _evidence(new) - _evidence(old)
-    for evidence in sorted(added):
+def _evidence(old: Object, new: Object) -> Iterator[str]:
+    for evidence in sorted(_cluster_types(new) - _cluster_types(old)):
         yield f"evidence {evidence} counts from now on"
-    for pool in sorted(_pool_evidence(old).keys() | _pool_evidence(new).keys()):
-        before, after = (_pool_evidence(one).get(pool, _evidence(one)) for one in (old, new))
+
+
+def _pool_evidence(old: Object, new: Object) -> Iterator[str]:
+    """Types that count for a pool from now on; what the cluster's own list adds is said once, by its row."""
+    added = _cluster_types(new) - _cluster_types(old)
+    for pool in sorted(_pool_types(old).keys() | _pool_types(new).keys()):
+        before, after = (_pool_types(side).get(pool, _cluster_types(side)) for side in (old, new))
         for evidence in sorted(after - before - added):
             yield f"evidence {evidence} counts from now on for pool {pool}"
 
 
-def _evidence(cluster: Object) -> frozenset[str]:
-    return _types(_at(cluster, "spec", "attestation", "evidence")) or frozenset(DEFAULT_EVIDENCE)
+def _cluster_types(cluster: Object) -> frozenset[str]:
+    return strength.texts(at(cluster, "attestation", "evidence")) or frozenset(DEFAULT_EVIDENCE)
 
 
-def _pool_evidence(cluster: Object) -> dict[str, frozenset[str]]:
+def _pool_types(cluster: Object) -> dict[str, frozenset[str]]:
     """The types of pools that have their own."""
-    listed = _at(cluster, "spec", "pools")
-    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return {str(entry.get("name")): types for entry in entries if (types := _types(entry.get("evidence")))}
+    pools = entries(cluster, "pools")
+    return {str(pool.get("name")): types for pool in pools if (types := strength.texts(pool.get("evidence")))}
 
 
-def _types(listed: Any) -> frozenset[str]:
-    return frozenset(str(item) for item in listed) if isinstance(listed, list) else frozenset()
+def _roots(old: Object, new: Object) -> Iterator[str]:
+    before, after = ({_root(entry) for entry in entries(side, "attestation", "extraRoots")} for side in (old, new))
+    for digest, purpose in sorted(after - before):
+        yield f"root {digest} is trusted for {purpose or 'everything'}"
 
 
-def _at(obj: Any, *path: str) -> Any:
-    for key in path:
-        obj = obj.get(key) if isinstance(obj, Mapping) else None
-    return obj
+def _root(entry: Object) -> tuple[str, str]:
+    return str(entry.get("sha256") or ""), str(entry.get("for") or "")
+
+
+def _minimum_tcb(old: Object, new: Object) -> Iterator[str]:
+    yield from strength.lower_bounds(
+        at(old, "attestation", "minimumTcb"), at(new, "attestation", "minimumTcb"), "minimumTcb"
+    )
+
+
+def _approval(old: Object, new: Object) -> Iterator[str]:
+    if at(old, "join", "approval") == "Manual" and at(new, "join", "approval") != "Manual":
+        yield "machines are approved automatically"
+
+
+def _longer(default: str, *path: str) -> Compare:
+    return lambda old, new: strength.longer(old, new, path, default)
+
+
+def _switched_on(words: str, *path: str) -> Compare:
+    def compare(old: Object, new: Object) -> Iterator[str]:
+        if at(new, *path) is True and at(old, *path) is not True:
+            yield words
+
+    return compare
+
+
+def _changed(gained: str, lost: str, *path: str) -> Compare:
+    return lambda old, new: strength.changed(entries(old, *path), entries(new, *path), gained, lost)
+
+
+ORDER: Final[tuple[Row, ...]] = (
+    Row("mode", "lower", "Audit lets a ticket pass for proof, Disabled asks for nothing", _mode),
+    Row("pools[].trustModel", "weaker", "a pool that is not listed is confidential while the mode asks for proof", _trust_model),
+    Row("pools[].evidence", "more types", "a machine may choose the weakest that counts", _pool_evidence),
+    Row("pools[].evict", "off", "pods keep running where nothing is proved any more", _evict),
+    Row("attestation.evidence", "more types", "a machine may choose the weakest that counts", _evidence),
+    Row("attestation.extraRoots", "more", "whoever holds that key vouches for any machine", _roots),
+    Row("attestation.reattestInterval", "longer", "a machine that was changed goes unnoticed for longer",
+        _longer("15m", "attestation", "reattestInterval")),
+    Row("attestation.tokenLifetime", "longer", "a stolen token is good for longer",
+        _longer("10m", "attestation", "tokenLifetime")),
+    Row("attestation.challengeLifetime", "longer", "evidence may be relayed for longer",
+        _longer("60s", "attestation", "challengeLifetime")),
+    Row("attestation.collateralStaleness", "longer", "a revocation by the vendor is learned later",
+        _longer("24h", "attestation", "collateralStaleness")),
+    Row("attestation.minimumTcb", "lower", "firmware with known holes counts again", _minimum_tcb),
+    Row("attestation.tdx.allowSeptVe", "on", "the host can make pages of a trust domain fault",
+        _switched_on("trust domains count whose pages the host can make fault", "attestation", "tdx", "allowSeptVe")),
+    Row("attestation.missed.cordonAfter", "longer", "new pods reach a machine that proves nothing for longer",
+        _longer("15m", "attestation", "missed", "cordonAfter")),
+    Row("attestation.missed.drainAfter", "longer", "pods stay on a machine that proves nothing for longer",
+        _longer("", "attestation", "missed", "drainAfter")),
+    Row("join.approval", "Automatic", "no person looks at a new machine", _approval),
+    Row("join.trustOnFirstUse", "on", "a key that nobody vouches for is accepted",
+        _switched_on("machines are trusted on first use", "join", "trustOnFirstUse")),
+    Row("breakGlass.approvers", "any change", "whoever loses a colleague is outvoted as easily as whoever gains one",
+        _changed("{name} may agree to overrides", "{name} may agree to overrides no more", "breakGlass", "approvers")),
+    Row("breakGlass.delay", "shorter", "less time to see who was appointed before it counts",
+        lambda old, new: strength.shorter(old, new, ("breakGlass", "delay"), "1h")),
+    Row("witnesses", "any change", "whoever replaces the witnesses can roll the record back unseen",
+        _changed("the record is witnessed by {name}", "the record is witnessed by {name} no more", "witnesses")),
+)  # fmt: skip
+
+CANNOT_WEAKEN: Final[Mapping[str, str]] = {
+    "simulated": "immutable, and part of the store's identity",
+    "pools[].name": "says which pool is meant; what is asked of it is in the other fields",
+    "delivery.via": "gate and broker ask for the same grant",
+    "delivery.sync": "when a copy is made, not who may read it",
+    "delivery.interval": "when a copy is made, not who may read it",
+}

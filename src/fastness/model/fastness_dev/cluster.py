@@ -151,7 +151,12 @@ _BREAK_GLASS = s.obj(
             ("name",),
             "Who may agree to an override; two of them must. Nobody can if the list is empty.",
             maxItems=16,
-        )
+        ),
+        "delay": s.duration(
+            "How long after the first approvers are named they begin to count, so that everybody sees them first.",
+            default="1h",
+            maxLength=32,
+        ),
     },
     "The way out when attestation itself is what is broken. Off unless approvers are named.",
 )
@@ -167,6 +172,27 @@ _JOIN = s.obj(
     },
     "How machines join.",
     default={},
+)
+
+_WITNESSES = s.list_map(
+    s.obj(
+        {
+            "name": s.string("What the witness calls itself.", pattern=r"^[!-*,-~]{1,128}$", maxLength=128),
+            "key": s.string(
+                "Its verifier key, as `fastness witness` prints it: name+id+key (C2SP signed-note).",
+                pattern=r"^[!-*,-~]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$",
+                maxLength=256,
+            ),
+            "url": s.string(
+                "Where it is asked for cosignatures (C2SP tlog-witness).", pattern="^https?://", maxLength=1024
+            ),
+        },
+        "One witness.",
+        required=("name", "key"),
+    ),
+    ("name",),
+    "Who remembers the record's checkpoints elsewhere and cosigns them, so that nobody can roll it back unseen.",
+    maxItems=16,
 )
 
 _SPEC = s.obj(
@@ -186,6 +212,7 @@ _SPEC = s.obj(
         "attestation": _ATTESTATION,
         "join": _JOIN,
         "breakGlass": _BREAK_GLASS,
+        "witnesses": _WITNESSES,
     },
     "How strict the cluster is.",
 )
@@ -304,6 +331,15 @@ class BreakGlass(View):
     """The way out when attestation itself is broken."""
 
     approvers: tuple[Approver, ...] = ()
+    delay: str = "1h"
+
+
+class Witness(View, kw_only=True):
+    """Somebody who remembers the record's checkpoints and cosigns them."""
+
+    name: str
+    key: str
+    url: str = ""
 
 
 class ConfidentialClusterSpec(View):
@@ -316,6 +352,7 @@ class ConfidentialClusterSpec(View):
     attestation: Attestation = Attestation()
     join: Join = Join()
     break_glass: BreakGlass = BreakGlass()
+    witnesses: tuple[Witness, ...] = ()
 
 
 class ConfidentialClusterStatus(View):

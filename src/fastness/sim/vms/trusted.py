@@ -13,7 +13,7 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.crypto.digests import sha256
 from fastness.crypto.x509 import Certificate
-from fastness.domain.admission.lowering import confirmation
+from fastness.domain.admission.confirming import confirmation
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.domain.osimage.measurement import Measurement
 from fastness.formats import json

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.admission import Allowed, Denied, review
-from fastness.domain.admission.lowering import confirmation, weakenings
+from fastness.domain.admission.confirming import confirmation
+from fastness.domain.admission.lowering import weakenings
 from fastness.domain.admission.request import Answer, Patched
 from fastness.domain.admission.review import BEHIND_WEBHOOK
 from fastness.domain.trustmodel import TrustModel, trust_model

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.evicting import evicting_is_confirmed, would_leave
-from fastness.domain.admission.lowering import confirmation
 from fastness.domain.admission.request import AdmissionRequest, Allowed, Denied, Operation
 from fastness.model.fastness_dev.cluster import CONFIRM_EVICT
 from tests.unit.domain.admission.writes import ADMIN, World
