@@ -1,12 +1,13 @@
 """Where a running machine gets the rendered config that its node was told to go to.
 
     attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<name> ─▶ signature, name ─▶ config
-    unattested   the config server, with the certificate of the node ─▶ name ─▶ config
+    unattested   the config server, with the certificate of the node ─▶ signature, name ─▶ config
                  or the embedded API, with the same credential: it knows pools, which RBAC of a Kubernetes does not
 
 A machine that proves itself takes the way of its first boot again: a live grant, an entry on the record, a signature of the
 cluster over exactly these bytes under exactly this name, for this machine and this request. It never believes the API about the
-content of a config: whoever holds its node's credential, or the API itself, cannot slip it another one.
+content of a config: whoever holds its node's credential, or the API itself, cannot slip it another one. The config server signs
+for nodes that never attest, too, so what stands between them and it cannot either.
 
 * A token lives ten minutes and proofs repeat every fifteen, so there is often none: then the machine attests on demand.
 * Doors that cannot answer now are asked again by the agent's loop, as an API that cannot; a refusal is told on the node.
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import base64
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -30,7 +32,8 @@ from fastness.agent.report import Persistent
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import NotFound, Unavailable
 from fastness.cluster.port import Cluster
-from fastness.domain.attestation.configproof import BadConfigProof, Served
+from fastness.crypto.eddsa import Ed25519Verifier
+from fastness.domain.attestation.configproof import BadConfigProof, Served, ServedToNode, check
 from fastness.domain.machineconfig.nodes import rendered_pool
 from fastness.formats import json
 from fastness.formats.delivered import Delivered, Question
@@ -43,6 +46,7 @@ NONCE_BYTES: Final = 24
 MARGIN: Final = timedelta(seconds=30)
 ROUNDS: Final = 3
 _NODE_HINT: Final = "See the Node's annotations, and the trust model of its pool: attested machines need --identity."
+_TRUST_HINT: Final = "Give the agent the trust.json of now: fastness image trust."
 OTHER: Final = {"delivered-by-broker": "Broker", "delivered-by-gate": "Gate"}
 
 
@@ -77,23 +81,42 @@ class ApiConfigs:
             ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """A node as the config server knows it, and whom it believes: what `tls` shows, and the keys that sign configs."""
+
+    node: str
+    certificate: str
+    tls: ssl.SSLContext
+    keys: Mapping[str, Ed25519Verifier]
+
+
 class NodeConfigs:
     """The config server, for a node that never attested and shows its certificate."""
 
-    def __init__(self, url: str, tls: Callable[[], ssl.SSLContext]) -> None:
-        """Ask the config server at `url`; `tls` gives whom to believe and what to show, as they are now."""
+    def __init__(self, url: str, identity: Callable[[], NodeIdentity], clock: Clock, entropy: Entropy) -> None:
+        """Ask the config server at `url`; `identity` gives whom to believe and what to show, as they are now."""
         self._url = url
-        self._tls = tls
+        self._identity = identity
+        self._clock = clock
+        self._entropy = entropy
 
     async def fetch(self, name: str) -> JsonObject:
-        """The rendered config of this name; raises ConfigRefused, BadConfig, Unavailable."""
+        """The rendered config of this name, signed for this node; raises ConfigRefused, BadConfig, Unavailable."""
+        own, pool = self._identity(), rendered_pool(name)
+        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
         try:
-            body = await from_config_server(self._url, self._tls(), rendered_pool(name), name)
+            delivered = await from_config_server(self._url, own.tls, pool, question)
         except DoorRefused as error:
             if error.passing:
                 raise Unavailable(f"{name}: {error.message}") from error
             raise ConfigRefused(f"{name}: {error.message}", _NODE_HINT) from error
-        return _parsed(name, body)
+        served = ServedToNode(delivered.config, pool, own.node, own.certificate, question.nonce, name)
+        try:
+            check(delivered.signature, served, own.keys, self._clock.now())
+        except BadConfigProof as error:
+            raise ConfigRefused(f"{name}: {error.detail}", _TRUST_HINT) from error
+        return _parsed(name, delivered.config)
 
 
 class AttestedConfigs:

@@ -2,9 +2,9 @@
 
     gate      GET /config/<pool> with the token and a proof of possession; the signature is a header
     broker    the resource pool/<pool>/config, sealed to the key of this boot; the signature lies beside the config
-    config server    GET /config/<pool>?rendered=<name> with the certificate of the node; day two only, not signed
+    config server    GET /config/<pool>?rendered=<name> with the certificate of the node; day two only
 
-Gate and broker give bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement
+Each gives bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement
 is worth is checked by `boot.py`, on day two by `configs.py`. Bodies are bounded; one that ends too early is no answer, and asking
 again may help.
 """
@@ -31,6 +31,7 @@ MAX_CONFIG: Final = 32 * 1024 * 1024
 MAX_REFUSAL: Final = 4096
 SECONDS: Final = 30.0
 NONCE: Final = "dpop-nonce"
+NODE_NONCE: Final = "fastness-nonce"
 Now = Callable[[], datetime]
 
 
@@ -94,15 +95,15 @@ async def from_gate(
     return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
-async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, rendered: str) -> bytes:
+async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, question: Question) -> Delivered:
     """A rendered config for the node whose certificate `tls` shows; raises ConfigServerRefused."""
     async with HttpsClient(url, tls, SECONDS) as http:
-        path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': rendered})}"
-        answer = await _asked(http, path, {}, ConfigServerRefused, "config server")
+        path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': question.rendered})}"
+        answer = await _asked(http, path, {NODE_NONCE: question.nonce}, ConfigServerRefused, "config server")
     if answer.status != 200:
         later = answer.headers.get("retry-after", "")
         raise refusal(ConfigServerRefused, "config server", answer.status, answer.body, later)
-    return answer.body
+    return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
 async def _asked(

@@ -105,13 +105,15 @@ BROKER: Final = RoleAccount(
     record="broker",
 )  # fmt: skip
 CONFIG_SERVER: Final = RoleAccount(
-    "configserver", (CONFIG_KEYS.name, DOORS.name, INTERNAL.name), (CONFIG_JWKS.name,),
+    "configserver", (CONFIG_KEYS.name, _door_key("configserver"), DOORS.name, INTERNAL.name),
+    (CONFIG_JWKS.name, _door_key("configserver")),
     {
         _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"], _M: ["machineconfigpools", "machineconfigs"],
         **_MACHINES,
     },
-    # Nodes that never attested show their certificates: whose clients the API believes, and what their Node says.
-    (("", ["nodes"], ["get"]),), ((clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),),
+    # Nodes that never attested show their certificates: whose clients the API believes, what their Node says, and the record.
+    (("", ["nodes"], ["get"]), _BATCHES), ((clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),),
+    record="configserver",
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
     "enrol", (MAC_KEYS["enrolment"].name, _door_key("enrolment"), DOORS.name), (_door_key("enrolment"),),

@@ -94,15 +94,11 @@ for command in (boot, attest, join, kata):
     help="URL of the config server, for nodes that never attest: configs come from there, for the certificate in the kubeconfig. "
     "With --identity it is not asked.",
 )  # fmt: skip
-@click.option(
-    "--doors-ca", type=click.Path(path_type=Path), default=Path("/etc/fastness/doors-ca.crt"), show_default=True,
-    help="With --config-server: the authority of the doors, read anew for each config.",
-)  # fmt: skip
 @click.option("--broker", default="", help="With --identity: URL of the key broker. Default: as enrolment told it.")
 @click.option("--gate", default="", help="With --identity: URL of the gate. Default: as enrolment told it.")
 @click.option(
     "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
-    help="With --identity: whom this image believes.",
+    help="With --identity or --config-server: whom this machine believes, doors and signatures of configs.",
 )  # fmt: skip
 @TEE
 @TPM
@@ -113,7 +109,7 @@ for command in (boot, attest, join, kata):
 )
 def run(
     node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
-    context: str, identity: Path | None, config_server: str, doors_ca: Path, broker: str, gate: str, trusted: Path,
+    context: str, identity: Path | None, config_server: str, broker: str, gate: str, trusted: Path,
     tee: str, tcti: str, event_log: Path, fast: bool, log_level: str,
 ) -> None:  # fmt: skip
     """Follow the desired config of this machine's node until stopped."""
@@ -131,7 +127,7 @@ def run(
         if identity:
             source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
         elif config_server:
-            source = Shown(config_server, doors_ca, kubeconfig, context)
+            source = Shown(config_server, trusted, kubeconfig, context)
         asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), source))
 
 
@@ -207,7 +203,7 @@ async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, s
     if isinstance(source, Attested):
         configs = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
     elif source is not None:
-        configs = source.configs()
+        configs = source.configs(clock, entropy)
     if place.root is None:
         host = real_host(_watcher(Path("/")), _system(place))
         await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()

@@ -1,14 +1,14 @@
 """How `fastness agent run` gets configs for a node that never attests: from the config server, for the certificate of the node.
 
 Certificate and key are those of the kubeconfig, which is read anew for each config: a kubelet gets another certificate every now
-and then. So is the authority of the doors, whose file whoever installs the machine keeps current.
+and then. So is the trust.json that says whom the node believes: doors by their authority, configs by their signatures. Whoever
+installs the machine keeps it current.
 """
 
 from __future__ import annotations
 
 import os
-import ssl
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,10 @@ from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from fastness.agent.configs import NodeConfigs
+    from fastness.agent.configs import NodeConfigs, NodeIdentity
+    from fastness.cluster.clock import Clock, Entropy
+
+_KUBELET = "Use the kubeconfig of the kubelet; the config server knows nodes by their certificates."
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,46 +27,61 @@ class Shown:
     """Where the config server is, whom the node believes there, and where its certificate is."""
 
     url: str
-    doors_ca: Path
+    trust: Path
     kubeconfig: Path | None
     context: str
 
-    def configs(self) -> NodeConfigs:
-        """Rendered configs from the config server; raises CliError, BadConfig."""
+    def configs(self, clock: Clock, entropy: Entropy) -> NodeConfigs:
+        """Rendered configs from the config server; raises CliError, BadConfig, BadTrust."""
         from fastness.agent.configs import NodeConfigs
         from fastness.agent.imagetrust import is_origin
 
         if not is_origin(self.url):
             hint = "It is https://host:port, without a path."
             raise CliError(f"{self.url!r} is no address of a config server", hint, Exit.USAGE)
-        self.tls()  # what is missing now is told now, not at the first change of the config
-        return NodeConfigs(self.url, self.tls_now)
+        self.identity()  # what is missing now is told now, not at the first change of the config
+        return NodeConfigs(self.url, self.identity_now, clock, entropy)
 
-    def tls_now(self) -> ssl.SSLContext:
+    def identity_now(self) -> NodeIdentity:
         """The same, for an agent at work: files that are being replaced are there again in a moment; raises Unavailable."""
+        from fastness.agent.imagetrust import BadTrust
         from fastness.cluster.errors import Unavailable
         from fastness.cluster.kube.errors import ConfigError
 
         try:
-            return self.tls()
-        except (CliError, ConfigError) as error:
+            return self.identity()
+        except (CliError, ConfigError, BadTrust) as error:
             raise Unavailable(str(error)) from error
 
-    def tls(self) -> ssl.SSLContext:
-        """What the node believes and shows, as the files say now; raises CliError, BadConfig."""
+    def identity(self) -> NodeIdentity:
+        """What the node believes and shows, as the files say now; raises CliError, BadConfig, BadTrust."""
+        from fastness.agent.configs import NodeIdentity
+        from fastness.agent.imagetrust import ImageTrust
         from fastness.cluster.kube import Surroundings, find
-        from fastness.cluster.kube.tls import context_for
+        from fastness.cluster.kube.tls import show_certificate
 
         connection = find(Surroundings(os.environ, Path.home()), kubeconfig=self.kubeconfig, context=self.context)
-        if not connection.certificate:
-            hint = "Use the kubeconfig of the kubelet; the config server knows nodes by their certificates."
-            raise CliError("the kubeconfig has no client certificate to show to the config server", hint, Exit.MISSING)
-        try:
-            authority = self.doors_ca.read_bytes()
-        except OSError as error:
-            hint = "Give --doors-ca FILE: the authority of the doors, as in the user-data of the pool."
-            raise CliError(f"{self.doors_ca}: {error.strerror}", hint, Exit.MISSING) from error
-        if not authority.strip():
-            raise CliError(f"{self.doors_ca} is empty", "It holds the authority of the doors, as PEM.", Exit.MISSING)
+        node, certificate = _named(connection.certificate)
         # The doors are believed for their own authority alone, whatever the kubeconfig says of the API.
-        return context_for(replace(connection, ca=authority, insecure=False, origin=str(self.doors_ca)))
+        trust = ImageTrust.load(self.trust)
+        show_certificate(trust.tls, connection)
+        return NodeIdentity(node, certificate, trust.tls, trust.keys)
+
+
+def _named(pem: bytes) -> tuple[str, str]:
+    """The node that a certificate names, and its digest, as the config server signs for them; raises CliError."""
+    from fastness.crypto.errors import CryptoError
+    from fastness.crypto.x509 import Certificate
+    from fastness.domain.access.user import User
+
+    if not pem:
+        raise CliError("the kubeconfig has no client certificate to show to the config server", _KUBELET, Exit.MISSING)
+    try:
+        certificate = Certificate.from_pem(pem)
+        subject = certificate.subject
+    except CryptoError as error:
+        raise CliError(f"the client certificate of the kubeconfig: {error.message}", _KUBELET, Exit.MISSING) from error
+    node = User(subject.common_name, subject.organizations).node
+    if not node:
+        raise CliError("the client certificate of the kubeconfig is not that of a node", _KUBELET, Exit.MISSING)
+    return node, str(certificate.fingerprint)

@@ -47,7 +47,7 @@ def audit() -> None:
 
 @audit.command()
 @click.option("--what", default="", help="Only entries of this kind, such as release or refusal.")
-@click.option("--who", default="", help="Only entries about this key; a beginning is enough.")
+@click.option("--who", default="", help="Only entries about this key or user; a beginning is enough.")
 @click.option("--last", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many at most.")
 @_TILES
 @cluster_options
@@ -63,7 +63,8 @@ def show(
         return
     rows = [["INDEX", "TIME", "WHAT", "WHO", "RESOURCE", "BECAUSE"]]
     for one in found:
-        because = one.get("verdict") or one.get("detail", {}).get("code", "")
+        facts = one.get("detail", {})
+        because = one.get("verdict") or facts.get("code") or facts.get("basis", "")
         rows.append([str(one["index"]), one["time"], one["what"], _short(one["who"]), one.get("resource", ""), because])
     click.echo(table(rows))
 

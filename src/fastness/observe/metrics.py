@@ -177,7 +177,9 @@ REMOTE_FAILURES = Gauge(
     registry=REGISTRY,
 )
 GATE_ANSWERS = Labelled("fastness_gate_answers_total", "Answers of the gate", "code")
-RELEASES = Labelled("fastness_config_releases_total", "Configurations handed out by gate and broker", "basis")
+RELEASES = Labelled(
+    "fastness_config_releases_total", "Configurations handed out, by what the release rested on", "basis"
+)
 REVIEWS = Labelled("fastness_admission_reviews_total", "Reviews that the webhook answered", "result")
 BROKER_ANSWERS = _Answers("fastness_broker_answers_total", "Answers of the key broker")
 REFUSALS = _Refusals()

@@ -1,4 +1,4 @@
-"""Refusals of machines that proved themselves are told as events; final ones go on the record too.
+"""Refusals of machines that proved themselves are told as events; final ones go on the record too, as those of nodes do.
 
 Somebody who is known asked for what is not theirs, or waits for something that an operator can give. Strangers are not written
 down, they could fill the record. Neither can a machine that asks again and again: the same refusal of the same machine is written
@@ -8,6 +8,7 @@ once a minute, and how many are remembered is bounded.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 from fastness.cluster.clock import Clock
@@ -35,17 +36,19 @@ class Noted:
         """Tell a refusal; put it on the record if it is final, of somebody who is known, and news; raises RecordError."""
         if caller.basis is Basis.VERDICT:
             self._telling.refused(caller.subject, refusal)
-        who, now = caller.subject.thumbprint, self._clock.monotonic()
-        key = (who, resource, refusal.code)
+            await self.final(caller.subject.thumbprint, resource, refusal, caller.verdict)
+
+    async def final(
+        self, who: str, resource: str, refusal: Refusal, verdict: str = "", detail: Mapping[str, str] | None = None
+    ) -> None:
+        """Put a refusal of somebody who is known on the record, if it is final and news; raises RecordError."""
+        key, now = (who, resource, refusal.code), self._clock.monotonic()
         last = self._written.get(key)
-        if (
-            refusal.status != FINAL
-            or caller.basis is not Basis.VERDICT
-            or (last is not None and now - last < QUIET_SECONDS)
-        ):
+        if refusal.status != FINAL or (last is not None and now - last < QUIET_SECONDS):
             return
         self._written[key] = now
         self._written.move_to_end(key)
         while len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
-        await self._record.append(Entry("refusal", who, resource, caller.verdict, detail={"code": refusal.code}))
+        facts = {"code": refusal.code, **(detail or {})}
+        await self._record.append(Entry("refusal", who, resource, verdict, detail=facts))

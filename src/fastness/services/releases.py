@@ -65,23 +65,14 @@ class Releases:
 
         `rendered` is the rendered config that a running machine asked for by name.
         """
-        await self._written(entry)
+        await written(self._record, entry)
         try:
             await self._confirm(caller, rendered)
             if self._touch.changes != seen or not grant.live(self._clock.now()):
                 again()
         except Refusal as refusal:
-            detail = {"code": refusal.code}
-            await self._written(Entry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail=detail))
+            await written(self._record, withheld_entry(entry, refusal))
             raise
-
-    async def _written(self, entry: Entry) -> None:
-        """Write an entry down, and wait for that no longer than a caller does; raises RecordError."""
-        try:
-            async with asyncio.timeout(RECORD_SECONDS):
-                await self._record.append(entry)
-        except TimeoutError as error:
-            raise RecordError("the record could not be written in time", "Look at the API server.") from error
 
     async def _confirm(self, caller: Standing, rendered: str) -> None:
         """The caller is trusted and sent to the config still, as the API says; raises Refusal."""
@@ -99,6 +90,20 @@ class Releases:
             if ended:
                 raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         self.demand()
+
+
+async def written(record: Record, entry: Entry) -> None:
+    """Write an entry down, and wait for that no longer than a caller does; raises RecordError."""
+    try:
+        async with asyncio.timeout(RECORD_SECONDS):
+            await record.append(entry)
+    except TimeoutError as error:
+        raise RecordError("the record could not be written in time", "Look at the API server.") from error
+
+
+def withheld_entry(entry: Entry, refusal: Refusal) -> Entry:
+    """What follows the entry of a release that did not happen."""
+    return Entry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail={"code": refusal.code})
 
 
 @asynccontextmanager

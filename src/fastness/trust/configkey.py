@@ -14,7 +14,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.configproof import Served, Statement, signed
+from fastness.domain.attestation.configproof import Served, ServedToNode, Statement, signed
 from fastness.model.kind import JsonObject
 from fastness.trust.keyrings import KeySecret, LiveKeys, Publication, Ring, RingKey
 
@@ -49,7 +49,7 @@ class ConfigSigner:
         """The signer of this cluster, its key made if there is none; raises DamagedKeys, ApiError."""
         return cls(await LiveKeys.open(CONFIG_KEYS, cluster, informers, clock, entropy, _signers))
 
-    def sign(self, served: Served, now: datetime) -> str:
+    def sign(self, served: Served | ServedToNode, now: datetime) -> str:
         """The signature of an answer."""
         return self.sign_until(served, now + SIGNATURE_LIFETIME)
 

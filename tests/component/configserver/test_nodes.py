@@ -11,16 +11,18 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from fastness.agent.configs import ConfigRefused, NodeConfigs
+from fastness.agent.configs import ConfigRefused, NodeConfigs, NodeIdentity
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.informers import Informers
 from fastness.cluster.kube.connection import Connection
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Credential
 from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.trusted_execution.machine import MACHINE
@@ -83,7 +85,31 @@ class World:
         return answer.status_code, answer.json()["metadata"]["name"] if answer.is_success else answer.json()["code"]
 
     def configs(self, node: str) -> NodeConfigs:
-        return NodeConfigs(self.url, lambda: self.tls(self.shows(node)))
+        return self.configs_for(self.shows(node))
+
+    def configs_for(self, shown: Credential, url: str = "", keys: Sequence[JsonObject] = ()) -> NodeConfigs:
+        """The agent of the node of a certificate; it believes the config server's own keys unless told others."""
+        jwks = keys or self.door.served.signer.jwks()
+        believed = {key.id: key for key in map(Ed25519Verifier.from_jwk, jwks)}
+        node = shown.certificate.subject.common_name.removeprefix("system:node:")
+        identity = NodeIdentity(node, str(shown.certificate.fingerprint), self.tls(shown), believed)
+        return NodeConfigs(url or self.url, lambda: identity, SystemClock(), ENTROPY)
+
+    async def recorded(self) -> list[JsonObject]:
+        """All entries of the record, in their order."""
+        batches = (await self.cluster.list(AUDIT_BATCH.resource)).items
+        return [entry for batch in batches for entry in batch["spec"]["entries"]]
+
+    async def quarantine(self, node: str) -> None:
+        """Make the Machine of a node, in quarantine."""
+        name = machine_of_node(node)
+        made = {
+            "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"id": "01234567-89ab-cdef-0123-456789abcdef", "approval": "Quarantined"},
+        }  # fmt: skip
+        await self.cluster.create(MACHINE.resource, made)
+        status, options = {"status": {"nodeName": node}}, WriteOptions(subresource="status")
+        await self.cluster.patch(MACHINE.resource, name, status, PatchType.MERGE, NAMESPACE, options)
 
     async def ticket(self, pool: str) -> dict[str, str]:
         ticket = mint(ENTROPY)
@@ -181,7 +207,7 @@ async def test_certificates_of_other_authorities_and_of_another_time_are_refused
         with pytest.raises((httpx.TransportError, ssl.SSLError)):
             await world.get(credential, "plain", NEW)
     with pytest.raises(Unavailable):
-        await NodeConfigs(world.url, lambda: world.tls(forged[0])).fetch(NEW)
+        await world.configs_for(forged[0]).fetch(NEW)
 
 
 async def test_an_authority_that_is_taken_out_or_comes_counts_without_a_restart(world: World) -> None:
@@ -212,16 +238,7 @@ async def test_without_a_certificate_there_is_nothing_and_a_ticket_is_for_the_fi
 
 async def test_the_node_of_a_machine_in_quarantine_gets_nothing(world: World) -> None:
     assert await world.asked(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (200, HOST)
-    kind = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind}
-    name = machine_of_node(NODE_OF_A_MACHINE)
-    made = {
-        **kind,
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"id": "01234567-89ab-cdef-0123-456789abcdef", "approval": "Quarantined"},
-    }
-    await world.cluster.create(MACHINE.resource, made)
-    status, options = {"status": {"nodeName": NODE_OF_A_MACHINE}}, WriteOptions(subresource="status")
-    await world.cluster.patch(MACHINE.resource, name, status, PatchType.MERGE, NAMESPACE, options)
+    await world.quarantine(NODE_OF_A_MACHINE)
     assert await world.asked(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (403, "revoked")
 
 

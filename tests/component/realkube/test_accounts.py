@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.agent.configs import ConfigRefused, NodeConfigs
+from fastness.agent.configs import ConfigRefused, NodeConfigs, NodeIdentity
 from fastness.cli.accounts import (
     ACCOUNTS,
     BROKER,
@@ -32,6 +32,7 @@ from fastness.cluster.kube.connection import Impersonation
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.record.signing import batch_name
@@ -66,7 +67,7 @@ OWNERS = {
     "token-keys": {"broker"}, "broker-admin-keys": {"broker"}, "broker-mac-keys": {"broker"}, "broker-record-key": {"broker"},
     "gate-mac-keys": {"gate"}, "gate-record-key": {"gate"},
     "enrolment-mac-keys": {"enrol"}, "enrolment-record-key": {"enrol"},
-    "config-signing-keys": {"configserver"},
+    "config-signing-keys": {"configserver"}, "configserver-record-key": {"configserver"},
     "internal-ca": {"gate", "broker", "configserver"},
     "doors-ca": {"gate", "broker", "configserver", "enrol", "page", "webhook"},
     "record-key": set(), "controllers-record-key": set(), "somebody-elses": set(),
@@ -193,12 +194,13 @@ async def _kept_out(cluster: Cluster, kind: KeySecret) -> None:
 
 
 async def test_batches_are_written_by_their_own_door_alone(kube: RealKube) -> None:
-    for role in (PAGE, WEBHOOK, CONFIG_SERVER):
+    for role in (PAGE, WEBHOOK):
         async with acting(kube, role) as cluster:
             with pytest.raises(Forbidden):
                 await cluster.create(AUDIT_BATCH.resource, _batch("gate-1"))
     writers: tuple[tuple[RoleAccount | None, str], ...] = (
         (GATE, "broker-1"), (BROKER, "gate-1"), (ENROLMENT, "gate-1"), (GATE, "nobody-1"), (None, "gate-1"),
+        (CONFIG_SERVER, "gate-1"), (GATE, "configserver-1"),
     )  # fmt: skip
     for writer, door in writers:
         async with acting(kube, writer) as cluster:
@@ -262,10 +264,23 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
                 with pytest.raises(Forbidden):
                     await itself.get(CONFIG, own)
             tls = context_for(replace(bare, ca=door.doors.bundle.encode()))
-            configs = NodeConfigs(f"https://127.0.0.1:{door.port}", lambda: tls)
+            keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.served.signer.jwks())}
+            identity = NodeIdentity("plain-1", str(shown.certificate.fingerprint), tls, keys)
+            configs = NodeConfigs(f"https://127.0.0.1:{door.port}", lambda: identity, CLOCK, ENTROPY)
             assert (await configs.fetch(own))["metadata"]["name"] == own
             with pytest.raises(ConfigRefused, match="not-assigned"):
                 await configs.fetch(other)
+        # Written with the account of the config server, in its own name.
+        batches = (await admin.list(AUDIT_BATCH.resource)).items
+        entries = [
+            entry
+            for one in batches
+            if one["spec"]["door"].startswith("configserver-")
+            for entry in one["spec"]["entries"]
+        ]
+        assert [(entry["what"], entry["who"]) for entry in entries] == [
+            ("release", "system:node:plain-1"), ("refusal", "system:node:plain-1"),
+        ]  # fmt: skip
 
 
 async def test_a_node_reports_on_its_own_machineconfignode_and_chooses_nothing(kube: RealKube) -> None:

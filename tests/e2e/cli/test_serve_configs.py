@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 import httpx
 import orjson
 import pytest
+import yaml
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretBytes
@@ -63,15 +65,20 @@ def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def served(bare_kube: RealKube, admin: httpx.Client, tmp_path: Path) -> Iterator[list[str]]:
     """The process; what it said."""
+    with serving("controllers,configserver", bare_kube.kubeconfig, tmp_path) as said:
+        yield said
+
+
+@contextmanager
+def serving(roles: str, kubeconfig: Path, home: Path) -> Iterator[list[str]]:
+    """`fastness serve` with these roles and this credential; the first two lines that it said."""
     port = free_port()
     command = [
-        FASTNESS, "serve", "--roles", "controllers,configserver", "--kubeconfig", bare_kube.kubeconfig, "--metrics-port", "0",
+        FASTNESS, "serve", "--roles", roles, "--kubeconfig", kubeconfig, "--metrics-port", "0",
         "--config-port", port, "--internal-port", "0", "--name", "configs.example", "--log-level", "warning",
         "--lease-seconds", "3", "--config-url", f"https://127.0.0.1:{port}",
     ]  # fmt: skip
-    child = subprocess.Popen(
-        [str(word) for word in command], env=environment(tmp_path), stderr=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen([str(word) for word in command], env=environment(home), stderr=subprocess.PIPE, text=True)
     alarm = threading.Timer(PATIENCE, child.kill)
     alarm.start()
     assert child.stderr is not None
@@ -139,7 +146,9 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
     served: list[str], bare_kube: RealKube, admin: httpx.Client, tmp_path: Path
 ) -> None:
     """All that it has is what a kubelet has: the API refuses it MachineConfigs."""
-    (tmp_path / "doors-ca.crt").write_text(authorities(eventually(lambda: pointer(admin), "user-data")))
+    person = environment(tmp_path, KUBECONFIG=str(bare_kube.kubeconfig))
+    trusted = run([FASTNESS, "image", "trust", "-f", str(tmp_path / "trust.json")], person)
+    assert trusted.code == 0, trusted.err
     pool = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker"
     rendered = eventually(lambda: (admin.get(pool).json().get("spec") or {}).get("configuration"), "a config")["name"]
     notes = {names.DESIRED_CONFIG: rendered}
@@ -155,9 +164,13 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
     root.mkdir()
     command = [
         FASTNESS, "agent", "run", "--node", "byhand", "--root", root, "--fast", "--kubeconfig", tmp_path / "kubeconfig",
-        "--config-server", served[1].split()[2].rstrip(","), "--doors-ca", tmp_path / "doors-ca.crt",
+        "--config-server", "URL", "--trust", tmp_path / "trust.json",
     ]  # fmt: skip
-    with (tmp_path / "agent.log").open("w") as log:
+    with (
+        serving("configserver", account(person, tmp_path), tmp_path) as door,
+        (tmp_path / "agent.log").open("w") as log,
+    ):
+        command[command.index("URL")] = door[1].split()[2].rstrip(",")
         agent = subprocess.Popen([str(word) for word in command], env=environment(tmp_path), stderr=log)
         try:
             said = "/api/v1/nodes/byhand"
@@ -166,11 +179,37 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
                 "a node that has its config",
             )
             assert rendered in (root / names.CURRENT_CONFIG_FILE.lstrip("/")).read_text()
+            assert released(person) == {rendered}
         finally:
             agent.kill()
             agent.wait(timeout=10)
             print((tmp_path / "agent.log").read_text())
             admin.delete("/api/v1/nodes/byhand")
+
+
+def account(person: dict[str, str], tmp_path: Path) -> Path:
+    """A kubeconfig with the account of the config server: nobody else writes to the record in its name."""
+    words = ["kubectl", "create", "token", "fastness-configserver", "-n", "fastness-system"]
+    config = yaml.safe_load(Path(person["KUBECONFIG"]).read_text())
+    config["users"][0]["user"] = {"token": run(words, person).out.strip()}
+    (tmp_path / "configserver.kubeconfig").write_text(yaml.safe_dump(config))
+    return tmp_path / "configserver.kubeconfig"
+
+
+def released(person: dict[str, str]) -> set[str]:
+    """The configs that left for the node, as the record says."""
+    words: list[str | Path] = [
+        FASTNESS,
+        "audit",
+        "show",
+        "--what",
+        "release",
+        "--who",
+        "system:node:byhand",
+        "-o",
+        "json",
+    ]
+    return {entry["detail"]["config"] for entry in orjson.loads(run(words, person).out)}
 
 
 def _without_ticket(found: Any) -> Any:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from fastness.agent.imagetrust import BadTrust
 from fastness.cli.agentnode import Shown
 from fastness.cli.errors import CliError
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Unavailable
+from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.formats import json
 from fastness.trust.kubeconfig import kubeconfig
@@ -29,34 +32,53 @@ def shown(tmp_path: Path) -> Shown:
     config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
     (tmp_path / "kubeconfig").write_bytes(json.encode(config))
     doors = CertificateAuthority.create("doors", CLOCK.now(), ENTROPY)
-    (tmp_path / "doors-ca.crt").write_bytes(doors.certificate.pem)
-    return Shown(URL, tmp_path / "doors-ca.crt", tmp_path / "kubeconfig", "")
+    signer = Ed25519Signer(SecretBytes(ENTROPY.token(SEED_BYTES)))
+    trust = {"ca": doors.certificate.pem.decode(), "configKeys": [dict(signer.verifier.jwk())]}
+    (tmp_path / "trust.json").write_bytes(json.encode(trust))
+    return Shown(URL, tmp_path / "trust.json", tmp_path / "kubeconfig", "")
 
 
 def test_only_the_doors_authority_is_believed_also_where_the_api_is_not_verified(shown: Shown) -> None:
-    tls = shown.tls()
+    identity = shown.identity()
+    tls = identity.tls
+    assert identity.node == "n"
+    assert identity.certificate.startswith("sha256:")
+    assert len(identity.keys) == 1
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert [one["subject"] for one in tls.get_ca_certs()] == [((("commonName", "doors"),),)]
 
 
 def test_what_is_missing_is_told_at_the_start(shown: Shown, tmp_path: Path) -> None:
     with pytest.raises(CliError, match="no address of a config server"):
-        Shown("configs.example", shown.doors_ca, shown.kubeconfig, "").configs()
-    with pytest.raises(CliError, match="No such file"):
-        Shown(URL, tmp_path / "missing", shown.kubeconfig, "").configs()
+        Shown("configs.example", shown.trust, shown.kubeconfig, "").configs(CLOCK, ENTROPY)
+    with pytest.raises(BadTrust, match="No such file"):
+        Shown(URL, tmp_path / "missing", shown.kubeconfig, "").configs(CLOCK, ENTROPY)
     (tmp_path / "empty").touch()
-    with pytest.raises(CliError, match="is empty"):
-        Shown(URL, tmp_path / "empty", shown.kubeconfig, "").configs()
+    with pytest.raises(BadTrust, match="not JSON"):
+        Shown(URL, tmp_path / "empty", shown.kubeconfig, "").configs(CLOCK, ENTROPY)
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [(None, "no client certificate"), ("system:node:n", "not that of a node"), ("admin", "not that of a node")],
+)
+def test_a_kubeconfig_without_the_certificate_of_a_node_is_told_at_the_start(
+    shown: Shown, user: str | None, told: str
+) -> None:
     assert shown.kubeconfig is not None
     config = json.decode(shown.kubeconfig.read_bytes())
     config["users"][0]["user"] = {"token": "t"}
+    if user is not None:
+        authority = CertificateAuthority.create("api", CLOCK.now(), ENTROPY)
+        pair = authority.issue_client(user, ["system:authenticated"], timedelta(hours=1), CLOCK.now())
+        config["users"] = kubeconfig(URL, authority.certificate.pem, pair)["users"]
     shown.kubeconfig.write_bytes(json.encode(config))
-    with pytest.raises(CliError, match="no client certificate"):
-        shown.configs()
+    with pytest.raises(CliError, match=told):
+        shown.configs(CLOCK, ENTROPY)
 
 
 async def test_files_that_are_being_replaced_do_not_end_an_agent_at_work(shown: Shown) -> None:
-    configs = shown.configs()
-    shown.doors_ca.unlink()
+    configs = shown.configs(CLOCK, ENTROPY)
+    shown.trust.unlink()
     with pytest.raises(Unavailable, match="No such file"):
         await configs.fetch(f"rendered-plain-{'a' * 32}")

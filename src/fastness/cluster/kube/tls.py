@@ -32,11 +32,12 @@ def context_for(connection: Connection) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if connection.certificate:
-        _use_certificate(context, connection)
+        show_certificate(context, connection)
     return context
 
 
-def _use_certificate(context: ssl.SSLContext, connection: Connection) -> None:
+def show_certificate(context: ssl.SSLContext, connection: Connection) -> None:
+    """Show the client certificate of a connection to whoever asks for one; raises BadConfig."""
     try:
         with _file(connection.certificate + b"\n" + connection.key.reveal()) as path:
             context.load_cert_chain(path, password=_no_password)

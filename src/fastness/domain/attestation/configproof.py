@@ -10,6 +10,9 @@ another machine's or an older one.
 
 Where the broker delivers from copies, the statement is about a pool and a rendered config, until an expiry (`Copied`); which
 machine it is for, and in answer to which request, is in the broker's seal.
+
+A node that never attested has neither a Machine nor an enrolled key: the statement names the node, and the certificate that it
+showed (`ServedToNode`). Each kind has a type of its own, so that none passes for another.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from fastness.formats.errors import JsonError
 HEADER: Final = "Fastness-Signature"
 TYPE: Final = "fastness-config"
 COPY_TYPE: Final = "fastness-config-copy"
+NODE_TYPE: Final = "fastness-config-node"
 ALGORITHM: Final = "EdDSA"
 MOST_REMEMBERED: Final = 1024 * 1024
 MAX_SIGNATURE: Final = 1024
@@ -81,7 +85,34 @@ class Copied:
         return {"sha256": _digest(self.body), "pool": self.pool, "rendered": self.rendered, "exp": until}
 
 
-Statement = Served | Copied
+@dataclass(frozen=True, slots=True)
+class ServedToNode:
+    """A rendered config for one node that never attested, in answer to one request.
+
+    `certificate` is the digest of the certificate that the node showed.
+    """
+
+    body: bytes
+    pool: str
+    node: str
+    certificate: str
+    nonce: str
+    rendered: str
+
+    @property
+    def type(self) -> str:
+        """What kind of statement it is: it proves nothing to a machine that attests."""
+        return NODE_TYPE
+
+    def payload(self, until: int) -> dict[str, Any]:
+        """What is signed."""
+        return {
+            "sha256": _digest(self.body), "pool": self.pool, "node": self.node, "certificate": self.certificate,
+            "nonce": self.nonce, "rendered": self.rendered, "exp": until,
+        }  # fmt: skip
+
+
+Statement = Served | Copied | ServedToNode
 
 
 class BadConfigProof(Exception):

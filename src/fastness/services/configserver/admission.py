@@ -5,13 +5,7 @@
 | a join ticket of the pool          | served        | 403: machines come through the gate  |
 | one with a limited number of uses  | 403: ADR 11   | 403                                  |
 
-On day two, `?rendered=<name>`:
-
-| a node's certificate               | its own configs, others 403 | 403: machines fetch at gate or broker |
-| a ticket                           | 403                         | 403                                   |
-| nothing                            | 401                         | 401                                   |
-
-What a pool is, nobody learns without a credential.
+On day two a ticket opens nothing: nodes show their certificates (`nodes.py`). What a pool is, nobody learns without a credential.
 """
 
 from __future__ import annotations
@@ -20,8 +14,7 @@ from collections.abc import Awaitable
 
 from fastness.cluster.informers import Informer
 from fastness.domain.trustmodel import TrustModel, trust_model
-from fastness.services.configserver.app import Admit, rendered_in
-from fastness.services.configserver.nodes import NodeCallers
+from fastness.services.configserver.app import Admit
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
 from fastness.trust.errors import TicketUnclear
@@ -29,28 +22,16 @@ from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 
 
-def by_ticket(book: TicketBook, confidential: Informer, nodes: NodeCallers | None = None) -> Admit:
-    """Admission of the ticket port; without `nodes` no certificate counts."""
+def by_ticket(book: TicketBook, confidential: Informer) -> Admit:
+    """Admission of machines that boot."""
 
     def admit(request: Request, pool: str) -> Awaitable[None] | None:
-        rendered = rendered_in(request)
-        if rendered:
-            return running(request, pool, rendered)
         shown = bearer(request.header(b"authorization"))
         found = book.known(shown, pool)
         if found.problem is TicketProblem.UNKNOWN:
             return ask(shown, pool)
         judge(found, pool)
         return None
-
-    def running(request: Request, pool: str, rendered: str) -> Awaitable[None]:
-        if nodes is not None and request.peer is not None:
-            return nodes.admit(request.peer, pool, rendered)
-        if request.header(b"authorization"):
-            raise Refusal(
-                403, "wrong-credential", "a ticket is for machines that boot: rendered configs are not given for it"
-            )
-        raise Refusal(401, "certificate-required", "show the certificate of the node")
 
     async def ask(shown: str, pool: str) -> None:
         try:

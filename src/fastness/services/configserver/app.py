@@ -21,6 +21,7 @@ from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept
 from fastness.formats import urlpath
 from fastness.formats.delivered import DeliveredError, parse_rendered
 from fastness.observe import metrics
+from fastness.services.configserver.daytwo import SIGNATURE, NodeReleases
 from fastness.services.configserver.replies import NoConfig, Replies, Reply
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
@@ -58,10 +59,12 @@ INTERNAL_ROUTES = (Route("/healthz", READING, Auth.INTERNAL), Route("/config/<po
 class ConfigServer:
     """The config server as an application."""
 
-    def __init__(self, replies: Replies, admit: Admit, touch: Touch) -> None:
+    def __init__(self, replies: Replies, admit: Admit, touch: Touch, nodes: NodeReleases | None = None) -> None:
+        """Serve what is in `replies` to those whom `admit` lets in; without `nodes` no certificate counts."""
         self._replies = replies
         self._admit = admit
         self._touch = touch
+        self._nodes = nodes
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """One request."""
@@ -83,19 +86,26 @@ class ConfigServer:
             return Answer(200, b"")
         if segments is None or len(segments) != 2 or segments[0] != "config":
             raise Refusal(404, "not-found", "there is /config/<pool>")
+        rendered = rendered_in(request)
+        if rendered:
+            return await self._rendered(request, segments[1], rendered)
         waiting = self._admit(request, segments[1])
         if waiting is not None:
             await waiting
         demand(self._touch)
-        rendered = rendered_in(request)
-        return self._rendered(request, rendered) if rendered else self._config(request, segments[1])
+        return self._config(request, segments[1])
 
-    def _rendered(self, request: Request, name: str) -> Answer:
-        """A rendered config as the object that agents read: whom it is meant for was asked on admission."""
-        reply = self._replies.rendered(name)
-        if reply is None:
-            raise Refusal(503, "not-rendered", "the rendered config is not there yet")
-        return _answer(request, reply)
+    async def _rendered(self, request: Request, pool: str, name: str) -> Answer:
+        """A rendered config as the object that agents read."""
+        if request.peer is None and request.header(b"authorization"):
+            raise Refusal(
+                403, "wrong-credential", "a ticket is for machines that boot: rendered configs are not given for it"
+            )
+        if self._nodes is None:
+            raise Refusal(401, "certificate-required", "show the certificate of the node")
+        config = await self._nodes.release(request, pool, name)
+        headers = ((b"etag", config.etag), (RENDERED, config.name.encode()), (SIGNATURE, config.signature.encode()))
+        return Answer(200, config.body, headers=headers)
 
     def _config(self, request: Request, pool: str) -> Answer:
         try:

@@ -17,22 +17,20 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.configproof import HEADER
 from fastness.formats import urlpath
 from fastness.model.objects import rfc3339
 from fastness.observe import logs, metrics
 from fastness.services.configs import Config, ConfigRequest, ConfigSource
 from fastness.services.configserver.app import READING, RENDERED, rendered_in
+from fastness.services.configserver.daytwo import SIGNATURE, nonce_of
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
 from fastness.trust.internal import InternalAuthority, Role
 from fastness.trust.touch import Touch
 
-NONCE: Final = b"fastness-nonce"
 OVERLAYS: Final = b"fastness-overlays"
 UNTIL: Final = b"fastness-until"
-MAX_NONCE: Final = 128
 _log = logs.logger("configserver")
 
 
@@ -75,10 +73,8 @@ class InternalConfigServer:
         credential, accept = request.header(b"authorization"), request.header(b"accept")
         if not credential and role is Role.BROKER:
             return _answer(request, await self._served.copy(pool, accept, rendered))
-        nonce = request.header(NONCE)
-        if len(nonce) > MAX_NONCE:
-            raise Refusal(400, "bad-nonce", f"a nonce has at most {MAX_NONCE} characters")
-        return _answer(request, await self._served.fetch(ConfigRequest(pool, accept, credential, nonce, rendered)))
+        wanted = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
+        return _answer(request, await self._served.fetch(wanted))
 
     def _role(self, request: Request) -> Role:
         if request.peer is None:
@@ -95,7 +91,7 @@ class InternalConfigServer:
 def _answer(request: Request, config: Config) -> Answer:
     headers = (
         (b"etag", config.etag), (b"vary", b"Accept"), (RENDERED, config.name.encode()),
-        (HEADER.lower().encode(), config.signature.encode()),
+        (SIGNATURE, config.signature.encode()),
         *(((OVERLAYS, " ".join(config.overlays).encode()),) if config.overlays else ()),
         *(((UNTIL, rfc3339(config.until).encode()),) if config.until else ()),
     )  # fmt: skip

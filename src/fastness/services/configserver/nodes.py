@@ -1,6 +1,12 @@
-"""Rendered configs on day two for nodes that never attested: pools of model None, hosts of containers that cannot attest.
+"""Which nodes come on day two without ever having attested (pools of model None, hosts of containers that cannot), and may they?
 
-    node certificate → whose node → Machine not barred → Node: pool, desired and current → MachineConfig
+    node certificate → whose node → Machine not barred → Node: pool, desired and current → `daytwo.py`
+
+| shows                 | ordinary pool               | confidential pool                     |
+| --------------------- | --------------------------- | ------------------------------------- |
+| a node's certificate  | its own configs, others 403 | 403: machines fetch at gate or broker |
+| a ticket              | 403                         | 403                                   |
+| nothing               | 401                         | 401                                   |
 
 No credential of a node reads MachineConfigs at a Kubernetes API, because RBAC cannot tell pools apart. So these nodes come here
 with the certificate that they show to the API (`system:node:<name>`, of an authority whose clients the API believes).
@@ -13,7 +19,7 @@ with the certificate that they show to the API (`system:node:<name>`, of an auth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError, NotFound
@@ -21,7 +27,7 @@ from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate, verify_client
-from fastness.domain.access.user import User
+from fastness.domain.access.user import NODE_PREFIX, User
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
 from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.domain.machineconfig.unattested import NOT_ASSIGNED, withheld
@@ -40,8 +46,20 @@ Authorities = Callable[[], Sequence[Certificate]]
 _log = logs.logger("configserver")
 
 
+class NodeCaller(NamedTuple):
+    """A node, and the digest of the certificate by which it is known."""
+
+    node: str
+    certificate: str
+
+    @property
+    def user(self) -> str:
+        """Its name as the API knows it."""
+        return f"{NODE_PREFIX}{self.node}"
+
+
 class NodeCallers:
-    """Lets nodes have their own rendered configs."""
+    """Knows nodes by their certificates, and what each may have."""
 
     def __init__(
         self, cluster: Cluster, pools: Informer, confidential: Informer, authorities: Authorities, clock: Clock
@@ -52,9 +70,9 @@ class NodeCallers:
         self._authorities = authorities
         self._clock = clock
 
-    async def admit(self, peer: bytes, pool: str, rendered: str) -> None:
-        """Return if the node of a certificate may have a rendered config; raises Refusal."""
-        name = self._node(peer)
+    async def check(self, caller: NodeCaller, pool: str, rendered: str) -> None:
+        """Return if a node may have a rendered config, as the API says at this moment; raises Refusal."""
+        name = caller.node
         try:
             async with in_time():
                 node = await self._read(NODES, name)
@@ -71,15 +89,17 @@ class NodeCallers:
         if problem is not None:
             raise Refusal(403, *problem)
 
-    def _node(self, peer: bytes) -> str:
+    def recognise(self, peer: bytes) -> NodeCaller:
+        """The node that showed a certificate (DER) in the handshake; raises Refusal."""
         try:
-            subject = verify_client(Certificate.from_der(peer), self._authorities(), self._clock.now())
+            certificate = Certificate.from_der(peer)
+            subject = verify_client(certificate, self._authorities(), self._clock.now())
         except CryptoError as error:
             raise Refusal(401, "bad-certificate", error.message) from error
         node = User(subject.common_name, subject.organizations).node
         if not node:
             raise Refusal(403, "wrong-credential", "rendered configs are given to nodes: this certificate is of none")
-        return node
+        return NodeCaller(node, str(certificate.fingerprint))
 
     async def _read(self, resource: Resource, name: str, namespace: str = "") -> JsonObject | None:
         try:

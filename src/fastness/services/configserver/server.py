@@ -1,7 +1,7 @@
 """The config server as one thing that can be opened and closed: caches, authorities, two listeners, rotation.
 
 The ticket port is for machines of pools without attestation, the internal one for gate and broker, which ask for machines that
-they have attested. On day two nodes that never attested come to the ticket port too, with their certificates (`nodes.py`); a
+they have attested. On day two nodes that never attested come to the ticket port too, with their certificates (`daytwo.py`); a
 listener that shows those to us is one of our own loop. Only a stand-alone process that knows no authority of nodes takes the Rust
 listener there.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
@@ -22,6 +23,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
 from fastness.services.configserver.admission import by_ticket
 from fastness.services.configserver.app import ConfigServer
+from fastness.services.configserver.daytwo import NodeReleases
 from fastness.services.configserver.internal import InternalConfigServer
 from fastness.services.configserver.nodes import Authorities, NodeCallers
 from fastness.services.configserver.replies import Replies
@@ -33,6 +35,7 @@ from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
+from fastness.trust.record import ClusterRecord
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.touch import Touch
 
@@ -41,6 +44,7 @@ POOLS = find(MCO, "v1", "machineconfigpools").resource
 CONFIGS = find(MCO, "v1", "machineconfigs").resource
 TICKETS = find("fastness.dev", "v1alpha1", "jointickets").resource
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+ROLE: Final = "configserver"
 TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
 
 
@@ -76,8 +80,14 @@ async def config_server(
     touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
     ours = InternalConfigServer(served, lambda: InternalAuthority(internal.current), touch, clock)
     book = TicketBook(cluster, tickets, clock)
-    nodes = NodeCallers(cluster, pools, confidential, clients, clock) if clients is not None else None
-    app = ConfigServer(replies, by_ticket(book, confidential, nodes), touch)
+    nodes = None
+    if clients is not None:
+        callers, record = (
+            NodeCallers(cluster, pools, confidential, clients, clock),
+            ClusterRecord(cluster, clock, entropy, ROLE),
+        )
+        nodes = NodeReleases(callers, served.plain, served.signer, record, touch, clock)
+    app = ConfigServer(replies, by_ticket(book, confidential), touch, nodes)
     outer = (
         LoopListener(app, host=options.host, port=options.port, peers=clients, bounds=options.bounds)
         if clients is not None

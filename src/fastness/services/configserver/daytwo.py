@@ -1,0 +1,111 @@
+"""The one way out for rendered configs of nodes that never attested.
+
+    node certificate → may it? (`nodes.py`) → in touch → config → record → may it still? in touch? → signature → bytes
+
+* Nobody proved what such a node runs, so its release rests on the certificate alone, and the record says so: an entry `release`
+  with the node, the digest of the certificate and the config is durable before the first byte leaves.
+* Writing it takes time. Node and Machine are read once more after it: a config that was taken back in between does not leave, nor
+  any to a machine that was put into quarantine, and an entry `withheld` says why.
+* What leaves is signed for this node, this certificate, this request and this name. An agent checks all of them, so neither a
+  proxy that ends TLS nor whoever holds the certificate of the door slips it another config, or an older one.
+* Final refusals of nodes are on the record too, each once a minute.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastness.cluster.clock import Clock
+from fastness.crypto.digests import sha256
+from fastness.domain.attestation.configproof import HEADER, ServedToNode
+from fastness.formats import json
+from fastness.observe import logs, metrics
+from fastness.services.configs import Config, PlainConfigs
+from fastness.services.configserver.nodes import NodeCaller, NodeCallers
+from fastness.services.http import Request
+from fastness.services.noted import Noted
+from fastness.services.refusals import Refusal
+from fastness.services.releases import demand, withheld_entry, written
+from fastness.trust.configkey import ConfigSigner
+from fastness.trust.errors import RecordError
+from fastness.trust.ports import Entry, Record
+from fastness.trust.touch import Touch
+
+BASIS: Final = "node-certificate"
+NONCE: Final = b"fastness-nonce"
+MAX_NONCE: Final = 128
+SIGNATURE: Final = HEADER.lower().encode()
+_log = logs.logger("configserver")
+
+
+class NodeReleases:
+    """Lets nodes have their own rendered configs, on the record and signed."""
+
+    def __init__(
+        self,
+        callers: NodeCallers,
+        configs: PlainConfigs,
+        signer: ConfigSigner,
+        record: Record,
+        touch: Touch,
+        clock: Clock,
+    ) -> None:
+        self._callers = callers
+        self._configs = configs
+        self._signer = signer
+        self._record = record
+        self._noted = Noted(record, clock)
+        self._touch = touch
+        self._clock = clock
+
+    async def release(self, request: Request, pool: str, rendered: str) -> Config:
+        """The rendered config for the node whose certificate the request shows; raises Refusal."""
+        if request.peer is None:
+            raise Refusal(401, "certificate-required", "show the certificate of the node")
+        nonce = nonce_of(request)
+        caller = self._callers.recognise(request.peer)
+        request.recognised()
+        resource = f"pool/{pool}/config"[:256]
+        try:
+            return await self._released(caller, resource, pool, rendered, nonce)
+        except RecordError as error:
+            _log.error("configserver.unavailable", code=error.code, error=error, hint=error.hint)
+            raise Refusal(503, error.code, "the record cannot be written now") from error
+
+    async def _released(self, caller: NodeCaller, resource: str, pool: str, rendered: str, nonce: str) -> Config:
+        try:
+            await self._allow(caller, pool, rendered)
+        except Refusal as refusal:
+            await self._noted.final(caller.user, resource, refusal, detail={"certificate": caller.certificate})
+            raise
+        config = await self._configs.fetch(pool, "", rendered)
+        entry = _entry(caller, resource, config)
+        await written(self._record, entry)
+        try:
+            await self._allow(caller, pool, rendered)
+        except Refusal as refusal:
+            await written(self._record, withheld_entry(entry, refusal))
+            raise
+        metrics.RELEASES.inc(BASIS)
+        served = ServedToNode(config.body, pool, caller.node, caller.certificate, nonce, rendered)
+        return config._replace(signature=self._signer.sign(served, self._clock.now()))
+
+    async def _allow(self, caller: NodeCaller, pool: str, rendered: str) -> None:
+        """Return if the node may have the config now, as the API says, and this door can know; raises Refusal."""
+        await self._callers.check(caller, pool, rendered)
+        demand(self._touch)
+
+
+def nonce_of(request: Request) -> str:
+    """The number of the caller's own request, which is signed; raises Refusal."""
+    nonce = request.header(NONCE)
+    if len(nonce) > MAX_NONCE:
+        raise Refusal(400, "bad-nonce", f"a nonce has at most {MAX_NONCE} characters")
+    return nonce
+
+
+def _entry(caller: NodeCaller, resource: str, config: Config) -> Entry:
+    """What the record says of a release: the same release of the same certificate has the same id."""
+    key = json.canonical([caller.node, caller.certificate, resource, config.name])
+    facts = {"basis": BASIS, "certificate": caller.certificate, **config.described()}
+    return Entry("release", caller.user, resource, grant=sha256(key).hex[:32], detail=facts)
