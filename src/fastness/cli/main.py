@@ -30,8 +30,11 @@ VERBS: Mapping[str, Verb] = {
     "agent": Verb("fastness.cli.agent:agent", "Run on a machine and keep it where its config says."),
     "kubeconfig": Verb("fastness.cli.state:kubeconfig", "Print the kubeconfig of a running control plane."),
     "crds": Verb("fastness.cli.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
-    "backup": Verb("fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use."),
+    "backup": Verb(
+        "fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use; verify one."
+    ),
     "restore": Verb("fastness.cli.state:restore", "Make a state directory from a backup."),
+    "state": Verb("fastness.cli.state:state", "Look after a state directory that no control plane uses."),
     "validate": Verb(
         "fastness.cli.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
     ),

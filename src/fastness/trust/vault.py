@@ -5,8 +5,10 @@ file that a KMS command wraps, so that a stolen disk is of no use. `rotate` begi
 sealed, until everything was written anew and `retire` drops them.
 
 * A ring is never made where sealed data may already exist: `open` with `create=False` refuses a missing file and names it.
-* The file is JSON: `{"version": 1, "keys": [{"id", "key", "created"}]}`, the sealing key first. An id that does not belong to its
-  key is refused, so a damaged file is found at the start and not at the first secret.
+* The file is JSON: `{"version": 1, "authenticated": true, "keys": [{"id", "key", "created"}]}`, the sealing key first. An id that
+  does not belong to its key is refused, so a damaged file is found at the start and not at the first secret.
+* `authenticated` says that every row of the store carries a tag under a key that is derived from these (`macs`). It stands here,
+  and not in the store: whoever edits a store could take the tags away and the word that there were any.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from fastness.cluster.embedded.store import Macs
 from fastness.crypto.aead import KeyId, KeyRing, SealKey, key_id_of
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
+from fastness.crypto.storemac import StoreMac
 from fastness.model.objects import rfc3339
 from fastness.trust.errors import DamagedKeyFile, KmsFailed, MissingVaultKey, TrustError
 from fastness.trust.keyfiles import read_private, write_private
@@ -95,8 +99,16 @@ class WrappedRingFile:
 class Vault:
     """Seals and opens; the store's cipher."""
 
-    def __init__(self, file: RingFile, entries: Sequence[tuple[SealKey, str]], entropy: RandomBytes) -> None:
+    def __init__(
+        self,
+        file: RingFile,
+        entries: Sequence[tuple[SealKey, str]],
+        entropy: RandomBytes,
+        *,
+        authenticated: bool = True,
+    ) -> None:
         self._file = file
+        self._authenticated = authenticated
         self._created = {key.id: created for key, created in entries}
         self._ring = KeyRing([key for key, _ in entries], entropy)
         self._entropy = entropy
@@ -106,7 +118,8 @@ class Vault:
         """Load the ring, or begin one when `create` says that nothing was sealed yet; raises TrustError."""
         content = file.load()
         if content is not None:
-            return cls(file, _parse(content, file.path), entropy)
+            entries, authenticated = _parse(content, file.path)
+            return cls(file, entries, entropy, authenticated=authenticated)
         if not create:
             raise MissingVaultKey(
                 f"the vault key {file.path} is missing, and this store holds sealed data",
@@ -125,6 +138,21 @@ class Vault:
     def key_ids(self) -> tuple[str, ...]:
         """The ids of all keys, the sealing one first."""
         return tuple(key.id.hex() for key in self._ring.keys)
+
+    @property
+    def macs(self) -> Macs:
+        """The keys that authenticate a store, and whether one without tags is refused."""
+        return Macs(tuple(StoreMac.derive(key) for key in self._ring.keys), required=self._authenticated)
+
+    def require_macs(self) -> None:
+        """Remember that the store of this vault is authenticated from now on; there is no way back."""
+        if not self._authenticated:
+            self._authenticated = True
+            self._save()
+
+    def save_to(self, path: Path) -> None:
+        """Write the same keys to another private file."""
+        PlainRingFile(path).save(self._content())
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """An envelope that opens only with the same context."""
@@ -163,6 +191,9 @@ class Vault:
         self._save()
 
     def _save(self) -> None:
+        self._file.save(self._content())
+
+    def _content(self) -> SecretBytes:
         keys = [
             {
                 "id": key.id.hex(),
@@ -171,10 +202,12 @@ class Vault:
             }
             for key in self._ring.keys
         ]
-        self._file.save(SecretBytes(orjson.dumps({"version": VERSION, "keys": keys}) + b"\n"))
+        document = {"version": VERSION, "authenticated": self._authenticated, "keys": keys}
+        return SecretBytes(orjson.dumps(document) + b"\n")
 
 
-def _parse(content: SecretBytes, path: Path) -> list[tuple[SealKey, str]]:
+def _parse(content: SecretBytes, path: Path) -> tuple[list[tuple[SealKey, str]], bool]:
+    """The keys, and whether the store is authenticated: files from before that say nothing of it."""
     try:
         document = orjson.loads(content.reveal())
     except orjson.JSONDecodeError:
@@ -183,7 +216,7 @@ def _parse(content: SecretBytes, path: Path) -> list[tuple[SealKey, str]]:
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or document.get("version") != VERSION:
         raise _damaged(path, f"it is not a key ring of version {VERSION}")
-    return [_key(entry, path) for entry in entries]
+    return [_key(entry, path) for entry in entries], document.get("authenticated") is True
 
 
 def _key(entry: Any, path: Path) -> tuple[SealKey, str]:

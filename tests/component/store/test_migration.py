@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from fastness.cluster.embedded.store import Store, StoreSettings
-from fastness.cluster.embedded.store.database import Database, connect
+from fastness.cluster.embedded.store.database import Database
 from fastness.cluster.embedded.store.journal import link
 from fastness.cluster.embedded.store.migrations import MIGRATIONS, version_of
+from fastness.cluster.embedded.store.tables import connect
 from tests.component.store.world import put, remove
 
 LATER = len(MIGRATIONS) + 1

@@ -36,7 +36,7 @@ from fastness.cluster.embedded.store import (
     StoreUnavailable,
 )
 from fastness.cluster.port import EventType
-from tests.component.store.world import Faults, ManualClock, ToyCipher
+from tests.component.store.world import MACS, Faults, ManualClock, ToyCipher
 
 NAMESPACES = ("", "a", "b")
 KEYS = st.builds(
@@ -77,6 +77,7 @@ class StoreModel(RuleBasedStateMachine):
         return await Store.open(
             Path(self.directory.name),
             cipher=ToyCipher(),
+            macs=MACS,
             clock=self.clock,
             settings=self.settings,
             failpoints=self.faults,

@@ -8,7 +8,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fastness.cluster.embedded.store import Change, Key, Record, Store, StoreSettings
+from fastness.cluster.embedded.store import Change, Key, Macs, Record, Store, StoreSettings
+from fastness.crypto.aead import SealKey
+from fastness.crypto.secret import SecretBytes
+from fastness.crypto.storemac import StoreMac
+
+
+def macs_of(*keys: bytes, required: bool = True) -> Macs:
+    """The keys that authenticate a store, from vault keys of one repeated letter, the present one first."""
+    return Macs(tuple(StoreMac.derive(SealKey(SecretBytes(key * 32))) for key in keys), required=required)
+
+
+MACS = macs_of(b"m")
 
 
 class ManualClock:

@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 from fastness.cluster.embedded.store import Change, Key, Store, StoreError, StoreSettings, StoreUnavailable, restore
-from tests.component.store.world import ToyCipher
+from tests.component.store.world import MACS, ToyCipher
 
 SETTINGS = StoreSettings(
     log_entries=12,
@@ -84,7 +84,7 @@ async def client(store: Store, number: int, rounds: int) -> None:
 
 async def live(directory: Path, spec: str) -> None:
     point = DieAt(spec)
-    store = await Store.open(directory / "state", settings=SETTINGS, failpoints=point, cipher=ToyCipher())
+    store = await Store.open(directory / "state", settings=SETTINGS, failpoints=point, cipher=ToyCipher(), macs=MACS)
     say("OPEN")
     await asyncio.gather(*(client(store, number, ROUNDS) for number in range(CLIENTS)))
     point.fail = "commit.after-commit"
@@ -96,13 +96,13 @@ async def live(directory: Path, spec: str) -> None:
     say("BACKUP")
     await store.close()
     say("CLOSED")
-    restore(directory / "backup.db", directory / "state", force=True, failpoints=point)
+    restore(directory / "backup.db", directory / "state", force=True, macs=MACS, failpoints=point)
     say("RESTORED")
     say("REACHED", *sorted(point.reached))
 
 
 async def write_for_ever(directory: Path) -> None:
-    store = await Store.open(directory / "state", settings=SETTINGS, cipher=ToyCipher())
+    store = await Store.open(directory / "state", settings=SETTINGS, cipher=ToyCipher(), macs=MACS)
     say("OPEN")
     await asyncio.gather(*(client(store, number, 1_000_000) for number in range(CLIENTS)))
 

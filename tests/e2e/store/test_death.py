@@ -16,7 +16,7 @@ import pytest
 from fastness.cluster.embedded.store import Store, StoreDamaged, restore
 from fastness.cluster.embedded.store.failpoints import FAILPOINTS
 from fastness.cluster.embedded.store.restore import REVISION_JUMP
-from tests.component.store.world import ToyCipher
+from tests.component.store.world import MACS, ToyCipher
 from tests.e2e.store.child import CLIENTS, SETTINGS, change, key_of
 
 CHILD = Path(__file__).with_name("child.py")
@@ -84,7 +84,7 @@ def live(directory: Path, spec: str, story: Story | None = None) -> tuple[Story,
 
 async def check(directory: Path, story: Story) -> None:
     """Open what is left and compare it with the story, the log with the state, and the revisions with what was told."""
-    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher())
+    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher(), macs=MACS)
     present = {record.key.name: record for record in store.range("example.dev", "things").records}
     for name in {*story.acknowledged, *story.intended}:
         value = present[name].body.decode() if name in present else "-"
@@ -126,16 +126,16 @@ def test_nothing_acknowledged_is_lost_when_the_process_dies_at(tmp_path: Path, s
         with pytest.raises(StoreDamaged, match="interrupted"):
             asyncio.run(check(tmp_path / "state", story))
     if name.startswith("restore."):
-        restore(tmp_path / "backup.db", tmp_path / "state", force=True)
+        restore(tmp_path / "backup.db", tmp_path / "state", force=True, macs=MACS)
         asyncio.run(check_restored(tmp_path / "state", story))
     else:
         asyncio.run(check(tmp_path / "state", story))
     if (tmp_path / "backup.db").exists():
-        assert restore(tmp_path / "backup.db", tmp_path / "elsewhere").objects > 0
+        assert restore(tmp_path / "backup.db", tmp_path / "elsewhere", macs=MACS).objects > 0
 
 
 async def check_restored(directory: Path, story: Story) -> None:
-    store = await Store.open(directory, cipher=ToyCipher())
+    store = await Store.open(directory, cipher=ToyCipher(), macs=MACS)
     present = {record.key.name: record.body.decode() for record in store.range("example.dev", "things").records}
     assert present == {name: value for name, (value, _) in story.acknowledged.items() if value != "-"}
     assert store.revision >= story.newest + REVISION_JUMP
@@ -178,7 +178,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed_at_random_momen
 
 async def _as_found(directory: Path) -> Story:
     """The next run starts from what is there, whatever happened to the last intents."""
-    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher())
+    store = await Store.open(directory, settings=SETTINGS, cipher=ToyCipher(), macs=MACS)
     records = store.range("example.dev", "things").records
     story = Story({record.key.name: (record.body.decode(), record.revision) for record in records})
     story.newest = store.revision

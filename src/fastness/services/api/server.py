@@ -149,8 +149,15 @@ async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) ->
     vault = Vault.open_file(PlainRingFile(options.state / "vault.json"), clock.now(), entropy, create=fresh)
     identity = {"simulated": "true" if options.simulated else "false"}
     store = await Store.open(
-        options.state, cipher=vault, identity=identity, clock=clock, entropy=entropy, settings=options.store
+        options.state,
+        cipher=vault,
+        macs=vault.macs,
+        identity=identity,
+        clock=clock,
+        entropy=entropy,
+        settings=options.store,
     )
+    vault.require_macs()  # it opened with its tags: a migration that died before its last step is whole now
     return store, vault
 
 

@@ -1,14 +1,15 @@
 """The embedded API's store: what etcd is to Kubernetes, in one process and one file.
 
-    store = await Store.open(directory, cipher=vault, identity={"simulated": "true"})
+    store = await Store.open(directory, cipher=vault, macs=vault.macs, identity={"simulated": "true"})
     [record] = await store.write(lambda revision: Change(key, body_with(revision), expect=0))
     store.get(key); store.head(key); store.range("", "configmaps", "default", limit=500)
     cursor = store.subscribe("", "configmaps", since=store.revision); entries = await cursor.next_batch()
 
 The present state lives in memory as immutable records; SQLite makes every change durable before it is visible or answered; a
 shared log serves watchers and consistent pages. The modules, as a write flows: `store` (decide) → `writer` (group commit) →
-`journal` (rows) → `database` (SQLite) → `present` (state) and `history` (log, watchers). `files`, `migrations` and `restore`
-look after the file; `seal` keeps secrets out of it; `failpoints` names the places where a process may die.
+`journal` (rows) → `database` (SQLite) → `present` (state) and `history` (log, watchers). `files`, `migrations`, `copies`,
+`restore` and `offline` look after the file, over `tables` and `verified`; `seal` keeps secrets out of it, and `ledger` editors;
+`failpoints` names the places where a process may die.
 """
 
 from fastness.cluster.embedded.store.errors import (
@@ -19,6 +20,7 @@ from fastness.cluster.embedded.store.errors import (
     IdentityMismatch,
     NewerSchema,
     NotAStore,
+    NotMigrated,
     Overloaded,
     RecordTooLarge,
     SealBroken,
@@ -26,11 +28,13 @@ from fastness.cluster.embedded.store.errors import (
     StoreClosed,
     StoreDamaged,
     StoreError,
+    StoreForged,
     StoreInUse,
     StoreReadOnly,
     StoreUnavailable,
 )
 from fastness.cluster.embedded.store.history import Cursor
+from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.records import (
     BackupReport,
     Change,
@@ -59,9 +63,11 @@ __all__ = [
     "IdentityMismatch",
     "Key",
     "LogEntry",
+    "Macs",
     "Make",
     "NewerSchema",
     "NotAStore",
+    "NotMigrated",
     "Overloaded",
     "Range",
     "Record",
@@ -74,6 +80,7 @@ __all__ = [
     "StoreClosed",
     "StoreDamaged",
     "StoreError",
+    "StoreForged",
     "StoreInUse",
     "StoreReadOnly",
     "StoreSettings",

@@ -15,17 +15,16 @@ Errors of SQLite leave as `StoreError`.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
-from fastness.cluster.embedded.store.errors import StoreDamaged, StoreInUse, translate
-from fastness.cluster.embedded.store.journal import COLUMNS, SEALED, Row, resealed
+from fastness.cluster.embedded.store.copies import keep_before_migration
+from fastness.cluster.embedded.store.journal import COLUMNS, SEALED, Authentic, Row, resealed, tagged
+from fastness.cluster.embedded.store.ledger import Ledger, Macs
 from fastness.cluster.embedded.store.migrations import (
     MIGRATIONS,
     Step,
@@ -35,27 +34,30 @@ from fastness.cluster.embedded.store.migrations import (
     version_of,
     write_meta,
 )
-from fastness.cluster.embedded.store.records import BackupReport, Identity, StoreSettings
+from fastness.cluster.embedded.store.records import StoreSettings
 from fastness.cluster.embedded.store.reserve import Reserve
 from fastness.cluster.embedded.store.seal import Cipher
+from fastness.cluster.embedded.store.tables import (
+    Facts,
+    Kinds,
+    check_structure,
+    connect,
+    delete_rows,
+    entries_at,
+    facts_of,
+    gather_heads,
+    ledger_of,
+    not_authenticated,
+    rewrite_rows,
+    rows_above,
+    rows_of,
+    transaction,
+    translated,
+    write_head,
+)
 
-FIRST_REVISION: Final = 1
 _INSERT: Final = f"INSERT INTO journal ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - our own column names
 _PLACES: Final = f"({', '.join('?' * len(COLUMNS))})"
-_SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM journal ORDER BY revision"  # noqa: S608 - our own column names
-_SELECT_ABOVE: Final = _SELECT.replace("ORDER BY", "WHERE revision > ? ORDER BY") + " LIMIT ?"
-_IDENTITY: Final = "identity/"
-_DELETE_AT_ONCE: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What `meta` says: the store's id, its immutable identity, where the log begins, and the least revision."""
-
-    store: str
-    identity: dict[str, str]
-    compacted: int
-    floor: int
 
 
 class Database:
@@ -71,6 +73,8 @@ class Database:
         self._settings = settings
         self._reserve = Reserve(path.parent, settings.reserve_bytes)
         self._inserts: dict[int, str] = {}
+        self._ledger: Ledger | None = None
+        self._facts = b""
 
     @classmethod
     def open(
@@ -79,8 +83,13 @@ class Database:
         settings: StoreSettings,
         point: fp.Failpoints = fp.none,
         steps: Sequence[Step] = MIGRATIONS,
+        *,
+        macs: Macs | None = None,
     ) -> Database:
-        """Open, check and migrate an existing file; raises NotAStore, StoreDamaged, NewerSchema, StoreReadOnly, DiskFull."""
+        """Open, check and migrate an existing file; raises NotAStore, StoreDamaged, NewerSchema, StoreReadOnly, DiskFull.
+
+        With `macs` an older file is refused (NotMigrated, StoreForged): what it holds must be looked at before it gets tags.
+        """
         files.require_database(path)
         Reserve(path.parent, settings.reserve_bytes).begin()
         with translated(f"cannot open {path.name}"):
@@ -89,8 +98,10 @@ class Database:
                 version = version_of(connection)
                 require_known(version, steps)
                 check_structure(connection)
+                if version < len(steps) and macs is not None:
+                    raise not_authenticated(macs)
                 if version < len(steps):
-                    _keep_before_migration(connection, path, version)
+                    keep_before_migration(connection, path, version)
                 connection.execute("PRAGMA journal_mode = WAL")
                 _configure(connection, settings)
                 migrate(connection, version, steps)
@@ -110,15 +121,25 @@ class Database:
         with translated("cannot read the journal"):
             yield from rows_of(self._connection)
 
+    def trust(self, authentic: Authentic) -> None:
+        """Go on from rows that were all followed; raises StoreForged unless the newest head is about them."""
+        facts = self.facts()
+        self._ledger, self._facts = ledger_of(authentic, facts), facts.digest
+
     def append(self, rows: Sequence[Row]) -> None:
         """Make rows durable, all or none; raises StoreUnavailable and its kin."""
         self._point("commit.before-begin")
+        ledger = self._ledger
+        if ledger is not None:
+            ledger = ledger.adding([row.entry for row in rows])
+            rows = [*rows[:-1], rows[-1]._replace(head=ledger.head(self._facts))]
         with translated("cannot write"):
             if len(rows) <= self._rows:
                 self._insert(rows)
             else:
                 self._append_in_parts(rows)
         self._point("commit.after-commit")
+        self._ledger = ledger  # not earlier: after a failure `resume` takes the rows back
 
     def resume(self, committed: int) -> None:
         """After a failed batch: leave no transaction open, and no row above the last revision that was published."""
@@ -132,10 +153,17 @@ class Database:
     def compact(self, upto: int, doomed: Sequence[int]) -> None:
         """Move the beginning of the log to a revision and delete rows that nothing needs, in one transaction."""
         self._point("compact.before-begin")
+        ledger, digest = self._ledger, b""
         with translated("cannot compact"), transaction(self._connection):
+            self._drop_unpublished()
+            if ledger is not None:
+                ledger = ledger.removing(entries_at(self._connection, doomed))
             delete_rows(self._connection, doomed)
             write_meta(self._connection, {"compacted": str(upto)})
+            if ledger is not None:
+                digest = write_head(self._connection, ledger)
             self._point("compact.after-delete")
+        self._ledger, self._facts = ledger, digest
         self._point("compact.after-commit")
 
     def checkpoint(self) -> None:
@@ -159,24 +187,37 @@ class Database:
             _limit(self._connection, self._settings)
         self._reserve.keep()
 
-    def reseal(self, after: int, kinds: frozenset[tuple[str, str]], cipher: Cipher, limit: int) -> tuple[int, int]:
-        """Seal anew up to `limit` rows of some kinds above a revision; the last revision (0: no more) and how many."""
+    def reseal(self, after: int, kinds: Kinds, cipher: Cipher, limit: int, macs: Macs | None = None) -> tuple[int, int]:
+        """Seal anew up to `limit` rows of some kinds above a revision, and tag all of them anew when they have tags.
+
+        Returns the last revision (0: no more) and how many were sealed.
+        """
+        ledger = self._ledger
         with translated("cannot seal anew"):
-            found = self._connection.execute(_SELECT_ABOVE, (after, limit)).fetchall()
-            rows = [
-                row
-                for row in (Row(*values) for values in found)
-                if (row.grp, row.plural) in kinds or row.flags & SEALED
-            ]
-            fresh = [resealed(row, cipher) for row in rows]
+            self._drop_unpublished()
+            rows = rows_above(self._connection, after, limit)
+            sealed = [resealed(row, cipher) for row in rows if (row.grp, row.plural) in kinds or row.flags & SEALED]
+            fresh = sealed
+            if ledger is not None and macs is not None:
+                renewed = {row.revision: row for row in sealed}
+                fresh = [tagged(renewed.get(row.revision, row), macs.present) for row in rows]
+                ledger = ledger.removing(row.entry for row in rows).adding(row.entry for row in fresh)
             with transaction(self._connection):
-                self._connection.executemany(
-                    "UPDATE journal SET body = ?, flags = ?, crc = ? WHERE revision = ?",
-                    [(row.body, row.flags, row.crc, row.revision) for row in fresh],
-                )
+                rewrite_rows(self._connection, fresh)
+                if ledger is not None:
+                    write_head(self._connection, ledger)
                 self._point("reseal.before-commit")
+        self._ledger = ledger
         self._point("reseal.after-commit")
-        return (found[-1][0] if found else 0), len(fresh)
+        return (rows[-1].revision if rows else 0), len(sealed)
+
+    def renew_head(self, macs: Macs, sealed: Kinds) -> None:
+        """After all rows were sealed and tagged anew: count them under the present key, and say which kinds lie sealed."""
+        with translated("cannot seal anew"), transaction(self._connection):
+            ledger = Ledger(macs.present, self._ledger.last if self._ledger is not None else 0)
+            ledger = ledger.adding(row.entry for row in rows_of(self._connection))
+            digest = write_head(self._connection, ledger, sealed)
+        self._ledger, self._facts = ledger, digest
 
     def forget_the_past(self) -> None:
         """Overwrite what was replaced: free pages in the main file and the whole write-ahead log."""
@@ -188,8 +229,16 @@ class Database:
         """Fold the write-ahead log into the main file and close; a failure to fold loses nothing."""
         self._point("close.before-checkpoint")
         with contextlib.suppress(sqlite3.Error):
+            if self._ledger is not None:
+                self._drop_unpublished()
+                gather_heads(self._connection, self._ledger)
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._connection.close()
+
+    def _drop_unpublished(self) -> None:
+        """Rows of a commit that was reported as failed and could not be taken back yet: no head may be written beside them."""
+        if self._ledger is not None:
+            self._connection.execute("DELETE FROM journal WHERE revision > ?", (self._ledger.last,))
 
     def _append_in_parts(self, rows: Sequence[Row]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -212,113 +261,6 @@ class Database:
         self._connection.execute(statement, [value for row in rows for value in row])
 
 
-def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
-    """A connection in autocommit that never creates a file."""
-    quoted = path.resolve().as_uri()
-    return sqlite3.connect(
-        f"{quoted}?mode={mode}", uri=True, isolation_level=None, cached_statements=300, check_same_thread=False
-    )
-
-
-def check_structure(connection: sqlite3.Connection) -> None:
-    """Ask SQLite whether its pages hold together; raises StoreDamaged."""
-    try:
-        found = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
-    except sqlite3.DatabaseError as error:
-        raise StoreDamaged(f"the file is damaged: {error}") from error
-    if found != ["ok"]:
-        raise StoreDamaged(f"the file is damaged: {'; '.join(map(str, found))}")
-
-
-def create(
-    directory: Path, store: str, identity: Identity, point: fp.Failpoints = fp.none, steps: Sequence[Step] = MIGRATIONS
-) -> None:
-    """Make a new, empty store in a directory that has none; it appears whole or not at all."""
-    fresh, path = directory / (files.DATABASE + ".new"), directory / files.DATABASE
-    with translated(f"cannot create {path.name}"):
-        files.create_private(fresh)
-        connection = connect(fresh)
-        try:
-            migrate(connection, 0, steps)
-            facts = {"store": store, "compacted": str(FIRST_REVISION), "floor": str(FIRST_REVISION)}
-            with transaction(connection):
-                write_meta(connection, facts | {_IDENTITY + key: value for key, value in identity.items()})
-        finally:
-            connection.close()
-        files.sync_file(fresh)
-        point("create.before-rename")
-        files.move_durably(fresh, path)
-    point("create.after-rename")
-
-
-def backup(source: Path, target: Path, point: fp.Failpoints = fp.none) -> BackupReport:
-    """Copy a running store at one moment into a file that appears whole; for any thread."""
-    if target.resolve() in {path.resolve() for path in files.own_files(source.parent)}:
-        raise StoreInUse(f"{target} belongs to the store itself")
-    partial = target.with_name(f".{target.name}.partial")
-    with translated(f"cannot back up to {target}"):
-        files.create_private(partial)
-        point("backup.before-copy")
-        try:
-            with contextlib.closing(connect(source, "ro")) as connection:
-                connection.execute("VACUUM INTO ?", (str(partial),))
-            with contextlib.closing(connect(partial, "ro")) as copy:
-                check_structure(copy)
-                report = _report(copy, partial)
-            files.sync_file(partial)
-            point("backup.before-rename")
-            files.move_durably(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
-    point("backup.after-rename")
-    return report
-
-
-def facts_of(connection: sqlite3.Connection) -> Facts:
-    """The facts in a file's `meta`; raises StoreDamaged when one is missing or wrong."""
-    meta = read_meta(connection)
-    try:
-        store, compacted, floor = meta["store"], int(meta["compacted"]), int(meta["floor"])
-    except (KeyError, ValueError) as error:
-        raise StoreDamaged(f"a fact is missing or wrong: {error}") from error
-    identity = {key.removeprefix(_IDENTITY): value for key, value in meta.items() if key.startswith(_IDENTITY)}
-    return Facts(store, identity, compacted, floor)
-
-
-def rows_of(connection: sqlite3.Connection) -> Iterator[Row]:
-    """All rows of a file in order of revision."""
-    return (Row(*values) for values in connection.execute(_SELECT))
-
-
-def delete_rows(connection: sqlite3.Connection, revisions: Sequence[int]) -> None:
-    """Delete rows by revision inside the caller's transaction."""
-    for start in range(0, len(revisions), _DELETE_AT_ONCE):
-        part = revisions[start : start + _DELETE_AT_ONCE]
-        places = ", ".join("?" * len(part))
-        connection.execute(f"DELETE FROM journal WHERE revision IN ({places})", part)  # noqa: S608 - only places
-
-
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All statements inside, or none."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-@contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Errors of SQLite and of the operating system inside become the store's own."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise translate(error, doing) from error
-
-
 def _configure(connection: sqlite3.Connection, settings: StoreSettings) -> None:
     for pragma in ("synchronous = FULL", "wal_autocheckpoint = 0", "cache_size = -8192", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
@@ -330,21 +272,3 @@ def _limit(connection: sqlite3.Connection, settings: StoreSettings, more: int = 
     if settings.max_bytes is not None:
         (page,) = connection.execute("PRAGMA page_size").fetchone()
         connection.execute(f"PRAGMA max_page_count = {max(1, (settings.max_bytes + more) // page)}")
-
-
-def _keep_before_migration(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Leave a copy of the file as it was, so that a migration can be gone back on."""
-    kept = path.with_name(f"{path.name}.v{version}")
-    files.create_private(kept)
-    connection.execute("VACUUM INTO ?", (str(kept),))
-    files.sync_file(kept)
-
-
-def _report(connection: sqlite3.Connection, path: Path) -> BackupReport:
-    facts = facts_of(connection)
-    (last,) = connection.execute("SELECT coalesce(max(revision), 0) FROM journal").fetchone()
-    (objects,) = connection.execute(
-        "SELECT count(*) FROM (SELECT flags, max(revision) FROM journal GROUP BY grp, plural, namespace, name)"
-        " WHERE flags & 1 = 0"
-    ).fetchone()
-    return BackupReport(max(facts.floor, facts.compacted, last), objects, os.stat(path).st_size)

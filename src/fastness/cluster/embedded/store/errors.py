@@ -4,6 +4,8 @@
     ├── StoreInUse                another process owns the directory
     ├── NotAStore                 the file is no database, or not one of ours
     ├── StoreDamaged              structure, a checksum or the chain of revisions is wrong
+    ├── StoreForged               a tag does not fit: somebody without the vault key wrote, dropped or put back a row
+    ├── NotMigrated               the store is from before rows were authenticated
     ├── NewerSchema               written by a newer version of Fastness
     ├── IdentityMismatch          the directory belongs to a store with other immutable facts
     ├── SealBroken                a sealed body does not open with this key
@@ -58,6 +60,23 @@ class StoreDamaged(StoreError):
     """The file's structure, a checksum or the chain of revisions is wrong."""
 
     code, hint = "store-damaged", "Keep the directory as it is and restore the last backup with `fastness restore`."
+
+
+class StoreForged(StoreError):
+    """The rows, the head or the facts are not those that a holder of the vault key wrote."""
+
+    code = "store-forged"
+    hint = (
+        "Somebody edited it, or the vault key is another cluster's. Keep it as evidence, and restore a backup that passes"
+        " `fastness backup verify`."
+    )
+
+
+class NotMigrated(StoreError):
+    """The store is from before rows were authenticated."""
+
+    code = "state-not-migrated"
+    hint = "If you trust the directory as it is now, run `fastness state migrate` once; afterwards edits are refused."
 
 
 class NewerSchema(StoreError):

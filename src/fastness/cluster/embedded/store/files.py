@@ -20,6 +20,9 @@ from fastness.cluster.embedded.store.errors import NotAStore, StoreDamaged, Stor
 DATABASE: Final = "state.db"
 LOCK: Final = "state.lock"
 RESERVE: Final = "state.reserve"
+RECORD: Final = (
+    "record"  # the tiles of the record, which others keep beside the store; a restore replaces both together
+)
 RESTORING: Final = "state.db.restoring"
 SIDE_FILES: Final = ("-wal", "-shm")
 _MAGIC: Final = b"SQLite format 3\0"

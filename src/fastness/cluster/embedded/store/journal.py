@@ -5,25 +5,33 @@ index, and the present state is what replaying the rows gives. Compaction delete
 
 * A row at or below `compacted` is the live record of its key. A row above it is also an entry of the log.
 * A row names the revision that it replaced (`previous`, 0: none), so that a missing row breaks the chain and is noticed.
-* Each row carries a CRC-32 of all its columns: SQLite checks its own pages' structure, never their content. A CRC is there
-  against rot and torn pages, not against an attacker, who could write a new sum of any kind; sealed bodies resist those.
+* Each row carries a CRC-32 of all its columns: SQLite checks its own pages' structure, never their content. It is there against
+  rot and torn pages, and can be checked without a key.
+* Each row carries a tag under a key of the vault (`mac`), over the same columns: against whoever edits the file. The last row of
+  a batch also carries the `head`, which says what rows there are (`ledger`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from fastness.cluster.embedded.store.errors import StoreDamaged
+from fastness.cluster.embedded.store.errors import StoreDamaged, StoreForged
+from fastness.cluster.embedded.store.ledger import Entry, Macs
 from fastness.cluster.embedded.store.records import Key, LogEntry, Record
 from fastness.cluster.embedded.store.seal import Cipher, context_of, unseal
 from fastness.cluster.port import EventType
+from fastness.crypto.storemac import StoreMac
 
 DELETED: Final = 1
 SEALED: Final = 2
 _HEAD: Final = "%d\0%d\0%s\0%s\0%s\0%s\0%d\0%d\0%d"
+# Ends the header: without it `flags` 1 before a body "2…" would have the tag of `flags` 12 before "…". No column that we write
+# holds a zero byte, so a header with one in a name has too many of them to be one of ours.
+_END: Final = b"\0"
 
 
 class Row(NamedTuple):
@@ -40,6 +48,18 @@ class Row(NamedTuple):
     flags: int
     body: bytes
     crc: int
+    mac: bytes = b""
+    head: bytes = b""
+
+    @property
+    def key(self) -> Key:
+        """Where the record of this row lives."""
+        return Key(self.grp, self.plural, self.namespace, self.name)
+
+    @property
+    def entry(self) -> Entry:
+        """What the ledger needs of it."""
+        return Entry(self.revision, self.key, self.mac)
 
 
 COLUMNS: Final = Row._fields
@@ -59,8 +79,13 @@ def checksum(row: tuple[int, int, str, str, str, str, int, int, int], body: byte
     return crc32(body, crc32((_HEAD % row).encode()))
 
 
-def encode(entry: LogEntry, at: int, cipher: Cipher | None) -> Row:
-    """The row of a change; sealed when a cipher is given."""
+def tagged(row: Row, mac: StoreMac) -> Row:
+    """The row with the tag of a key."""
+    return row._replace(mac=mac.row(_header(row), row.body))
+
+
+def encode(entry: LogEntry, at: int, cipher: Cipher | None, mac: StoreMac | None = None) -> Row:
+    """The row of a change; sealed when a cipher is given, authenticated when a key for that is."""
     record = entry.record
     previous = entry.previous.revision if entry.previous is not None else 0
     flags = DELETED if entry.type is EventType.DELETED else 0
@@ -69,17 +94,43 @@ def encode(entry: LogEntry, at: int, cipher: Cipher | None) -> Row:
         body = cipher.seal(body, context_of(record.key))
         flags |= SEALED
     head = (record.revision, at, *record.key, record.created, previous, flags)
-    return Row(*head, body, checksum(head, body))
+    columns = (_HEAD % head).encode()
+    tag = mac.row(columns + _END, body) if mac is not None else b""
+    return Row(*head, body, crc32(body, crc32(columns)), tag)
+
+
+def _header(row: Row) -> bytes:
+    return (_HEAD % row[:9]).encode() + _END
 
 
 def resealed(row: Row, cipher: Cipher) -> Row:
     """The row with its body sealed by the cipher's present key, whatever it was before; raises StoreDamaged, SealBroken."""
     if checksum(row[:9], row.body) != row.crc:
         raise StoreDamaged(f"the row of revision {row.revision} does not match its checksum")
-    key = Key(row.grp, row.plural, row.namespace, row.name)
+    key = row.key
     plain = unseal(cipher, row.body, key) if row.flags & SEALED else row.body
     fresh = row._replace(body=cipher.seal(plain, context_of(key)), flags=row.flags | SEALED)
     return fresh._replace(crc=checksum(fresh[:9], fresh.body))
+
+
+@dataclass(slots=True)
+class Authentic:
+    """Checks that a holder of the vault key wrote each row, sealed where its kind is, and gathers what the ledger needs."""
+
+    macs: Macs
+    sealed_kinds: frozenset[tuple[str, str]]
+    entries: list[Entry] = field(default_factory=list)
+    head: bytes = b""
+
+    def follow(self, row: Row) -> None:
+        """Check one row; raises StoreForged."""
+        header = _header(row)
+        if not any(compare_digest(mac.row(header, row.body), row.mac) for mac in self.macs.keys):
+            raise StoreForged(f"revision {row.revision} of {'/'.join(row.key)} was not written by this control plane")
+        if (row.grp, row.plural) in self.sealed_kinds and not row.flags & SEALED:
+            raise StoreForged(f"revision {row.revision} of {'/'.join(row.key)} lies open, and its kind is sealed")
+        self.entries.append(row.entry)
+        self.head = row.head
 
 
 @dataclass(slots=True)
@@ -93,7 +144,7 @@ class Chain:
         """Check a row and its place in the chain; raises StoreDamaged."""
         if checksum(row[:9], row.body) != row.crc:
             raise StoreDamaged(f"the row of revision {row.revision} does not match its checksum")
-        key = Key(row.grp, row.plural, row.namespace, row.name)
+        key = row.key
         present = self.present.get(key, 0)
         deleted = bool(row.flags & DELETED)
         if row.revision <= compacted:
@@ -109,19 +160,23 @@ class Chain:
         return key
 
 
-def link(rows: Iterable[Row], compacted: int) -> Chain:
-    """Check all rows in order of revision without opening their bodies; raises StoreDamaged."""
+def link(rows: Iterable[Row], compacted: int, authentic: Authentic | None = None) -> Chain:
+    """Check all rows in order of revision without opening their bodies; raises StoreDamaged, StoreForged."""
     chain = Chain()
     for row in rows:
         chain.follow(row, compacted)
+        if authentic is not None:
+            authentic.follow(row)
     return chain
 
 
-def replay(rows: Iterable[Row], compacted: int, cipher: Cipher | None) -> Replayed:
-    """The state that rows in order of revision make; raises StoreDamaged, SealBroken."""
+def replay(rows: Iterable[Row], compacted: int, cipher: Cipher | None, authentic: Authentic | None = None) -> Replayed:
+    """The state that rows in order of revision make; raises StoreDamaged, StoreForged, SealBroken."""
     state, chain = Replayed(), Chain()
     for row in rows:
         key = chain.follow(row, compacted)
+        if authentic is not None:
+            authentic.follow(row)
         body = unseal(cipher, row.body, key) if row.flags & SEALED else row.body
         record = Record(key, row.revision, row.created, body)
         _apply(state, record, row, logged=row.revision > compacted)

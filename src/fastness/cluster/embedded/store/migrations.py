@@ -32,7 +32,13 @@ def baseline(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: Final[tuple[Step, ...]] = (baseline,)
+def authentication(connection: sqlite3.Connection) -> None:
+    """Version 2: a tag for each row and a head for each batch; empty until the state is migrated with its vault key."""
+    connection.execute("ALTER TABLE journal ADD COLUMN mac BLOB NOT NULL DEFAULT x''")
+    connection.execute("ALTER TABLE journal ADD COLUMN head BLOB NOT NULL DEFAULT x''")
+
+
+MIGRATIONS: Final[tuple[Step, ...]] = (baseline, authentication)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

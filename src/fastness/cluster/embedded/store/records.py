@@ -14,11 +14,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from fastness.cluster.port import EventType
+
+# What is encrypted at rest: Secrets, and every kind where people and controllers put passwords, tokens and keys all the same:
+# files and units of machine configs (rendered ones too), config maps, the environment and init-data of pods and their templates.
+SEALED_KINDS: Final = frozenset(
+    {
+        ("", "secrets"),
+        ("", "configmaps"),
+        ("", "pods"),
+        ("", "podtemplates"),
+        ("", "replicationcontrollers"),
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("apps", "statefulsets"),
+        ("apps", "daemonsets"),
+        ("apps.openshift.io", "deploymentconfigs"),
+        ("batch", "jobs"),
+        ("batch", "cronjobs"),
+        ("machineconfiguration.openshift.io", "machineconfigs"),
+        ("machineconfiguration.openshift.io", "controllerconfigs"),
+        ("fastness.dev", "nodeoverlays"),
+    }
+)
 
 
 class Key(NamedTuple):
@@ -95,7 +117,7 @@ class StoreSettings:
     max_bytes: int | None = None
     reserve_bytes: int = 0
     max_body: int = 32 * 1024 * 1024
-    sealed_kinds: frozenset[tuple[str, str]] = frozenset({("", "secrets")})
+    sealed_kinds: frozenset[tuple[str, str]] = SEALED_KINDS
 
 
 @dataclass(frozen=True, slots=True)

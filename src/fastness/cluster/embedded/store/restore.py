@@ -1,7 +1,7 @@
 """Putting a backup in place.
 
-* The backup is checked whole (structure, every checksum, the chain of revisions) before the directory is touched, and it is
-  copied, never moved.
+* The backup is checked whole (structure, every checksum and tag, the chain of revisions, the head) before the directory is
+  touched, and it is copied, never moved.
 * A store that is in the way is refused, or with `force` set aside under its own name: nothing is deleted.
 * The revision jumps far ahead and the log starts there. A client that had seen the lost future of the backup asks for a
   revision that is now below the log and is told to list again, instead of being served another history under the same numbers.
@@ -16,26 +16,23 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
-from fastness.cluster.embedded.store.database import (
-    check_structure,
-    connect,
-    delete_rows,
-    facts_of,
-    rows_of,
-    transaction,
-    translated,
-)
 from fastness.cluster.embedded.store.errors import DirectoryNotEmpty, StoreDamaged
-from fastness.cluster.embedded.store.journal import link, superseded
-from fastness.cluster.embedded.store.migrations import migrate, require_known, version_of, write_meta
+from fastness.cluster.embedded.store.ledger import Macs
+from fastness.cluster.embedded.store.offline import settle
+from fastness.cluster.embedded.store.tables import connect, translated
+from fastness.cluster.embedded.store.verified import Verified, verified
 
 REVISION_JUMP: Final = 1_000_000_000  # more writes than any cluster makes between a backup and its loss
+
+Place = Callable[[], None]
+More = Callable[[sqlite3.Connection], Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +45,29 @@ class RestoreReport:
     set_aside: Path | None
 
 
+def verify(backup: Path, macs: Macs | None) -> Verified:
+    """What a backup holds, if it is whole and nobody edited it; raises NotAStore, StoreDamaged, StoreForged, NewerSchema."""
+    require_whole(backup)
+    with translated(f"cannot read {backup}"), contextlib.closing(connect(backup, "ro")) as connection:
+        return verified(connection, macs)
+
+
 def restore(
-    backup: Path, directory: Path, *, force: bool = False, failpoints: fp.Failpoints = fp.none
+    backup: Path,
+    directory: Path,
+    *,
+    force: bool = False,
+    macs: Macs | None = None,
+    failpoints: fp.Failpoints = fp.none,
+    more: More | None = None,
 ) -> RestoreReport:
     """Make a directory's store the one of a backup; blocking.
 
-    Raises NotAStore, StoreDamaged, NewerSchema for the backup; StoreInUse, DirectoryNotEmpty, StoreReadOnly for the directory.
+    `more` takes what lies beside the rows out of the copy, once that is checked; what it returns puts that in place, just before
+    the store. Raises NotAStore, StoreDamaged, StoreForged, NewerSchema for the backup; StoreInUse, DirectoryNotEmpty,
+    StoreReadOnly for the directory.
     """
-    files.require_database(backup)
-    _require_whole(backup)
+    require_whole(backup)
     lock = files.DirectoryLock.acquire(directory)
     try:
         with translated(f"cannot restore into {directory}"):
@@ -67,54 +78,46 @@ def restore(
             files.create_private(coming)
             try:
                 shutil.copyfile(backup, coming)
-                last, revision, objects = _prepare(coming)
+                report, place = _prepare(coming, macs, more)
                 files.sync_file(coming)
                 failpoints("restore.before-replace")
                 aside = _set_aside(directory, present) if present else None
                 failpoints("restore.set-aside")
+                place()
                 files.move_durably(coming, directory / files.DATABASE)
                 failpoints("restore.after-replace")
             finally:
                 coming.unlink(missing_ok=True)
-            return RestoreReport(last, revision, objects, aside)
+            return replace(report, set_aside=aside)
     finally:
         lock.release()
 
 
-def _require_whole(backup: Path) -> None:
-    """Refuse the main file of a store that was not closed: the newest writes are in the log beside it."""
+def require_whole(backup: Path) -> None:
+    """Refuse what is no store, and the main file of one that was not closed: the newest writes are in the log beside it."""
+    files.require_database(backup)
     beside = Path(f"{backup}-wal")
     if beside.exists() and beside.stat().st_size:
         raise StoreDamaged(f"{backup} is not a backup: its newest writes are in {beside.name}")
 
 
-def _prepare(path: Path) -> tuple[int, int, int]:
-    """Check a copy of the backup, compact it and jump ahead; the old and the new revision and the number of records."""
+def _prepare(path: Path, macs: Macs | None, more: More | None) -> tuple[RestoreReport, Place]:
+    """Check a copy of the backup, compact it and jump ahead."""
     with contextlib.closing(connect(path)) as connection:
-        version = version_of(connection)
-        require_known(version)
-        check_structure(connection)
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = FULL")
-        migrate(connection, version)
-        facts = facts_of(connection)
-        chain = link(rows_of(connection), facts.compacted)
-        last = max(facts.floor, facts.compacted, chain.revision)
-        revision = last + REVISION_JUMP
-        with transaction(connection):
-            delete_rows(connection, superseded(_links(connection)))
-            write_meta(connection, {"compacted": str(revision), "floor": str(revision)})
-        connection.execute("VACUUM")
-    return last, revision, len(chain.present)
+        checked = verified(connection, macs)
+        place = more(connection) if more is not None else _nothing
+        revision = settle(connection, checked, jump=REVISION_JUMP)
+    return RestoreReport(checked.revision, revision, len(checked.present), None), place
 
 
-def _links(connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
-    return list(connection.execute("SELECT revision, previous, flags FROM journal ORDER BY revision"))
+def _nothing() -> None:
+    """Nothing lies beside the rows."""
 
 
 def _remains(directory: Path) -> list[Path]:
-    """The files of a store, or of what is left of one."""
-    return [path for path in files.own_files(directory) if path.name != files.LOCK and os.path.lexists(path)]
+    """The files of a store, or of what is left of one, and its record."""
+    own = [path for path in files.own_files(directory) if path.name != files.LOCK]
+    return [path for path in [*own, directory / files.RECORD] if os.path.lexists(path)]
 
 
 def _set_aside(directory: Path, present: list[Path]) -> Path:

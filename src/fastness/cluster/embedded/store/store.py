@@ -23,10 +23,12 @@ from types import MappingProxyType
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
-from fastness.cluster.embedded.store.database import Database, Facts, backup, create
+from fastness.cluster.embedded.store.copies import backup, create
+from fastness.cluster.embedded.store.database import Database
 from fastness.cluster.embedded.store.errors import IdentityMismatch, RecordTooLarge, Stale
 from fastness.cluster.embedded.store.history import Cursor, History
 from fastness.cluster.embedded.store.journal import Replayed, Row, encode, replay
+from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.present import Present
 from fastness.cluster.embedded.store.records import (
     BackupReport,
@@ -40,6 +42,7 @@ from fastness.cluster.embedded.store.records import (
     StoreSettings,
 )
 from fastness.cluster.embedded.store.seal import Cipher
+from fastness.cluster.embedded.store.tables import Facts, Kinds, authentic_of
 from fastness.cluster.embedded.store.writer import Writer
 from fastness.cluster.port import EventType
 
@@ -59,14 +62,16 @@ class Store:
         opened: tuple[Database, Facts, Replayed],
         *,
         cipher: Cipher | None,
+        macs: Macs | None,
         clock: Clock,
         settings: StoreSettings,
         point: fp.Failpoints,
     ) -> None:
-        self._directory, self._lock, self._thread = directory, lock, thread
+        self._directory, self._lock, self._thread, self._macs = directory, lock, thread, macs
         self._cipher, self._clock, self._settings, self._point = cipher, clock, settings, point
         self._database, facts, state = opened
         self.id = facts.store
+        self._sealed = settings.sealed_kinds | facts.sealed
         self.identity: Identity = MappingProxyType(facts.identity)
         revision = max(facts.floor, facts.compacted, state.revision)
         self._next = revision + 1
@@ -86,6 +91,7 @@ class Store:
         directory: Path,
         *,
         cipher: Cipher | None = None,
+        macs: Macs | None = None,
         identity: Identity | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
@@ -94,7 +100,8 @@ class Store:
     ) -> Store:
         """Open the store of a directory, or create it with these immutable facts; raises StoreError.
 
-        Facts given for a store that exists must be those that it was created with (IdentityMismatch).
+        Facts given for a store that exists must be those that it was created with (IdentityMismatch). With `macs` every row is
+        authenticated, and a file that anybody else edited is refused (StoreForged).
         """
         settings = settings or StoreSettings()
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
@@ -102,11 +109,11 @@ class Store:
             lock = files.DirectoryLock.acquire(directory)
             undo.callback(lock.release)
             fresh = (entropy or SystemEntropy()).uid()
-            opening = thread.submit(_open, directory, fresh, identity or {}, cipher, settings, failpoints)
+            opening = thread.submit(_open, directory, fresh, identity or {}, cipher, macs, settings, failpoints)
             undo.callback(_abandon, opening, thread)
             store = cls(
                 directory, lock, thread, await asyncio.wrap_future(opening),
-                cipher=cipher, clock=clock or SystemClock(), settings=settings, point=failpoints,
+                cipher=cipher, macs=macs, clock=clock or SystemClock(), settings=settings, point=failpoints,
             )  # fmt: skip
             undo.pop_all()
         return store
@@ -218,26 +225,32 @@ class Store:
         await self._writer.flush_compaction()
         return self.compacted
 
-    async def reseal(self) -> int:
+    async def reseal(self, macs: Macs | None = None) -> int:
         """Seal every secret on disk with the cipher's present key, also those from before there was one; how many rows.
 
-        Afterwards no old key is needed and no plaintext is left in the file. Writes go on in between.
+        Afterwards no old key is needed and no plaintext is left in the file. Writes go on in between. After a rotation `macs` are
+        the keys of the new ring: rows and head are tagged anew with the first.
         """
         if self._cipher is None:
             return 0
-        run, kinds, step = asyncio.get_running_loop().run_in_executor, self._settings.sealed_kinds, RESEAL_ROWS
+        if self._macs is not None:
+            self._macs = macs or self._macs
+        run, kinds, step = asyncio.get_running_loop().run_in_executor, self._sealed, RESEAL_ROWS
         total = after = 0
         while True:
-            after, count = await run(self._thread, self._database.reseal, after, kinds, self._cipher, step)
+            after, count = await run(self._thread, self._database.reseal, after, kinds, self._cipher, step, self._macs)
             total += count
             if not after:
                 break
+        if self._macs is not None:
+            await run(self._thread, self._database.renew_head, self._macs, kinds)
         await run(self._thread, self._database.forget_the_past)
         return total
 
     async def backup(self, target: Path) -> BackupReport:
         """Copy everything acknowledged until now into a file that appears whole, while writes go on; raises StoreError."""
-        return await asyncio.to_thread(backup, self._directory / files.DATABASE, target, self._point)
+        source = self._directory / files.DATABASE
+        return await asyncio.to_thread(backup, source, target, self._point, macs=self._macs)
 
     async def close(self) -> None:
         """Finish the writes that wait, end all watches and let go of the directory; calling it twice is harmless."""
@@ -277,9 +290,10 @@ class Store:
 
     def _rows(self, entries: Sequence[LogEntry]) -> list[Row]:
         at = int(self._now() * 1000)
-        sealed = self._settings.sealed_kinds
+        sealed, cipher = self._sealed, self._cipher
+        mac = self._macs.present if self._macs is not None else None
         return [
-            encode(entry, at, self._cipher if (entry.record.key.group, entry.record.key.plural) in sealed else None)
+            encode(entry, at, cipher if (entry.record.key.group, entry.record.key.plural) in sealed else None, mac)
             for entry in entries
         ]
 
@@ -308,22 +322,38 @@ def _open(
     fresh: str,
     identity: Identity,
     cipher: Cipher | None,
+    macs: Macs | None,
     settings: StoreSettings,
     point: fp.Failpoints,
 ) -> tuple[Database, Facts, Replayed]:
     """The blocking part of opening, in the writer thread."""
     if not files.exists(directory):
-        create(directory, fresh, identity, point)
-    database = Database.open(directory / files.DATABASE, settings, point)
+        create(directory, fresh, identity, point, macs=macs, sealed=settings.sealed_kinds)
+    database = Database.open(directory / files.DATABASE, settings, point, macs=macs)
     try:
         facts = database.facts()
         for fact, value in identity.items():
             if facts.identity.get(fact) != value:
                 raise IdentityMismatch(f"{fact} is {facts.identity.get(fact)!r} in {directory}, not {value!r}")
-        return database, facts, replay(database.rows(), facts.compacted, cipher)
+        authentic = authentic_of(facts, macs)
+        state = replay(database.rows(), facts.compacted, cipher, authentic)
+        if authentic is not None:
+            database.trust(authentic)
+            if cipher is not None and not settings.sealed_kinds <= facts.sealed:
+                _seal_more(database, cipher, authentic.macs, settings.sealed_kinds | facts.sealed)
+        return database, facts, state
     except BaseException:
         database.close()
         raise
+
+
+def _seal_more(database: Database, cipher: Cipher, macs: Macs, kinds: Kinds) -> None:
+    """This version seals kinds that the one before left open: do it now, before anything relies on it."""
+    after, _ = database.reseal(0, kinds, cipher, RESEAL_ROWS, macs)
+    while after:
+        after, _ = database.reseal(after, kinds, cipher, RESEAL_ROWS, macs)
+    database.renew_head(macs, kinds)
+    database.forget_the_past()
 
 
 def _abandon(opening: Future[tuple[Database, Facts, Replayed]], thread: ThreadPoolExecutor) -> None:
