@@ -144,13 +144,13 @@ PAGE: Final = RoleAccount(
     ),
 )  # fmt: skip
 WEBHOOK: Final = RoleAccount(
-    "webhook", (DOORS.name,), (),
+    "webhook", (DOORS.name, _door_key("webhook")), (_door_key("webhook"),),
     {
         _F: ["confidentialclusters"], _M: ["machineconfigpools"], "kataconfiguration.openshift.io": ["kataconfigs"],
         "node.k8s.io": ["runtimeclasses"], "": ["namespaces"],
         "admissionregistration.k8s.io": ["validatingwebhookconfigurations"], **_MACHINES,
     },
-    (("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["create", "patch"]),),
+    (_BATCHES, ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["create", "patch"])), record="webhook",
 )  # fmt: skip
 ACCOUNTS: Final = (GATE, BROKER, CONFIG_SERVER, ENROLMENT, PAGE, WEBHOOK)
 

@@ -191,6 +191,30 @@ async def approvers(cluster: Cluster) -> Finding:
     return Finding("node approval", "optional", f"Kubernetes approves nodes by {', '.join(others)}", purpose, fix)
 
 
+async def guarded(cluster: Cluster) -> Finding:
+    """Whether protection can be lowered past admission, or was."""
+    from fastness.cluster.errors import NotFound
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.model.objects import condition
+
+    purpose = "protection is lowered only with a confirmation, on the record"
+    try:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return Finding("guard", "ok", "there is no ConfidentialCluster", purpose)
+    said = condition(found, "Guarded")
+    if said is None:
+        return Finding("guard", "optional", "no controller has looked yet", purpose, "run `fastness serve`")
+    if said["status"] == "True":
+        return Finding("guard", "ok", str(said["message"]), purpose)
+    fix = (
+        "run the webhook role"
+        if said["reason"] == "NoWebhook"
+        else "make the cluster as strict as it was; see `fastness audit show`"
+    )
+    return Finding("guard", "missing", str(said["message"]), purpose, fix)
+
+
 async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
     from fastness.cluster.kube import Surroundings, connect, find
 
@@ -198,7 +222,8 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
         from fastness.cli.hostcheck import hosts
 
-        return [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), *await hosts(cluster)]
+        found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
+        return [*found, *await hosts(cluster)]
 
 
 @click.command()

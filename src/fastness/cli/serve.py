@@ -2,7 +2,8 @@
 
     controllers   of several replicas one leads and writes, the others wait; losing the lease ends the work and begins the
                   wait anew
-    webhook       every replica judges confidential workloads before they are stored
+    webhook       every replica judges what would lower protection, and confidential workloads, before they are stored; by
+                  default it runs beside the controllers, if the API server can reach it (in the cluster by its Service)
     page          every replica shows the cluster to people who log in with a token of the API
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
@@ -36,6 +37,7 @@ from fastness.cli.doors import (
     GATE_PORT,
     INTERNAL_PORT,
     PAGE_PORT,
+    WEBHOOK,
     WEBHOOK_PORT,
     DoorOptions,
     serve_door,
@@ -78,8 +80,9 @@ class ServeOptions:
 
 @click.command()
 @click.option(
-    "--roles", default=CONTROLLERS, show_default=True, help=f"What to run, separated by commas: {', '.join(ROLES)}."
-)
+    "--roles", default=f"{CONTROLLERS},{WEBHOOK}", show_default=True,
+    help=f"What to run, separated by commas: {', '.join(ROLES)}.",
+)  # fmt: skip
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="How to reach the API; default as kubectl."
 )
@@ -180,7 +183,25 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
         doors = DoorOptions(
             **{field.name: given.pop(field.name) for field in fields(DoorOptions) if field.name in given}
         )
-        uvloop.run(_run(ServeOptions(roles=chosen, identity=name, doors=doors, **given)))
+        options = ServeOptions(roles=chosen, identity=name, doors=doors, **given)
+        uvloop.run(_run(_with_reachable_webhook(options) if _by_default("roles") else options))
+
+
+def _by_default(option: str) -> bool:
+    from click.core import ParameterSource
+
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.DEFAULT
+
+
+def _with_reachable_webhook(options: ServeOptions) -> ServeOptions:
+    """The same with a webhook that the API server reaches, or without one: it fails closed, and nobody asked for it by name."""
+    doors = options.doors
+    if doors.webhook_url or "KUBERNETES_SERVICE_HOST" in os.environ:
+        return options
+    if doors.names:
+        return replace(options, doors=replace(doors, webhook_url=f"https://{doors.names[0]}:{doors.webhook_port}"))
+    tell("the webhook is not started: outside a cluster the API server finds it by --webhook-url or --name")
+    return replace(options, roles=tuple(role for role in options.roles if role != WEBHOOK))
 
 
 async def _run(options: ServeOptions) -> None:
@@ -290,7 +311,8 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
     while True:
         async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
             doors = await _doors(cluster, informers, clock, entropy, options)
-            around = Around(clock, entropy, doors=doors, may_write=leadership.require)
+            watched = await _watched(informers)
+            around = Around(clock, entropy, doors=doors, may_write=leadership.require, watched=watched)
             held = await held_back(cluster, options.adopt, clock.now())
             for family, sign in held.items():
                 tell(f"the {family} controllers are not started: {sign}; take over with --adopt {family}")
@@ -299,6 +321,15 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
             health.add("controllers", runner.waiting_for)
             with suppress(LostLease):
                 await _until(lost, runner.run())
+
+
+async def _watched(informers: Informers) -> Callable[[], bool]:
+    """Whether the webhook stands in front of the API at a moment."""
+    from fastness.services.webhook.configuration import NAME, RESOURCE, protects
+
+    registered = informers.of(RESOURCE)
+    await registered.synced()
+    return lambda: protects(registered.get("", NAME))
 
 
 async def _doors(

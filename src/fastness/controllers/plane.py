@@ -74,6 +74,7 @@ def product_loops(
     decisions = ClusterRecord(
         fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS)), around.clock, around.entropy, "controllers"
     )
+    tiles = around.tiles or ConfigMapTiles(record)
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
@@ -82,12 +83,12 @@ def product_loops(
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
-        Sequencer(record, around.tiles or ConfigMapTiles(record), around.clock, around.entropy),
+        Sequencer(record, tiles, around.clock, around.entropy),
         Policies(fenced(Policies.name, Policies.writes), around.clock),
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
-        Confidential(standing, informers, around.clock, decisions),
+        Confidential(standing, informers, around.clock, decisions, tiles, around.watched),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),

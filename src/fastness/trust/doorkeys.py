@@ -29,7 +29,7 @@ from fastness.trust.authorities import NAMESPACE
 from fastness.trust.keyrings import JWKS, KeySecret, Publication, RingKey, signing_first
 from fastness.trust.tiles import CONFIG_MAPS
 
-RecordRole = Literal["gate", "broker", "enrolment", "configserver", "controllers"]
+RecordRole = Literal["gate", "broker", "enrolment", "configserver", "controllers", "api", "webhook"]
 RECORD_ROLES: Final[tuple[RecordRole, ...]] = get_args(RecordRole)
 REGISTRY: Final = "record-doors"
 LIFETIME: Final = timedelta(days=30)

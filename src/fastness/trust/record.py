@@ -44,6 +44,7 @@ from fastness.trust.ports import Entry
 MOST_WAITING: Final = 10_000
 MOST_DETAILS: Final = 16
 MOST_TEXT: Final = 256
+MOST_NAME: Final = 253
 GATHER_SECONDS, MOST_GATHER_SECONDS = 0.05, 0.2
 PAUSE_PER_WRITE: Final = 2.0  # of the time that the last write took
 _HINT: Final = "Nothing was released. Look at the API server's health; the caller may ask again."
@@ -211,7 +212,7 @@ class ClusterRecord:
     def _content(self, entry: Entry) -> JsonObject:
         # A clock that was set back does not put an entry before the last one: the sequencer would take that for a forgery.
         now = self._latest = max(self._clock.now(), self._latest or self._clock.now())
-        content: JsonObject = {"time": rfc3339(now), "what": entry.what, "who": entry.who or "nobody"}
+        content: JsonObject = {"time": rfc3339(now), "what": entry.what, "who": _name(entry.who)}
         named = {
             "resource": entry.resource[:1024], "verdict": entry.verdict, "grant": entry.grant, "evidence": entry.evidence,
         }  # fmt: skip
@@ -219,6 +220,11 @@ class ClusterRecord:
         if entry.detail:
             content["detail"] = _short(entry.detail)
         return content
+
+
+def _name(who: str) -> str:
+    """A name as the record keeps it: users choose theirs, and what a terminal takes for a command does not belong there."""
+    return "".join(sign if sign.isprintable() else "?" for sign in who[:MOST_NAME]) or "nobody"
 
 
 def _short(detail: Mapping[str, Any]) -> dict[str, str]:

@@ -12,10 +12,13 @@ from click.testing import CliRunner
 
 from fastness.cli.attest import attest
 from fastness.cli.machine import machine as machine_verbs
+from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType
 from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
 from fastness.controllers.attestation.machines import Machines
+from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
+from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
 from fastness.domain.attestation.breakglass import ANNOTATION
 from fastness.domain.attestation.membership import NAMESPACE
@@ -29,6 +32,7 @@ from fastness.observe import metrics
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust.ports import Entry
+from fastness.trust.tiles import FileTiles
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, override
 from tests.embedded.fixtures import Embedded
@@ -50,11 +54,12 @@ class Kept:
 class Surfaces:
     """A cluster with its loops driven by hand, and everything that a person can look at."""
 
-    def __init__(self, world: AttestingWorld, embedded: Embedded) -> None:
+    def __init__(self, world: AttestingWorld, embedded: Embedded, tiles: FileTiles) -> None:
         self.world = world
         self.kubeconfig = str(embedded.kubeconfig)
         self.record = Kept()
-        self.status = Confidential(world.cluster, world.informers, world.clock, self.record)
+        self.sequencer = Sequencer(world.cluster, tiles, world.clock, SystemEntropy())
+        self.status = Confidential(world.cluster, world.informers, world.clock, self.record, tiles)
         self.standing = Standing(world.cluster, world.informers, world.clock)
         self.machines = Machines(world.cluster, world.informers, self.record, world.clock)
 
@@ -65,6 +70,7 @@ class Surfaces:
             for found in (await self.world.cluster.list(MACHINE.resource)).items:
                 await loop.reconcile(ObjectName(NAMESPACE, found["metadata"]["name"]))
         await self._caught_up()
+        await self.sequencer.reconcile(SEQUENCE)
         while (again := (await self.status.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:  # noqa: ASYNC110
             await asyncio.sleep(again)
         await self._caught_up()
@@ -117,7 +123,7 @@ class Surfaces:
 @pytest.fixture
 async def surfaces(embedded_server: Embedded) -> AsyncIterator[Surfaces]:
     async with attesting_world(embedded_server.cluster, OPEN) as world:
-        yield Surfaces(world, embedded_server)
+        yield Surfaces(world, embedded_server, FileTiles(embedded_server.directory / "record"))
 
 
 def reason(cluster: JsonObject, kind: str) -> tuple[str, str]:

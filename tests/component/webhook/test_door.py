@@ -31,6 +31,7 @@ from fastness.trust.authorities import ROTATE
 from fastness.trust.doors import DOORS, NAMESPACE, SECRETS
 from fastness.trust.policytrial import Asked
 from fastness.trust.policytrials import PolicyTrials
+from tests.component.attacks.people import recorded
 from tests.embedded.fixtures import Embedded
 from tests.unit.domain.admission.test_workloads import RESTRICTIVE, packed, pod
 
@@ -281,3 +282,23 @@ async def until(embedded: Embedded, holds: Any) -> None:
     async with asyncio.timeout(10):
         while not holds(next((one for one in (await embedded.cluster.list(RESOURCE)).items), None)):  # noqa: ASYNC110  # a server
             await asyncio.sleep(0.02)
+
+
+async def test_a_review_that_anybody_could_have_sent_puts_nobody_on_the_record(embedded_server: Embedded) -> None:
+    """Whoever reaches the port may name any user; only the API server knows the path where that counts."""
+    image = {"metadata": {"name": "p", "uid": "u"}, "spec": {"image": "example.com/x"}}
+    question = asked(image, "approvedimages", "ApprovedImage", "trusted-execution-clusters.io")
+    question["request"]["userInfo"] = {"username": "bob"}
+    question["request"]["namespace"] = NAMESPACE
+    trial = {**question, "request": {**question["request"], "dryRun": True}}
+    async with webhook(embedded_server) as (_, client):
+        stored = await embedded_server.cluster.get(RESOURCE, NAME)
+        (entry,) = [one for one in stored["webhooks"] if one["name"] == "acts.fastness.dev"]
+        path = "/" + entry["clientConfig"]["url"].split("/", 3)[3]
+        assert path.startswith("/review/")
+        assert (await client.post("/review", json=question)).json()["response"]["allowed"]
+        assert (await client.post(f"{path[:-1]}x", json=question)).status_code == 404
+        assert (await client.post(path, json=trial)).json()["response"]["allowed"]
+        assert await recorded(embedded_server) == []
+        assert (await client.post(path, json=question)).json()["response"]["allowed"]
+    assert [(one["what"], one["who"]) for one in await recorded(embedded_server)] == [("act-approve-image", "bob")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,21 @@ from click.testing import CliRunner
 from fastness.cli.main import cli
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
+from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
+from fastness.controllers.attestation.sequencer import PACE_SECONDS, Sequencer
+from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.formats import json
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.model.kind import Resource
+from fastness.model.objects import condition
 from fastness.services.webhook.server import webhook_server
+from fastness.trust.record import ClusterRecord
+from fastness.trust.recordview import open_record
+from fastness.trust.tiles import FileTiles
 from tests.contract.worlds import https, served
 from tests.realkube import RealKube
 from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
@@ -118,3 +131,108 @@ async def test_enabling_twice_on_a_real_server_changes_nothing_the_second_time(k
     assert "DaemonSet intel-dcap/tdx-qgs created" in done.stdout
     again = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, command, env=env))
     assert "Nothing is left to do." in again.stdout, again.output
+
+
+CLUSTERS = "/apis/fastness.dev/v1alpha1/confidentialclusters"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False)
+MERGE = {"content-type": "application/merge-patch+json"}
+
+
+class Loops:
+    """The loops that keep the record and guard protection, stepped by hand."""
+
+    def __init__(self, cluster: Cluster, informers: Informers, tiles: FileTiles, watched: bool) -> None:
+        clock, entropy = SystemClock(), SystemEntropy()
+        record = ClusterRecord(cluster, clock, entropy, "controllers")
+        self.cluster, self.tiles, self.informers = cluster, tiles, informers
+        self.sequencer = Sequencer(cluster, tiles, clock, entropy)
+        self.status = Confidential(cluster, informers, clock, record, tiles, lambda: watched)
+
+    async def settle(self) -> Object:
+        """The ConfidentialCluster once every loop has seen the present state."""
+        informer = self.informers.of(CONFIDENTIAL_CLUSTER.resource)
+        await informer.synced()
+        async with asyncio.timeout(30):
+            while True:
+                stored = await self.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
+                seen = informer.get("", "cluster") or {"metadata": {}}
+                if seen["metadata"].get("generation") == stored["metadata"]["generation"]:
+                    break
+                await asyncio.sleep(0.05)
+            for _ in range(2):
+                await self.sequencer.reconcile(SEQUENCE)
+                while (again := (await self.status.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:
+                    await asyncio.sleep(min(again, 1.0))
+                    await self.sequencer.reconcile(SEQUENCE)
+                await asyncio.sleep(PACE_SECONDS)
+        return await self.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
+
+    async def lowered(self) -> list[tuple[str, str, str]]:
+        """What the record says of lowerings: what, who, and whether admission let it through."""
+        record = await open_record(self.cluster, self.tiles)
+        assert record is not None
+        entries = [json.decode(content) async for _, content in record.view.entries()]
+        wanted = ("act-lower-protection", "protection-lowered")
+        told = [entry for entry in entries if entry["what"] in wanted]
+        return [(entry["what"], entry["who"], entry["detail"].get("guarded", "")) for entry in told]
+
+
+async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube: RealKube, tmp_path: Path) -> None:
+    clock, entropy, tiles = SystemClock(), SystemEntropy(), FileTiles(tmp_path / "record")
+    body = {
+        "apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"},
+        "spec": {"mode": "Enforce"},
+    }  # fmt: skip
+
+    async def patch(obj: Object, query: str = "") -> httpx.Response:
+        sent = lambda: admin.patch(f"{CLUSTERS}/cluster{query}", json=obj, headers=MERGE)  # noqa: E731
+        return await anyio.to_thread.run_sync(sent)
+
+    with kube.client() as admin:
+        async with https(kube.kubeconfig) as cluster:
+            async with (
+                Informers(cluster, clock=clock, entropy=entropy) as informers,
+                webhook_server(cluster, informers, clock, entropy),
+            ):
+                loops = Loops(cluster, informers, tiles, watched=True)
+                assert (await post(admin, CLUSTERS, body)).status_code == 201
+                assert condition(await loops.settle(), "Guarded")["status"] == "True"  # type: ignore[index]
+                refused = await patch({"spec": {"mode": "Audit"}})
+                assert refused.status_code == 403
+                word = refused.json()["message"].partition(f"{CONFIRM_LOWER}=")[2].split()[0]
+                lower = {"metadata": {"annotations": {CONFIRM_LOWER: word}}, "spec": {"mode": "Audit"}}
+                assert (await patch(lower, "?dryRun=All")).status_code == 200
+                assert (await patch(lower)).status_code == 200
+                after = await loops.settle()
+                who = (await cluster.create(REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": REVIEWS.kind,
+                    "metadata": {}}))["status"]["userInfo"]["username"]  # fmt: skip
+                assert condition(after, "Guarded")["status"] == "True"  # type: ignore[index]
+                assert CONFIRM_LOWER not in (after["metadata"].get("annotations") or {})
+                guarded = [("act-lower-protection", who, ""), ("protection-lowered", who, "yes")]
+                assert await loops.lowered() == guarded
+                assert (await patch({"spec": {"mode": "Enforce"}})).status_code == 200
+                await loops.settle()
+            # Somebody takes the webhook away, lowers, and would even know the word.
+            assert (await anyio.to_thread.run_sync(lambda: admin.delete(f"{HOOKS}/fastness"))).status_code == 200
+            present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
+            word = confirmation(present, {"spec": {**present["spec"], "mode": "Disabled"}})
+            forged = {"metadata": {"annotations": {CONFIRM_LOWER: word}}, "spec": {"mode": "Disabled"}}
+            async with asyncio.timeout(10):
+                while (await patch(forged)).status_code != 200:  # noqa: ASYNC110  # the server forgets it a moment later
+                    await asyncio.sleep(0.1)
+            async with Informers(cluster, clock=clock, entropy=entropy) as informers:
+                loops = Loops(cluster, informers, tiles, watched=False)
+                said = condition(await loops.settle(), "Guarded")
+                assert said is not None
+                assert (said["status"], said["reason"]) == ("False", "UnguardedLowering")
+                assert "mode goes from Enforce to Disabled" in said["message"]
+                assert await loops.lowered() == [*guarded, ("protection-lowered", "unknown", "no")]
+                doctor = ["doctor", "--kubeconfig", str(kube.kubeconfig), "-o", "json"]
+                found = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
+                assert found.exit_code == 1
+                assert "lowered past admission" in found.stdout
+                assert (await patch({"spec": {"mode": "Enforce"}})).status_code == 200
+                said = condition(await loops.settle(), "Guarded")
+                assert said is not None
+                assert said["reason"] == "NoWebhook", "as strict as before; but still nobody asks"

@@ -5,7 +5,7 @@ object or an API error. Built-in CustomResourceDefinitions are the server's own 
 has them.
 
 A rule that needs the policy engine cannot wait for it: `trial` asks before the review, and the writer looks again whether the
-object that it changes is still the same.
+object that it changes is still the same. What a person does is on the record before it happens: `written_down` waits for that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.refusals import forbidden
 from fastness.cluster.errors import ApiError, Cause, from_status
 from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Denied, Operation, Patched, review
+from fastness.domain.admission.acts import Act, acts_of
 from fastness.domain.admission.request import PolicyTrial
 from fastness.domain.admission.workloads import policy_to_try
 from fastness.domain.workloads.initdata.workload import TEMPLATES
@@ -36,12 +37,24 @@ class PolicyEngine(Protocol):
         """Its opinion of a policy."""
 
 
+class ActLog(Protocol):
+    """Where acts of people are written down."""
+
+    async def append(self, act: Act) -> None:
+        """Write it down; returns when that is durable; raises ApiError when the act must not happen."""
+
+
 class Admission:
     """Asks the admission rules about every write."""
 
     def __init__(self, lookups: AdmissionLookups, engine: PolicyEngine | None = None) -> None:
         self._lookups = lookups
         self._engine = engine
+        self._log: ActLog | None = None
+
+    def record_in(self, log: ActLog) -> None:
+        """Write acts down there; the record is an object of this API, so it comes after it."""
+        self._log = log
 
     async def trial(
         self, call: Call, served: Served, new: JsonObject, old: JsonObject | None, subresource: str = ""
@@ -77,6 +90,22 @@ class Admission:
             patched: JsonObject = apply_json_patch(new, list(answer.patch))
             return {**patched, "metadata": dict(patched["metadata"])}
         return about
+
+    async def written_down(
+        self,
+        call: Call,
+        served: Served,
+        operation: Operation,
+        new: JsonObject | None,
+        old: JsonObject | None,
+        subresource: str = "",
+    ) -> bool:
+        """Put what a person does on the record; whether that took time, in which the object may have changed."""
+        acts = acts_of(_request(call, served, operation, new, old, subresource)) if self._log is not None else ()
+        for act in acts:
+            if self._log is not None:
+                await self._log.append(act)
+        return bool(acts)
 
 
 def _request(

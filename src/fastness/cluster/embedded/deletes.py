@@ -92,6 +92,10 @@ class Deleter:
         old = inward(served, head.body)
         _check_preconditions(served, old, options)
         self._admission.review(call, served, Operation.DELETE, None, old)
+        trial_run = call.dry_run or options.dry_run
+        recorded = not trial_run and await self._admission.written_down(call, served, Operation.DELETE, None, old)
+        if recorded and self._store.head(key) is not head:
+            return await self.delete(call, served, namespace, name, options)
         if old["metadata"].get("deletionTimestamp") and is_held(served, old):
             return Written(outward(served, head.body))
         marked = _with_propagation(self._writer.marked(old), options.propagation)

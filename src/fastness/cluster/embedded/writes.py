@@ -89,6 +89,7 @@ class Writer:
         trial = await self._admission.trial(call, served, new, None)
         new = self._admission.review(call, served, Operation.CREATE, new, None, trial=trial)
         _warn_of_finalizers(call, served, new, None)
+        await self._admission.written_down(call, served, Operation.CREATE, new, None)
         key = self._free_key(served, new, generated=not draft["metadata"].get("name"))
         if call.dry_run:
             return Written(json.encode(new), created=True)
@@ -168,6 +169,10 @@ class Writer:
             return await self.change(call, served, namespace, name, edit, subresource, applied=applied, patched=patched)
         new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource, trial)
         _warn_of_finalizers(call, served, new, old)
+        recorded = await self._admission.written_down(call, served, Operation.UPDATE, new, old, subresource)
+        if recorded and self._store.head(key) is not head:
+            # What was judged is not what is there any more: it is judged, and recorded, as the change that it is now.
+            return await self.change(call, served, namespace, name, edit, subresource, applied=applied, patched=patched)
         return await self.settle(call, served, key, head, new, old, subresource)
 
     async def settle(

@@ -1,23 +1,23 @@
 """The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth.
 
 How each machine stands is `domain.attestation.machinestanding`, and which nodes never attested `unprovednodes`; the same numbers
-are metrics. Beginning and end of an override, and every lowering with the person who confirmed it, go on the record and are
-Events; a confirmation that was used is taken off.
+are metrics. Beginning and end of an override go on the record and are Events, and so does every lowering (`guarding`); a
+confirmation that was used is taken off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import Conflict
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.attestation.guarding import Guard
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.domain.admission.lowering import weakenings
 from fastness.domain.attestation.alarms import newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
 from fastness.domain.attestation.clusterstatus import StandingRules, conditions_of, counted
@@ -25,7 +25,7 @@ from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, CONFIRMED_BY, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
@@ -43,8 +43,9 @@ from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
 from fastness.trust import collateralnews
+from fastness.trust.authorities import SECRETS
 from fastness.trust.ports import Entry, Record
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE, TileStore
 
 KEY: Final = ObjectName("", NAME)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
@@ -52,6 +53,7 @@ POOLS: Final = MACHINE_CONFIG_POOL.resource
 MOST_NAMED: Final = 100
 GATHER_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 30.0
+WAIT_SECONDS: Final = 0.5  # for the record to say who lowered protection
 # Counting thousands of machines takes a while: at most a fiftieth of the time, however often they change.
 SHARE: Final = 50
 _AS: Final = WriteOptions(manager="confidential-cluster")
@@ -67,23 +69,21 @@ def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
     return (KEY,) if (meta.get("namespace"), meta["name"]) == (NAMESPACE, collateralnews.NAME) else ()
 
 
-class _Lowering(NamedTuple):
-    """What was lowered, who confirmed it, and the word that it was confirmed with."""
-
-    what: str
-    who: str
-    word: str
-    generation: int = 0
-    deleted: bool = False
-
-
 class Confidential:
     """Writes the status of the ConfidentialCluster."""
 
     name = "confidential-cluster"
-    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource, EVENTS)
+    writes: Sequence[Resource] = (CONFIDENTIAL_CLUSTER.resource, AUDIT_BATCH.resource, EVENTS, SECRETS)
 
-    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        clock: Clock,
+        record: Record | None = None,
+        tiles: TileStore | None = None,
+        watched: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.sources: Sequence[Source] = (
             Source(CONFIDENTIAL_CLUSTER.resource, _one),
             Source(MACHINE.resource, self._if_changed, delay=GATHER_SECONDS),
@@ -95,8 +95,6 @@ class Confidential:
         )
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-        self._clusters.subscribe(self._cluster_changed)
-        self._lowered: list[_Lowering] = []
         # Read once per change, and woken only by one that tells another story: machines attest again all the time.
         self._seen: dict[ObjectName, Machine] = {}
         self._changed = True
@@ -108,24 +106,13 @@ class Confidential:
         self._nodes.subscribe(self._node_changed)
         self._pools.subscribe(self._pool_changed)
         self._recorder = Recorder(cluster, self.name, clock)
+        self._guard: Guard | None = None
+        if record is not None and tiles is not None:
+            self._guard = Guard(cluster, record, tiles, self._recorder, watched)
+            self._clusters.subscribe(self._guard.note)
         self._clock = clock
         self._record = record
         self._not_before = float("-inf")
-
-    def _cluster_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        """Remember what was lowered and by whom: the object itself shows only how it is now."""
-        if old is None:
-            return
-        phrases = (
-            ["the cluster loses its protection"]
-            if new is None
-            else [weakening.words for weakening in weakenings(old, new)]
-        )
-        if phrases:
-            notes = annotations_of(old if new is None else new)
-            generation = int(metadata(new or {}).get("generation") or 0)
-            who, word = notes.get(CONFIRMED_BY, ""), notes.get(CONFIRM_LOWER, "")
-            self._lowered.append(_Lowering("; ".join(phrases), who, word, generation, deleted=new is None))
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
@@ -154,9 +141,11 @@ class Confidential:
             return Done(again_after=self._not_before - now)
         self._changed = False
         found = self._clusters.get("", NAME)
-        await self._note_lowering(found)
+        if self._guard is not None and not await self._guard.settle(found):
+            return Done(again_after=WAIT_SECONDS)
         if found is None:
             return GONE
+        await self._take_off(found)
         status = self._status(found)
         after = self._clock.monotonic()
         self._not_before = after + (after - now) * SHARE
@@ -167,27 +156,12 @@ class Confidential:
             await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _STATUS)
         return Done(again_after=LOOK_SECONDS)
 
-    async def _note_lowering(self, found: JsonObject | None) -> None:
-        """Put a lowering on the record with the person who confirmed it; then its confirmation goes: it is used up."""
-        notes, meta = annotations_of(found or {}), metadata(found or {})
-        observed = int(((found or {}).get("status") or {}).get("observedGeneration") or 0)
-        used = CONFIRM_LOWER in notes and int(meta.get("generation") or 0) > observed
-        # What was observed was recorded, perhaps by the leader before this one.
-        pending = [one for one in self._lowered if one.generation > observed or (one.deleted and not observed)]
-        if used and not any(one.word == notes[CONFIRM_LOWER] for one in pending):
-            # It happened while nobody looked, so what it was is not known here: the digest names the very change.
-            pending.append(_Lowering("protection was lowered", notes.get(CONFIRMED_BY, ""), notes[CONFIRM_LOWER]))
-        for one in pending:
-            if self._record is not None:
-                detail = {"lowered": one.what[:512], "confirmation": one.word[:128]}
-                await self._record.append(Entry("protection-lowered", one.who or "unknown", "cluster", detail=detail))
-            if found is not None:
-                told = f"{one.who or 'somebody'} lowered protection: {one.what}"
-                await self._recorder.warning(found, "ProtectionLowered", told)
-        self._lowered.clear()
-        if used:
-            gone: JsonObject = {"annotations": {CONFIRM_LOWER: None, CONFIRMED_BY: None}}
-            patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), **gone}}
+    async def _take_off(self, found: JsonObject) -> None:
+        """A confirmation goes with the change that it was for: the digest fits no other one, and it only confuses readers."""
+        meta = metadata(found)
+        observed = int((found.get("status") or {}).get("observedGeneration") or 0)
+        if CONFIRM_LOWER in annotations_of(found) and int(meta.get("generation") or 0) > observed:
+            patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "annotations": {CONFIRM_LOWER: None}}}
             with suppress(Conflict):
                 await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _AS)
 
@@ -222,7 +196,8 @@ class Confidential:
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
         alarms = (verifying(found, machines, now, rules.interval, unproved), override_said(found, now))
         stands = conditions_of(found, accepted_evidence(found), book, counts, collateral, rules.override, unproved)
-        for said in (*stands, *alarms):
+        guarded = (self._guard.said(),) if self._guard is not None else ()
+        for said in (*stands, *alarms, *guarded):
             status = "Unknown" if said.status is None else str(said.status)
             conditions = with_condition(
                 conditions, kind=said.kind, status=status, reason=said.reason, message=said.message, now=now,

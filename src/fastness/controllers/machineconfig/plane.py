@@ -36,7 +36,10 @@ LOOPS = (Defaults, Generated, Rendering, FirstLabels, Rollout, Drains, ConfigNod
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie."""
+    """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie.
+
+    `watched` says whether admission of ours stands in front of the API; the embedded one always has it.
+    """
 
     clock: Clock
     entropy: Entropy
@@ -44,6 +47,7 @@ class Around:
     doors: Callable[[], Doors | None] = nowhere
     may_write: Callable[[], None] = nobody_asks
     tiles: TileStore | None = None
+    watched: Callable[[], bool] = lambda: True
 
 
 def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:

@@ -1,9 +1,7 @@
 """Rules about the ConfidentialCluster and the broker: nothing is weakened by accident.
 
 Lowering protection is allowed, but has to be said twice: the change itself, and the annotation `fastness.dev/confirm-lower` with
-the digest of that change (`confirming`), which the refusal prints. Who confirms is kept beside it, `fastness.dev/confirmed-by`,
-for the record: the embedded API writes the name itself, a webhook, which cannot write, demands that of the caller. The
-controllers put the lowering on the record and take both annotations off.
+the digest of that change (`confirming`), which the refusal prints. Who does it goes on the record before it happens (`acts`).
 
 * An override of attestation needs the signatures of two approvers (`domain.attestation.breakglass`).
 * `simulated` belongs to the store, not to the object: neither an update nor deleting and creating again changes it.
@@ -24,13 +22,11 @@ from fastness.domain.admission.request import (
     Denied,
     DeniedCause,
     Operation,
-    Patched,
     forbidden,
     invalid,
 )
 from fastness.domain.attestation import breakglass
 from fastness.domain.trustmodel import Mode, mode_of
-from fastness.model.fastness_dev.cluster import CONFIRM_LOWER, CONFIRMED_BY
 from fastness.model.objects import annotations_of
 
 GROUP: Final = "fastness.dev"
@@ -69,36 +65,6 @@ def lowered_by(request: AdmissionRequest) -> tuple[str, ...]:
     if request.operation is Operation.DELETE:
         return ("the cluster loses its protection",)
     return tuple(weakening.words for weakening in weakenings(request.old or {}, request.new))
-
-
-def confirmation_names_its_person(request: AdmissionRequest, lookups: AdmissionLookups) -> Patched | None:
-    """Write down who confirms: whoever writes a confirmation, or lowers by one that is there. Nobody else's name stays."""
-    was, given = annotations_of(request.old or {}), annotations_of(request.new)
-    name = given.get(CONFIRMED_BY)
-    if CONFIRM_LOWER not in given:
-        return None if name is None else _annotated(request, None)
-    acts = given[CONFIRM_LOWER] != was.get(CONFIRM_LOWER) or any(weakenings(request.old or {}, request.new))
-    wanted = request.user.name if acts else was.get(CONFIRMED_BY)
-    return None if name == wanted else _annotated(request, wanted)
-
-
-def confirmation_is_signed_by_its_person(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
-    """The same where nothing can be written down in passing: the name must be there, and that of the caller."""
-    was, given = annotations_of(request.old or {}), annotations_of(request.new)
-    if given.get(CONFIRM_LOWER) is None:
-        return None
-    same = all(given.get(name) == was.get(name) for name in (CONFIRM_LOWER, CONFIRMED_BY))
-    if given.get(CONFIRMED_BY) == request.user.name or (same and not any(weakenings(request.old or {}, request.new))):
-        return None
-    field = f"metadata.annotations[{CONFIRMED_BY}]"
-    cause = DeniedCause(field, "FieldValueRequired", f"Required value: {request.user.name}")
-    told = f"a confirmation names who confirms: add the annotation {CONFIRMED_BY}={request.user.name}"
-    return forbidden(request, told, cause)
-
-
-def _annotated(request: AdmissionRequest, name: str | None) -> Patched:
-    path = f"/metadata/annotations/{CONFIRMED_BY.replace('/', '~1')}"
-    return Patched(({"op": "remove", "path": path} if name is None else {"op": "add", "path": path, "value": name},))
 
 
 def override_is_agreed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:

@@ -88,7 +88,6 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
         "confidentialclusters"),
     Row(evicting.evicting_is_confirmed, _WRITE, confidential.GROUP, "confidentialclusters"),
-    Row(confidential.confirmation_names_its_person, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.override_is_agreed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
@@ -109,12 +108,8 @@ TABLE: Final[tuple[Row, ...]] = (
 _BUILT_IN: Final = frozenset({
     namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
     rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
-    confidential.confirmation_names_its_person,
 })  # fmt: skip
-BEHIND_WEBHOOK: Final = (
-    *(row for row in TABLE if row.rule not in _BUILT_IN),
-    Row(confidential.confirmation_is_signed_by_its_person, _WRITE, confidential.GROUP, "confidentialclusters"),
-)
+BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 
 
 def review(request: AdmissionRequest, lookups: AdmissionLookups, table: Sequence[Row] = TABLE) -> Answer:

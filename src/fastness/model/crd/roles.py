@@ -1,9 +1,10 @@
-"""Cluster roles for people: who looks, who reads everything, who decides.
+"""Cluster roles for people: who looks, who reads everything, who decides, who says what counts.
 
     fastness-view      get, list and watch of what cannot hold a secret; aggregated into Kubernetes' own `view`, and with it into
                        `edit` and `admin`
     fastness-reader    that, and what a whole page needs: nodes, runtime classes, and configurations with the contents of files
     fastness-decider   that, and to change Machines: approve, refuse, take out
+    fastness-approver  that, and to say what counts: images, values, policies, bindings, distrusts
 
 * Contents of files may be secrets (pull secrets, keys), and `view` must never show one: kinds that carry free content are left
   out of it, as Kubernetes leaves out Secrets. JoinTickets hold only a hash.
@@ -27,6 +28,7 @@ TO_VIEW: Final = "rbac.authorization.k8s.io/aggregate-to-view"
 VIEW: Final = "fastness-view"
 READER: Final = "fastness-reader"
 DECIDER: Final = "fastness-decider"
+APPROVER: Final = "fastness-approver"
 GROUPS: Final = (
     "fastness.dev", "kataconfiguration.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io",
     "trusted-execution-clusters.io",
@@ -35,6 +37,11 @@ FREE_CONTENT: Final = frozenset({
     "controllerconfigs", "machineconfigs", "machineosconfigs", "nodeoverlays", "tenantclusters",
 })  # fmt: skip
 LOOK: Final = ("get", "list", "watch")
+CHANGE: Final = ("create", "patch", "update", "delete")
+_COUNTS: Final[tuple[tuple[str, list[str]], ...]] = (
+    ("fastness.dev", ["appraisalpolicies", "distrusts", "referencevaluesets", "resourcebindings"]),
+    ("trusted-execution-clusters.io", ["approvedimages"]),
+)
 _AROUND: Final[tuple[tuple[str, str], ...]] = (("", "events"), ("", "nodes"), ("node.k8s.io", "runtimeclasses"))
 
 
@@ -48,6 +55,7 @@ def roles() -> tuple[JsonObject, ...]:
         _role(VIEW, harmless, {TO_VIEW: "true"}),
         _role(READER, everything),
         _role(DECIDER, deciding),
+        _role(APPROVER, [*deciding, *(_rule(group, plurals, CHANGE) for group, plurals in _COUNTS)]),
     )
 
 

@@ -7,7 +7,7 @@ before), so a missing one is seen; the sequencer folds them into Merkle tiles an
 from __future__ import annotations
 
 from fastness.model import schema as s
-from fastness.model.fastness_dev.declare import declare, thumbprint
+from fastness.model.fastness_dev.declare import declare
 from fastness.model.kind import AGE, Column
 
 MOST_ENTRIES = 100
@@ -16,8 +16,11 @@ _ENTRY = s.obj(
     {
         "time": s.timestamp("When it happened."),
         "what": s.string("What happened, such as release, refusal or approval.", minLength=1, maxLength=64),
-        "who": thumbprint(
-            "Thumbprint of the key of the one who asked.", pattern="^[A-Za-z0-9:@._/-]{1,253}$", maxLength=253
+        "who": s.string(
+            "Thumbprint of the key of the one who asked; for an act of a person the user's name.",
+            pattern=r"^[^\x00-\x1f\x7f]+$",
+            minLength=1,
+            maxLength=253,
         ),
         "resource": s.string("What was asked for.", maxLength=1024),
         "verdict": s.object_name("Name of the Verdict that it rests on."),

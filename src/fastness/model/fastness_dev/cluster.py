@@ -18,8 +18,8 @@ from fastness.model.objects import Condition, Metadata, View
 NAME = "cluster"
 CONFIRM_LOWER = "fastness.dev/confirm-lower"
 CONFIRM_EVICT = "fastness.dev/confirm-evict"
-CONFIRMED_BY = "fastness.dev/confirmed-by"
-CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Degraded")
+REASON = "fastness.dev/reason"
+CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Guarded", "Degraded")
 
 
 MODES = ("Disabled", "Audit", "Enforce")
@@ -179,7 +179,7 @@ _WITNESSES = s.list_map(
         {
             "name": s.string("What the witness calls itself.", pattern=r"^[!-*,-~]{1,128}$", maxLength=128),
             "key": s.string(
-                "Its verifier key, as `fastness witness` prints it: name+id+key (C2SP signed-note).",
+                "Its verifier key, as it prints it: name+id+key (C2SP signed-note).",
                 pattern=r"^[!-*,-~]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$",
                 maxLength=256,
             ),
@@ -226,7 +226,7 @@ _STATUS = s.obj(
     {
         "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
         "conditions": s.conditions(
-            "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden and Degraded."
+            "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden, Guarded and Degraded."
         ),
         "enrolled": _count("Machines that enrolled."),
         "attested": _count("Machines that proved what they booted, and whose proof still counts."),

@@ -35,8 +35,10 @@ from fastness.services.api.health import Health
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.trust.kubeconfig import kubeconfig
+from fastness.trust.personacts import RecordedActs
 from fastness.trust.pki import ApiPki
 from fastness.trust.policytrials import PolicyTrials
+from fastness.trust.record import ClusterRecord
 from fastness.trust.vault import PlainRingFile, Vault
 
 ISSUER = "https://kubernetes.default.svc"
@@ -127,7 +129,9 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)
     authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens)
     catalog = definitions.current(Catalog.build(all_kinds()), store)
-    api = EmbeddedApi(store, catalog, clock, entropy, Admission(lookups, PolicyTrials()), lookups.rbac_changed)
+    admission = Admission(lookups, PolicyTrials())
+    api = EmbeddedApi(store, catalog, clock, entropy, admission, lookups.rbac_changed)
+    admission.record_in(RecordedActs(ClusterRecord(LocalCluster(api), clock, entropy, "api")))
     guard = Guard(authenticator, authorizer, tokens, clock, entropy)
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)

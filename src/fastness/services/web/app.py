@@ -298,7 +298,7 @@ class PageApp:
             behind.clock.now(), user.name if user else "",
             behind.sessions.form_token(session) if session else "", behind.stock.simulated,
             behind.news.silent_since, behind.assets.stylesheet, behind.assets.script,
-            behind.simulator is not None,
+            behind.simulator is not None, behind.stock.alerts,
         )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import view
+from fastness.model.objects import condition, view
 from fastness.model.registry import find
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
@@ -72,6 +72,9 @@ class Guard(Authorizer, Protocol):
         """Who a request comes from; raises Unauthorized."""
 
 
+ALERTS: Final = (("Guarded", "False", "Protection is not guarded."),)
+
+
 class Stock:
     """The caches behind all pages."""
 
@@ -102,6 +105,13 @@ class Stock:
     def simulated(self) -> bool:
         """Whether this cluster believes simulated evidence; everybody who sees a page is told."""
         return any((one.get("spec") or {}).get("simulated") for one in self.informers[CLUSTERS].list())
+
+    @property
+    def alerts(self) -> tuple[tuple[str, str], ...]:
+        """What everybody who logs in must see before anything else: conditions of the cluster that tell of people's acts."""
+        cluster = self.informers[CLUSTERS].get("", CLUSTER) or {}
+        found = ((title, condition(cluster, kind) or {}, bad) for kind, bad, title in ALERTS)
+        return tuple((title, str(said.get("message", ""))) for title, said, bad in found if said.get("status") == bad)
 
 
 class Sight:

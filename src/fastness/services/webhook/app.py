@@ -1,19 +1,22 @@
 """The door that an API server knocks on with every write that it was told to ask about.
 
-It knows no secret and changes nothing, so anybody who reaches it may ask; how much one may ask at once is bounded, and so is the
-size of a review (an API server takes objects of 3 MiB, and an update shows two). Whatever goes wrong in here is a refusal with
-the id under which the log tells more: a rule that crashed has not allowed anything.
+Anybody who reaches it may ask, and gets an answer that changes nothing; how much one may ask at once is bounded, and so is the
+size of a review (an API server takes objects of 3 MiB, and an update shows two). What the API server itself asks (`paths`) and is
+allowed goes on the record with the person first, where it is an act of one. Whatever goes wrong in here is a refusal with the id
+under which the log tells more: a rule that crashed has not allowed anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from fastness.cluster.clock import Entropy
 from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
 from fastness.domain.admission import AdmissionRequest, Denied, review
+from fastness.domain.admission.acts import acts_of
 from fastness.domain.admission.request import AdmissionLookups
 from fastness.domain.admission.request import Answer as Decision
 from fastness.domain.admission.review import BEHIND_WEBHOOK
@@ -22,7 +25,9 @@ from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone, SlowBody
 from fastness.services.refusals import Refusal
 from fastness.services.webhook.configuration import KATA_PATH, REVIEW_PATH
+from fastness.services.webhook.paths import RecordedPath
 from fastness.services.webhook.reviews import BadReview, answered, read_review
+from fastness.trust.personacts import RecordedActs
 
 MAX_BODY: Final = 8 * 1024 * 1024
 MAX_IN_FLIGHT: Final = 128
@@ -52,11 +57,22 @@ ROUTES: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedReviews:
+    """The path on which the API server asks, and where acts of people are written down."""
+
+    path: RecordedPath
+    log: RecordedActs
+
+
 class WebhookDoor:
     """Admission as an application; `prepare` completes a request and gives its lookups."""
 
-    def __init__(self, prepare: Prepare, entropy: Entropy, *, in_flight: int = MAX_IN_FLIGHT) -> None:
+    def __init__(
+        self, prepare: Prepare, entropy: Entropy, acts: RecordedReviews | None = None, *, in_flight: int = MAX_IN_FLIGHT
+    ) -> None:
         self._prepare = prepare
+        self._acts = acts
         self._entropy = entropy
         self._most = in_flight
         self._in_flight = 0
@@ -81,7 +97,9 @@ class WebhookDoor:
         await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
 
     async def _answer(self, request: Request) -> Answer:
-        route = next((one for one in ROUTES if one.path == request.path), None)
+        recorded = self._acts is not None and self._acts.path.counts(request.path)
+        path = REVIEW_PATH if recorded else request.path
+        route = next((one for one in ROUTES if one.path == path), None)
         if route is None:
             raise Refusal(404, "not-found", f"there is POST {REVIEW_PATH}")
         if request.method not in route.methods:
@@ -96,14 +114,18 @@ class WebhookDoor:
             asked = read_review(await request.body(MAX_BODY))
         except BadReview as error:
             raise Refusal(400, error.code, f"{error}. {error.hint}") from error
-        decision = await self._decide(asked.request)
+        decision = await self._decide(asked.request, self._acts if recorded else None)
         metrics.REVIEWS.inc("refused" if isinstance(decision, Denied) else "allowed")
         return Answer(200, answered(asked.uid, decision))
 
-    async def _decide(self, request: AdmissionRequest) -> Decision:
-        """The decision; a defect of ours is a refusal."""
+    async def _decide(self, request: AdmissionRequest, acts: RecordedReviews | None) -> Decision:
+        """The decision; a defect of ours is a refusal, and so is an act that cannot be recorded."""
         try:
-            return review(*await self._prepare(request), BEHIND_WEBHOOK)
+            decision = review(*await self._prepare(request), BEHIND_WEBHOOK)
+            if acts is not None and not isinstance(decision, Denied):
+                for act in acts_of(request):
+                    await acts.log.append(act)
+            return decision
         except ApiError as error:
             _log.warning("webhook.unavailable", error=error)
             return Denied(

@@ -8,7 +8,9 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | namespaces.workloads.fastness.dev | namespaces with our switches | refused |
 | required.workloads.fastness.dev | all workloads of namespaces that ask for something | refused |
 | sandboxed.workloads.fastness.dev | workloads elsewhere with a runtime class or init data | refused |
-| protection.fastness.dev | what must not be weakened by accident | refused |
+| protection.fastness.dev | what must not be weakened by accident, and who weakens it | refused |
+| acts.fastness.dev | who approves, activates, widens, releases and takes back | refused |
+| alarms.fastness.dev | who quarantines and distrusts: never stopped | accepted, and not on the record with the person |
 | pools.fastness.dev | which configs a pool takes; its rollouts go on unasked | refused |
 | advice.fastness.dev | what is only warned about | accepted |
 """
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastness.domain.admission.acts import ACCOUNTS
 from fastness.domain.admission.review import PODDED
 from fastness.domain.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.domain.workloads.initdata.workload import ANNOTATION
@@ -29,6 +32,7 @@ NAME: Final = "fastness"
 RESOURCE: Final = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
+PROTECTION: Final = "protection.fastness.dev"
 REVIEW_PATH: Final = "/review"
 KATA_PATH: Final = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
 SERVICE: Final = "fastness-webhook"
@@ -36,6 +40,14 @@ NAMESPACE: Final = "fastness-system"
 SECONDS: Final = 10
 OUTSIDE: Final = ("kube-system", NAMESPACE)  # what the webhook itself needs must never wait for the webhook
 _WRITE: Final = ("CREATE", "UPDATE")
+_MACHINES: Final = "trusted-execution-clusters.io"
+_RECORDS: Final = "NoneOnDryRun"
+# What the control plane writes must not wait for the webhook, and is recorded by its parts.
+_PEOPLE: Final = ("not-the-control-plane", f"!request.userInfo.username.startsWith('{ACCOUNTS}')")
+_QUARANTINES: Final = "has(object.spec) && has(object.spec.approval) && object.spec.approval == 'Quarantined'"
+_MACHINE_UPDATE: Final = "request.resource.resource == 'machines' && request.operation == 'UPDATE'"
+_TRUSTS: Final = ("trusts", f"!({_MACHINE_UPDATE}) || !({_QUARANTINES})")
+_DISTRUSTS: Final = ("distrusts", f"!({_MACHINE_UPDATE}) || ({_QUARANTINES})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +64,42 @@ class Reachable:
         return {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": path, "port": 443}, **trusted}
 
 
-def configuration(where: Reachable, bundle: str) -> JsonObject:
-    """The whole object; every field that a server would fill in is written out, so that two can be compared."""
+def protects(found: JsonObject | None) -> bool:
+    """Whether a stored configuration asks about lowerings, and refuses them when nobody answers."""
+    entries = (found or {}).get("webhooks") or ()
+    asked = [entry for entry in entries if entry.get("name") == PROTECTION and entry.get("failurePolicy") == "Fail"]
+    return any(
+        "confidentialclusters" in rule.get("resources", ()) for entry in asked for rule in entry.get("rules") or ()
+    )
+
+
+def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) -> JsonObject:
+    """The whole object; every field that a server would fill in is written out, so that two can be compared.
+
+    `recorded` is the path of reviews whose person goes on the record (`paths`).
+    """
     elsewhere = _selected("DoesNotExist")
     entries = [
         _entry("vkataconfig.kb.io", [_rule("kataconfiguration.openshift.io", ["kataconfigs"], ("CREATE",))], KATA_PATH),
-        _entry("namespaces.workloads.fastness.dev", [_rule("", ["namespaces"])], condition=_SWITCHED),
+        _entry("namespaces.workloads.fastness.dev", [_rule("", ["namespaces"])], conditions=(_SWITCHED,)),
         _entry("required.workloads.fastness.dev", _podded(), namespaces=_selected("Exists")),
-        _entry("sandboxed.workloads.fastness.dev", _podded(), namespaces=elsewhere, condition=_SANDBOXED),
-        _entry("protection.fastness.dev", [
+        _entry("sandboxed.workloads.fastness.dev", _podded(), namespaces=elsewhere, conditions=(_SANDBOXED,)),
+        _entry(PROTECTION, [
             _rule("fastness.dev", ["confidentialclusters"], (*_WRITE, "DELETE")),
             _rule("confidentialcontainers.org", ["trusteeconfigs"]),
             _rule("operator.openshift.io", ["machineconfigurations"], ("CREATE",)),
-        ]),
-        _entry("pools.fastness.dev", [_rule("machineconfiguration.openshift.io", ["machineconfigpools"])], condition=_SELECTS),
+        ], recorded, effects=_RECORDS),
+        _entry("acts.fastness.dev", [
+            _rule("fastness.dev", ["appraisalpolicies", "referencevaluesets", "resourcebindings"], (*_WRITE, "DELETE")),
+            _rule("fastness.dev", ["distrusts"], ("UPDATE", "DELETE")),
+            _rule(_MACHINES, ["approvedimages"], (*_WRITE, "DELETE")), _rule(_MACHINES, ["machines"], ("UPDATE", "DELETE")),
+        ], recorded, conditions=(_PEOPLE, _TRUSTS), effects=_RECORDS),
+        _entry("alarms.fastness.dev", [
+            _rule("fastness.dev", ["distrusts"], ("CREATE",)), _rule(_MACHINES, ["machines"], ("UPDATE",)),
+        ], recorded, conditions=(_PEOPLE, _DISTRUSTS), policy="Ignore", effects=_RECORDS),
+        _entry("pools.fastness.dev", [
+            _rule("machineconfiguration.openshift.io", ["machineconfigpools"]),
+        ], conditions=(_SELECTS,)),
         _entry("advice.fastness.dev", [
             _rule("machineconfiguration.openshift.io", ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
         ], policy="Ignore"),
@@ -78,15 +112,15 @@ def configuration(where: Reachable, bundle: str) -> JsonObject:
 
 def _entry(
     name: str, rules: Sequence[JsonObject], path: str = REVIEW_PATH, *, namespaces: JsonObject | None = None,
-    condition: tuple[str, str] | None = None, policy: str = "Fail",
+    conditions: Sequence[tuple[str, str]] = (), policy: str = "Fail", effects: str = "None",
 ) -> JsonObject:  # fmt: skip
     entry: dict[str, Any] = {
         "name": name, "clientConfig": {"path": path}, "rules": list(rules), "failurePolicy": policy,
-        "matchPolicy": "Equivalent", "namespaceSelector": namespaces or {}, "objectSelector": {}, "sideEffects": "None",
+        "matchPolicy": "Equivalent", "namespaceSelector": namespaces or {}, "objectSelector": {}, "sideEffects": effects,
         "timeoutSeconds": SECONDS, "admissionReviewVersions": ["v1"],
     }  # fmt: skip
-    if condition is not None:
-        entry["matchConditions"] = [{"name": condition[0], "expression": condition[1]}]
+    if conditions:
+        entry["matchConditions"] = [{"name": name, "expression": expression} for name, expression in conditions]
     return entry
 
 

@@ -20,7 +20,9 @@ from fastness.cluster.waiting import news_or_time
 from fastness.model.objects import object_name
 from fastness.observe import logs
 from fastness.services.webhook.configuration import NAME, RESOURCE, Reachable, configuration
+from fastness.services.webhook.paths import RecordedPath
 from fastness.trust.authorities import LiveAuthority
+from fastness.trust.errors import DamagedKeys
 
 LOOK_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 5.0
@@ -32,18 +34,27 @@ _log = logs.logger("webhook")
 class Registration:
     """Writes the configuration where it differs."""
 
-    def __init__(self, cluster: Cluster, known: Informer, doors: LiveAuthority, where: Reachable, clock: Clock) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        known: Informer,
+        doors: LiveAuthority,
+        where: Reachable,
+        clock: Clock,
+        path: RecordedPath,
+    ) -> None:
         self._cluster = cluster
         self._known = known
         self._doors = doors
         self._where = where
+        self._path = path
         self._clock = clock
         self._news = asyncio.Event()
         self._written: deque[float] = deque(maxlen=WRITES_A_MINUTE)
 
     async def settle(self) -> bool:
-        """Write the configuration if it is not right; whether it was written. Raises ApiError."""
-        wanted = configuration(self._where, self._doors.current.bundle)
+        """Write the configuration if it is not right; whether it was written. Raises ApiError, DamagedKeys."""
+        wanted = configuration(self._where, self._doors.current.bundle, await self._path.current())
         found = self._known.get("", NAME)
         if found is not None and found.get("webhooks") == wanted["webhooks"]:
             return False
@@ -67,7 +78,7 @@ class Registration:
                     if await self.settle():
                         _log.info("webhook.registered", name=NAME)
                         await self._pace()
-                except ApiError as error:
+                except (ApiError, DamagedKeys) as error:
                     _log.warning("webhook.unregistered", error=error, hint=error.hint)
                     pause = RETRY_SECONDS
                 await news_or_time(self._news, self._clock, pause)

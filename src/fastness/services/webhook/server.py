@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
@@ -17,16 +18,20 @@ from fastness.cluster.waiting import beside
 from fastness.services.http.door import ListenOptions
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
-from fastness.services.webhook.app import WebhookDoor
+from fastness.services.webhook.app import RecordedReviews, WebhookDoor
 from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
 from fastness.services.webhook.lookups import Sources, prepared
+from fastness.services.webhook.paths import RecordedPath
 from fastness.services.webhook.registration import Registration
 from fastness.trust.authorities import LiveAuthority
+from fastness.trust.doorkeys import DoorSigner
 from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.personacts import RecordedActs
 from fastness.trust.policytrials import PolicyTrials
+from fastness.trust.record import ClusterRecord
 
 PORT = 9443
-FACE = "webhook"
+FACE: Final = "webhook"
 SERVICE_NAMES = (f"{SERVICE}.{NAMESPACE}.svc", f"{SERVICE}.{NAMESPACE}.svc.cluster.local")
 
 
@@ -57,13 +62,15 @@ async def webhook_server(
     await known.synced()
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
-    door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy)
+    path = RecordedPath(DoorSigner(FACE, cluster, clock, entropy))
+    reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)))
+    door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews)
     listener = LoopListener(door, host=options.host, port=options.port)
     hosts = [*options.hosts, *SERVICE_NAMES]
     face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
     rotation = Rotation(cluster, [face], clock)
     reached = where or Reachable(f"https://127.0.0.1:{listener.port}")
-    registration = Registration(cluster, known, doors, reached, clock)
+    registration = Registration(cluster, known, doors, reached, clock, path)
     try:
         await rotation.begin()
         await registration.settle()

@@ -1,7 +1,8 @@
 """What all pages share: head, navigation, banners.
 
-Order on every page: a way to skip to the content, the navigation, what holds for the whole cluster (simulated; the API does not
-answer), then the content. `main` names the topics that make it stale, for the script.
+Order on every page: a way to skip to the content, the navigation, what holds for the whole cluster (simulated; protection that
+was lowered past admission; the API does not answer), then the content. `main` names the topics that make it stale, for the
+script.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Frame:
     stylesheet: str = ""
     script: str = ""
     simulator: bool = False
+    alerts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ def _banners(frame: Frame) -> Iterable[Markup]:
             "p", tag("strong", "Simulated. "),
             "This cluster believes evidence of software machines. It proves nothing about real hardware.", class_="bounds",
         ), class_="banner simulated")  # fmt: skip
+    for title, text in frame.alerts if frame.user else ():
+        yield tag(
+            "div", tag("p", tag("strong", f"{title} "), text, class_="bounds"), class_="banner silent", role="alert"
+        )
     if frame.silent_since is not None:
         yield tag("div", tag(
             "p", tag("strong", "The API does not answer "), f"since {rfc3339(frame.silent_since)}. ",
