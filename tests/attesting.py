@@ -29,6 +29,7 @@ from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.membership import NAMESPACE, machine_name
 from fastness.domain.attestation.subject import key_kind
+from fastness.domain.places import AT_HOME, Places
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
@@ -126,6 +127,7 @@ async def attesting_world(
     spec: JsonObject | None = None,
     vendor: SimVendor | None = None,
     documents: Path | None = None,
+    places: Places = AT_HOME,
 ) -> AsyncIterator[AttestingWorld]:
     """Doors in front of a cluster, for the time of the block; `documents` is a directory of imported collateral."""
     await settle_cluster(cluster, spec or SIMULATED)
@@ -133,7 +135,7 @@ async def attesting_world(
     await announce_vendor(cluster, vendor, clock.now())
     cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
     async with (
-        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        Informers(cluster, clock=clock, entropy=ENTROPY, places=places) as informers,
         attesting(cluster, informers, Around(clock, ENTROPY, cipher, Collateral(clock, imported=documents))) as doors,
     ):
         yield AttestingWorld(cluster, doors, informers, vendor, clock, cipher)

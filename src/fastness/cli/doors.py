@@ -20,6 +20,7 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cluster.kube.connection import Connection, Impersonation
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.places import AT_HOME, Places
 
 if TYPE_CHECKING:
     from fastness.cluster.clock import Clock, Entropy
@@ -62,6 +63,7 @@ class DoorOptions:
     page_port: int = PAGE_PORT
     connection: Connection | None = None
     node_certificates: bool = True
+    places: Places = AT_HOME
 
 
 async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
@@ -77,7 +79,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
     waiting = ["the caches and certificates"]
     health.add(role, lambda: ", ".join(waiting))
     async with (
-        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        Informers(cluster, clock=clock, entropy=entropy, places=options.places) as informers,
         doors[role](cluster, informers, options, clock, entropy) as where,
     ):
         health.add(role, informers.out_of_touch)

@@ -274,6 +274,8 @@ def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[Json
         committed = condition(approval, "Committed") or {}
         kept = by_image.get(approval["spec"]["image"])
         state = "approved" if committed.get("status") == "True" else str(committed.get("reason", "pending"))
+        if (condition(approval, "Counts") or {}).get("status") == "False":
+            state = "not looked at there"
         rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], kept))
     for name, values in by_image.items():
         withdrawn = values["spec"].get("withdrawn")

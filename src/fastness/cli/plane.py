@@ -33,6 +33,7 @@ from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.places import EMBEDDED
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.observe import logs
@@ -151,7 +152,7 @@ async def running(
     server = await EmbeddedServer.open(listening, clock, entropy)
     try:
         async with (
-            Informers(server.cluster, clock=clock, entropy=entropy) as informers,
+            Informers(server.cluster, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
             _doors(server, informers, options, simulated, clock, entropy) as endpoints,
         ):
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)

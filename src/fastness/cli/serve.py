@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastness.cli.adopting import Adoptable, places_of
 from fastness.cli.collector import settle_memory
 from fastness.cli.doors import (
     BROKER_PORT,
@@ -58,7 +59,6 @@ CONTROLLERS = "controllers"
 ROLES = (CONTROLLERS, *DOORS)
 METRICS_PORT = 9090
 LEAVE_SECONDS = 8.0
-ADOPTABLE = ("machine-config", "operators", "features", "kata")
 _PORT = click.IntRange(0, 65535)
 
 
@@ -157,8 +157,9 @@ class ServeOptions:
 @click.option(
     "--adopt",
     multiple=True,
-    type=click.Choice(ADOPTABLE),
-    help="Do this work although another operator is active in the cluster; may be repeated.",
+    type=Adoptable(),
+    help="Do this work although another operator is active in the cluster, or let objects in this namespace speak for the "
+    "cluster (every role must be given the same); may be repeated.",
 )
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -228,7 +229,8 @@ async def _serve(options: ServeOptions, health: Health, metrics: str) -> None:
 
     around = Surroundings(os.environ, Path.home())
     connection = find(around, kubeconfig=options.kubeconfig, context=options.context)
-    options = replace(options, doors=replace(options.doors, connection=connection))
+    doors = replace(options.doors, connection=connection, places=places_of(options.adopt))
+    options = replace(options, doors=doors)
     async with connect(connection) as cluster:
         await _require_definitions(cluster)
         settings = LeaderSettings.lasting(options.lease_seconds)
@@ -308,8 +310,12 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
 
     clock, entropy = SystemClock(), SystemEntropy()
     leadership = Leadership(cluster, options.identity, clock, entropy, settings)
+    places = options.doors.places
     while True:
-        async with leadership.held() as lost, Informers(cluster, clock=clock, entropy=entropy) as informers:
+        async with (
+            leadership.held() as lost,
+            Informers(cluster, clock=clock, entropy=entropy, places=places) as informers,
+        ):
             doors = await _doors(cluster, informers, clock, entropy, options)
             watched = await _watched(informers)
             around = Around(clock, entropy, doors=doors, may_write=leadership.require, watched=watched)

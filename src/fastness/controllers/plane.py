@@ -30,6 +30,7 @@ from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
 from fastness.controllers.attestation.trustedcluster import AttestationKeys, TrustedClusters, told_doors
 from fastness.controllers.attestation.values import Values
+from fastness.controllers.elsewhere import Elsewhere
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.machineconfig import neighbours
@@ -99,6 +100,7 @@ def product_loops(
         Joins(joins, informers, decisions, around.clock),
         JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
+        Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
         *([NodeFeatures(features, informers, around.clock)] if workloads.FEATURES not in without else ()),
         *([KataConfigs(kata, informers, around.clock, around.timing)] if workloads.KATA not in without else ()),

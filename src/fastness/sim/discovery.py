@@ -18,7 +18,9 @@ from typing import Final, Protocol
 from fastness.agent.features import node_feature, report
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError, NotFound
+from fastness.cluster.informers.placed import scopes_of
 from fastness.cluster.port import Cluster
+from fastness.domain.places import EMBEDDED
 from fastness.domain.workloads.features.found import Features
 from fastness.drivers.features import discover
 from fastness.drivers.hosttree import recorded
@@ -77,7 +79,8 @@ class Discovery:
         """Bring the NodeFeatures in step with hosts and with whether they are wanted; raises ApiError."""
         wanted = [
             one
-            for one in (await self._cluster.list(NODE_FEATURE_DISCOVERY.resource)).items
+            for scope in scopes_of(EMBEDDED, NODE_FEATURE_DISCOVERY.resource)
+            for one in (await self._cluster.list(NODE_FEATURE_DISCOVERY.resource, scope)).items
             if not is_being_deleted(one)
         ]
         namespace = object_name(min(wanted, key=object_name)).namespace if wanted else ""

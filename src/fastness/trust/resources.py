@@ -27,6 +27,7 @@ from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.resources import STATUS, ResourcePath, parse_path
+from fastness.domain.places import SEALED
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 from fastness.trust.authorities import NAMESPACE, SECRETS
@@ -40,8 +41,7 @@ MAX_RESOURCE: Final = 512 * 1024
 SECRETS_REPOSITORY: Final = "default"
 # Settings of the broker count here alone: whoever may write into some other namespace must not decide what is trusted.
 # Apart from our keys: whoever may read any resource here must not be able to read a key of another role.
-SEALED_NAMESPACE: Final = "fastness-resources"
-CONFIG_NAMESPACES: Final = (NAMESPACE, "trustee-operator-system")
+SEALED_NAMESPACE: Final = SEALED
 _AS: Final = WriteOptions(manager="broker")
 
 
@@ -170,8 +170,7 @@ def owner_of(secret: str, configs: Sequence[JsonObject]) -> JsonObject | None:
     naming = [
         config
         for config in configs
-        if object_name(config).namespace in CONFIG_NAMESPACES
-        and secret in ((config.get("spec") or {}).get("kbsSecretResources") or ())
+        if secret in ((config.get("spec") or {}).get("kbsSecretResources") or ())
         and (config.get("status") or {}).get("isReady") is True
         and not metadata(config).get("deletionTimestamp")
     ]

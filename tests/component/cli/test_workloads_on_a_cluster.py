@@ -24,11 +24,6 @@ async def _run(*arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, cli, list(arguments))
 
 
-async def _namespace(embedded: Embedded) -> None:
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-nfd"}}
-    await embedded.cluster.create(NAMESPACES, made)
-
-
 async def test_published_values_are_replaced_and_other_sets_are_left_alone(
     embedded_server: Embedded, tmp_path: Path
 ) -> None:
@@ -52,7 +47,6 @@ async def test_published_values_are_replaced_and_other_sets_are_left_alone(
 
 
 async def test_the_agent_reports_once_and_writes_nothing_when_nothing_changed(embedded_server: Embedded) -> None:
-    await _namespace(embedded_server)
     arguments = ("agent", "features", "--once", "--node", "here", "--kubeconfig", str(embedded_server.kubeconfig))
     first = await _run(*arguments)
     assert (first.exit_code, "written" in first.output) == (0, True), first.output
@@ -62,7 +56,6 @@ async def test_the_agent_reports_once_and_writes_nothing_when_nothing_changed(em
 
 
 async def test_what_is_no_longer_found_disappears_at_the_next_look(embedded_server: Embedded) -> None:
-    await _namespace(embedded_server)
     clock, looks = VirtualClock(), iter([Features({"a.b": frozenset({"x"})}), Features({"a.c": frozenset()})])
     task = asyncio.create_task(keep_reporting(embedded_server.cluster, "n", lambda: next(looks), clock, interval=60))
     for _ in range(200):

@@ -24,10 +24,10 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from tests.virtual import SeededEntropy, VirtualClock
 
-NAMESPACE = "default"
+NAMESPACE = "fastness-system"
 DIGEST = "ab" * 32
 IMAGE = f"registry.example/os@sha256:{DIGEST}"
-SET = f"image-{DIGEST[:20]}"
+SET = f"image-{DIGEST}"
 MAX_TURNS = 5000
 PCRS = {number: f"{number:064x}" for number in (4, 7, 11, 12, 14)}
 

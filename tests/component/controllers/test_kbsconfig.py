@@ -28,6 +28,7 @@ from fastness.controllers.attestation.kbsconfig import (
     TrusteeConfigs,
 )
 from fastness.controllers.attestation.policies import Policies
+from fastness.controllers.elsewhere import Elsewhere
 from fastness.controllers.engine import Runner
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
@@ -99,7 +100,7 @@ class World:
 
 @asynccontextmanager
 async def running(cluster: Cluster) -> AsyncIterator[World]:
-    def fenced(kind: type[KbsConfigs] | type[TrusteeConfigs] | type[Policies]) -> FencedCluster:
+    def fenced(kind: type[KbsConfigs] | type[TrusteeConfigs] | type[Policies] | type[Elsewhere]) -> FencedCluster:
         return FencedCluster(cluster, kind.name, kind.writes)
 
     async with Informers(cluster, clock=CLOCK, entropy=ENTROPY) as informers:
@@ -107,6 +108,7 @@ async def running(cluster: Cluster) -> AsyncIterator[World]:
             KbsConfigs(fenced(KbsConfigs), informers, CLOCK),
             TrusteeConfigs(fenced(TrusteeConfigs), informers, CLOCK),
             Policies(fenced(Policies), CLOCK),
+            Elsewhere(fenced(Elsewhere), informers, CLOCK),
         ]
         async with asyncio.TaskGroup() as group:
             task = group.create_task(Runner(loops, informers, CLOCK, ENTROPY).run())

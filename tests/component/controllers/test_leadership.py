@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastness.cluster.errors import Unavailable
-from fastness.cluster.port import Cluster
+from fastness.cluster.port import Cluster, Scope
 from fastness.controllers.engine import Leadership, LostLease
 from fastness.controllers.engine.fenced import FencedCluster, UndeclaredWrite
 from fastness.controllers.engine.leadership import LEASES
@@ -112,7 +112,7 @@ async def test_a_fenced_cluster_refuses_writes_without_the_lease(embedded_server
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
     with pytest.raises(LostLease):
         await fenced.create(CONFIG_MAP, obj)
-    assert (await fenced.list(CONFIG_MAP)).items == []
+    assert (await fenced.list(CONFIG_MAP, Scope("default"))).items == []
     await settle()
 
 

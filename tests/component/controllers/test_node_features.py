@@ -24,6 +24,7 @@ from fastness.controllers.workloads.features import NodeFeatures
 from fastness.domain.access import User
 from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
 from fastness.domain.access.user import NODES as NODE_GROUP
+from fastness.domain.places import EMBEDDED
 from fastness.domain.workloads.features.found import Features
 from fastness.domain.workloads.features.ownership import LABELS, RESOURCES
 from fastness.drivers.features import discover
@@ -33,7 +34,6 @@ from fastness.model.kind import JsonObject
 from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.model.nfd.rule import NODE_FEATURE_RULE
-from fastness.model.registry import find
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy
 
@@ -89,8 +89,6 @@ class World:
 async def world(embedded_server: Embedded) -> AsyncIterator[World]:
     """The loop over a fresh API."""
     here = World(embedded_server)
-    meta = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await here.cluster.create(find("", "v1", "namespaces").resource, meta)
     async with _running(here):
         yield here
 
@@ -98,7 +96,7 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
 @asynccontextmanager
 async def _running(here: World) -> AsyncIterator[None]:
     clock, entropy = SystemClock(), SeededEntropy(1)
-    async with Informers(here.cluster, clock=clock, entropy=entropy) as informers:
+    async with Informers(here.cluster, clock=clock, entropy=entropy, places=EMBEDDED) as informers:
         fenced = FencedCluster(here.cluster, NodeFeatures.name, NodeFeatures.writes)
         runner = Runner([NodeFeatures(fenced, informers, clock)], informers, clock=clock, entropy=entropy)
         task = asyncio.create_task(runner.run())

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fastness.cli.adopting import FAMILIES as ADOPTABLE
 from fastness.cli.doctor import doctor, neighbours
-from fastness.cli.serve import ADOPTABLE
 from fastness.cluster.clock import SystemClock
 from fastness.cluster.informers import Informers
 from fastness.controllers.machineconfig.neighbours import NAMESPACE, other_operator

@@ -46,9 +46,6 @@ async def found(embedded: Embedded) -> dict[str, set[str]]:
 @pytest.fixture
 async def wanted(embedded_server: Embedded) -> Embedded:
     """A cluster that wants discovery."""
-    await embedded_server.cluster.create(
-        NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}
-    )
     meta = {"name": "nfd-instance", "namespace": NS}
     body = {"apiVersion": "nfd.openshift.io/v1", "kind": "NodeFeatureDiscovery", "metadata": meta, "spec": {}}
     await embedded_server.cluster.create(DISCOVERIES, body)

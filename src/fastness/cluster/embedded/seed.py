@@ -17,6 +17,7 @@ from fastness.cluster.embedded.catalog.definitions import builtin_crd
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.store import Change, Key, Record, Store
 from fastness.domain.access.defaults import bootstrap_objects, reconciled
+from fastness.domain.places import MADE_HERE
 from fastness.formats import json
 from fastness.model import crd
 from fastness.model.crd.roles import roles
@@ -24,7 +25,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.kubernetes import definitions as native
 from fastness.model.objects import rfc3339
 
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "fastness-system")
+# Those in which objects speak for the cluster are made before anybody can connect: nobody is the first to have one.
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", *MADE_HERE)
 RBAC = "rbac.authorization.k8s.io"
 PRIVILEGED = "privileged"
 _PLURALS = {

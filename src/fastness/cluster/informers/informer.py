@@ -29,6 +29,7 @@ from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, Expired, NotFound, Unavailable
 from fastness.cluster.informers.cache import Cache, Change, Indexer, Key, Objects, key_of
+from fastness.cluster.informers.placed import require_place
 from fastness.cluster.port import EVERYWHERE, Cluster, Event, EventType, Scope
 from fastness.model.kind import JsonObject, Resource
 from fastness.observe.logs import logger
@@ -60,6 +61,7 @@ class Informer:
         indexers: Mapping[str, Indexer] | None = None,
         patience: float | None = None,
     ) -> None:
+        require_place(resource, scope)
         self.resource = resource
         self.scope = scope
         self._cluster = cluster

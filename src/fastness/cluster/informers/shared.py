@@ -6,45 +6,63 @@
 
 An informer that is asked for before the block starts with it, one that is asked for inside starts at once; the end of the block
 ends them all. An informer that fails has met a defect in a handler and takes the block down with it, as a task group does.
+
+Objects of kinds that count in some namespaces only (`domain.places`) are given out from those alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers.cache import Indexer
 from fastness.cluster.informers.informer import Informer
+from fastness.cluster.informers.joined import JoinedInformer
+from fastness.cluster.informers.placed import scopes_of
 from fastness.cluster.port import EVERYWHERE, Cluster, Scope
+from fastness.domain.places import AT_HOME, Places
 from fastness.model.kind import Resource
+
+_Key = tuple[Resource, tuple[Scope, ...]]
 
 
 class Informers:
     """Gives out informers and runs them."""
 
-    def __init__(self, cluster: Cluster, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, cluster: Cluster, *, clock: Clock, entropy: Entropy, places: Places = AT_HOME) -> None:
+        self.places = places
         self._cluster = cluster
         self._clock = clock
         self._entropy = entropy
-        self._informers: dict[tuple[Resource, Scope], Informer] = {}
-        self._tasks: dict[tuple[Resource, Scope], asyncio.Task[None]] = {}
+        self._informers: dict[_Key, Informer] = {}
+        self._tasks: dict[_Key, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
 
     def of(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, indexers: Mapping[str, Indexer] | None = None
     ) -> Informer:
-        """The informer of a resource in a scope, with these indexes too; raises InformerError for two of one name."""
-        key = (resource, scope)
+        """The informer of a resource in a scope, with these indexes too.
+
+        Raises InformerError for two indexes of one name, and for a scope in which objects of the kind do not count.
+        """
+        key = (resource, scopes_of(self.places, resource, scope))
         informer = self._informers.get(key)
         if informer is None:
-            informer = Informer(self._cluster, resource, scope, clock=self._clock, entropy=self._entropy)
-            self._informers[key] = informer
+            informer = self._informers[key] = self._made(*key)
         for name, indexer in (indexers or {}).items():
             informer.add_index(name, indexer)
         self._start(key)
         return informer
+
+    def _made(self, resource: Resource, scopes: Sequence[Scope]) -> Informer:
+        parts = [Informer(self._cluster, resource, each, clock=self._clock, entropy=self._entropy) for each in scopes]
+        return parts[0] if len(parts) == 1 else JoinedInformer(parts)
+
+    def watched(self) -> list[tuple[Resource, tuple[Scope, ...]]]:
+        """What is followed, and where."""
+        return [*self._informers]
 
     async def synced(self) -> None:
         """Wait until every informer that was asked for has its first state."""
@@ -77,7 +95,7 @@ class Informers:
         if group is not None:
             await group.__aexit__(kind, error, trace)
 
-    def _start(self, key: tuple[Resource, Scope]) -> None:
+    def _start(self, key: _Key) -> None:
         if self._group is not None and key not in self._tasks:
             resource = self._informers[key].resource
             self._tasks[key] = self._group.create_task(self._informers[key].run(), name=f"informer {resource.plural}")

@@ -43,7 +43,7 @@ from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
 from fastness.trust import collateralnews
-from fastness.trust.authorities import SECRETS
+from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.ports import Entry, Record
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE, TileStore
 
@@ -89,7 +89,7 @@ class Confidential:
             Source(MACHINE.resource, self._if_changed, delay=GATHER_SECONDS),
             Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
             Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
-            Source(CONFIG_MAPS, _news, delay=GATHER_SECONDS),
+            Source(CONFIG_MAPS, _news, scope=HERE, delay=GATHER_SECONDS),
             Source(NODES, self._if_changed, delay=GATHER_SECONDS),
             Source(POOLS, self._if_changed, delay=GATHER_SECONDS),
         )
@@ -101,7 +101,7 @@ class Confidential:
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
-        self._maps = informers.of(CONFIG_MAPS)
+        self._maps = informers.of(CONFIG_MAPS, HERE)
         self._nodes, self._pools = informers.of(NODES), informers.of(POOLS)
         self._nodes.subscribe(self._node_changed)
         self._pools.subscribe(self._pool_changed)

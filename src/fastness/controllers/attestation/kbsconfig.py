@@ -5,8 +5,8 @@ Then its ConfigMaps are policies and values
 (`domain.attestation.kbsconfig`), and its Secrets are resources (`trust.resources`). What is derived follows every change and goes
 with the config. A config that became bad keeps what it gave before: taking a policy away must be somebody's wish.
 
-* Both count in the namespaces of the broker's settings only. They change what a whole cluster trusts, so the right to write into
-  just any namespace must not be enough.
+* Both count in the namespaces of the broker's settings only (`domain.places`). They change what a whole cluster trusts, so the
+  right to write into just any namespace must not be enough.
 * A TrusteeConfig is ready while a broker runs; it makes nothing, and says so.
 * TrusteeConfig chooses a profile. Restricted is how the broker always is; Permissive is refused in a cluster that enforces, and
   elsewhere changes nothing, because policies here can only take away.
@@ -41,7 +41,8 @@ from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, with_condition
 from fastness.trust import collateralnews
-from fastness.trust.resources import CONFIG_NAMESPACES, owner_of
+from fastness.trust.authorities import HERE
+from fastness.trust.resources import owner_of
 from fastness.trust.tiles import NAMESPACE
 
 CONFIGS: Final = KBS_CONFIG.resource
@@ -75,10 +76,12 @@ class KbsConfigs:
         self._recorder = Recorder(cluster, self.name, clock)
         self._told: dict[ObjectName, str] = {}
         self._configs = informers.of(CONFIGS)
+        self._places = informers.places
+        here = [Scope(namespace) for namespace in self._places.of(CONFIGS)]
         self.sources: Sequence[Source] = (
             Source(CONFIGS, keys=self._all_of_namespaces),
-            *(Source(MAPS, keys=self._naming_map, scope=Scope(namespace)) for namespace in CONFIG_NAMESPACES),
-            *(Source(SECRETS, keys=self._naming_secret, scope=Scope(namespace)) for namespace in CONFIG_NAMESPACES),
+            *(Source(MAPS, keys=self._naming_map, scope=scope) for scope in here),
+            *(Source(SECRETS, keys=self._naming_secret, scope=scope) for scope in here),
             Source(POLICIES, keys=_config_of_derived),
             Source(SETS, keys=_config_of_derived),
         )  # fmt: skip
@@ -110,10 +113,8 @@ class KbsConfigs:
         if is_being_deleted(config):
             await self._clear(key)
             return Done()
-        if key.namespace not in CONFIG_NAMESPACES:
+        if not self._places.counts(CONFIGS, key.namespace):  # it did once, and something derived from it is left
             await self._clear(key)
-            where = " and ".join(CONFIG_NAMESPACES)
-            await self._tell(config, [f"settings of the broker count in the namespaces {where} only"])
             return Done()
         derived = derive(config, await self._maps(config), self._clock.now())
         problems = [*derived.problems, *await self._missing_secrets(config)]
@@ -208,9 +209,9 @@ class TrusteeConfigs:
         self._recorder = Recorder(cluster, self.name, clock)
         self._trustees = informers.of(TRUSTEES)
         self._confidential = informers.of(CONFIDENTIAL)
-        self._maps = informers.of(MAPS)
+        self._maps = informers.of(MAPS, HERE)
         self.sources: Sequence[Source] = (
-            Source(TRUSTEES), Source(CONFIDENTIAL, keys=self._every), Source(MAPS, keys=self._if_broker),
+            Source(TRUSTEES), Source(CONFIDENTIAL, keys=self._every), Source(MAPS, keys=self._if_broker, scope=HERE),
         )  # fmt: skip
 
     def _every(self, _obj: Object) -> Iterable[ObjectName]:
@@ -245,9 +246,6 @@ class TrusteeConfigs:
         return Done(again_after=LOOK_SECONDS)
 
     def _judged(self, config: JsonObject) -> tuple[str, str]:
-        if object_name(config).namespace not in CONFIG_NAMESPACES:
-            where = " and ".join(CONFIG_NAMESPACES)
-            return "WrongNamespace", f"settings of the broker count in the namespaces {where} only"
         permissive = (config.get("spec") or {}).get("profileType") == "Permissive"
         if permissive and mode_of(self._confidential.get("", "cluster")) is Mode.ENFORCE:
             return "PermissiveRefused", "this cluster enforces attestation: choose the profile Restricted"

@@ -171,12 +171,12 @@ class TrustedClusters:
 
 def _id(machine: Object) -> Iterable[str]:
     found = (machine.get("spec") or {}).get("id")
-    return (found,) if found and object_name(machine).namespace == NAMESPACE else ()
+    return (found,) if found else ()
 
 
 def _uuid(key: Object) -> Iterable[str]:
     found = (key.get("spec") or {}).get("uuid")
-    return (found,) if found and object_name(key).namespace == NAMESPACE else ()
+    return (found,) if found else ()
 
 
 _MACHINES: Final = {BY_ID: _id}
@@ -225,8 +225,6 @@ class AttestationKeys:
         return Done()
 
     def _proved(self, key: JsonObject) -> tuple[bool, str]:
-        if object_name(key).namespace != NAMESPACE:
-            return False, f"keys of machines are in the namespace {NAMESPACE}"
         machines = [one for uuid in _uuid(key) for one in self._machines.by_index(BY_ID, uuid)]
         if not machines:
             return False, "no Machine has this uuid: a key counts when its machine enrols with it"

@@ -6,7 +6,7 @@ documentation draws the graph of all controllers and a test refuses a write that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from fastness.model.kind import Resource
 from fastness.model.objects import ObjectName, object_name
 
 Object = Mapping[str, Any]
-Keys = Callable[[Object], Iterable[ObjectName]]
+Keys = Callable[[Object], Iterable[Hashable]]
 
 
 def itself(obj: Object) -> Iterable[ObjectName]:

@@ -1,7 +1,8 @@
 """A `Cluster` that refuses writes which nobody declared, or which come after the lease was lost.
 
 Controllers get this instead of the cluster itself. The two checks are the cheap half of two promises: what the
-documentation draws is what happens, and two leaders never write at the same time.
+documentation draws is what happens, and two leaders never write at the same time. Reads keep to the rule of
+`cluster.informers.placed`: what speaks for the cluster is never looked for in just any namespace.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from fastness.cluster.informers.placed import require_place
 from fastness.cluster.port import (
     DELETE,
     EVERYWHERE,
@@ -54,13 +56,15 @@ class FencedCluster:
     async def list(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
     ) -> Page:
-        """Objects."""
+        """Objects; raises InformerError for a look into every namespace at what does not speak for its own."""
+        require_place(resource, scope)
         return await self._cluster.list(resource, scope, limit=limit, token=token, version=version)
 
     def watch(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """Changes."""
+        """Changes; raises InformerError as `list` does."""
+        require_place(resource, scope)
         return self._cluster.watch(resource, scope, since=since, initial=initial)
 
     async def create(self, resource: Resource, obj: JsonObject, options: WriteOptions = WRITE) -> JsonObject:

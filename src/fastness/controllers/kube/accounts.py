@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fastness.cluster.errors import AlreadyExists, Forbidden, NotFound
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.kube.namespaces import NAMESPACES
+from fastness.domain.places import ROOT_CA
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, is_being_deleted, object_name
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True)
-ACCOUNT, ROOT_CA = "default", "kube-root-ca.crt"
+ACCOUNT = "default"
 _AS = WriteOptions(manager="namespace-furniture")
 
 
@@ -28,7 +29,8 @@ class NamespaceFurniture:
 
     name = "namespace-furniture"
     sources: Sequence[Source] = (
-        Source(NAMESPACES), Source(ACCOUNTS, keys=_namespace_of), Source(CONFIG_MAPS, keys=_namespace_of),
+        Source(NAMESPACES), Source(ACCOUNTS, keys=_namespace_of),
+        Source(CONFIG_MAPS, keys=_namespace_of, scope=Scope(fields=f"metadata.name={ROOT_CA}")),
     )  # fmt: skip
     writes: Sequence[Resource] = (ACCOUNTS, CONFIG_MAPS)
 

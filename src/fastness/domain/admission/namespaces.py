@@ -2,7 +2,8 @@
 
 * An object cannot be written into a namespace that does not exist (404), nor created in one that is being deleted (403 with the
   cause `NamespaceTerminating`, by which controllers know to stop).
-* The namespaces that the cluster itself stands on cannot be deleted.
+* The namespaces that the cluster itself stands on cannot be deleted, nor those in which objects speak for all of it: whoever
+  made one of them anew would own what counts there.
 * Access reviews are questions, not objects: they may name any namespace.
 """
 
@@ -17,9 +18,10 @@ from fastness.domain.admission.request import (
     DeniedCause,
     forbidden,
 )
+from fastness.domain.places import HOME, MADE_HERE
 from fastness.model.objects import is_being_deleted
 
-IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", *MADE_HERE}) - {HOME}
 _REVIEWS: Final = ("authorization.k8s.io", "authentication.k8s.io")
 
 

@@ -61,7 +61,8 @@ def set_name(image: str) -> str:
     found = _DIGEST.search(image)
     if found is None:
         raise BadValues("no-digest", f"{image} names no digest", "Approve the image as name@sha256:….")
-    return f"image-{found[1][:20]}"
+    # The whole digest: two images whose digests merely begin alike would share a set, and either could have it withdrawn.
+    return f"image-{found[1]}"
 
 
 def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:

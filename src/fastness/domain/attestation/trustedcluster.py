@@ -9,7 +9,7 @@ The kind comes from an operator whose parts are separate servers. Here it drives
 | `attestationKeyRegisterPort`, `registerServerPort` | the port of that URL, the first that is set |
 | `trusteeSecret` and the other two Secrets | nothing: doors show certificates of their own authority, which images know |
 
-* Of several the oldest counts, so a newcomer takes nothing over; and only in namespaces of administrators.
+* Of several the oldest counts, so a newcomer takes nothing over. Which namespaces count is said in `domain.places`.
 * An address is a host, or a host and a port; anything else is no address.
 * An AttestationKey is approved when it is the very key that its Machine proved at enrolment. A key that somebody wrote down is
   registered, and nothing more: trust comes from the proof, never from the object.
@@ -22,12 +22,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import is_being_deleted, metadata, object_name
 
 Object = Mapping[str, Any]
-NAMESPACES: Final = (NAMESPACE, "trusted-execution-clusters")
 BROKER_PORT: Final = 8080
 ENROLMENT_PORT: Final = 8000
 MAX_PORT: Final = 65535
@@ -48,7 +46,7 @@ class Said(NamedTuple):
 
 def honoured(clusters: Iterable[Object]) -> JsonObject | None:
     """The one that counts; None when there is none."""
-    candidates = [one for one in clusters if object_name(one).namespace in NAMESPACES and not is_being_deleted(one)]
+    candidates = [one for one in clusters if not is_being_deleted(one)]
     found = min(candidates, key=_age, default=None)
     return None if found is None else dict(found)
 
@@ -83,17 +81,11 @@ def conditions_of(
             )
         ]
     if counts is None or object_name(counts) != object_name(cluster):
-        return [Said("Installed", False, "NonUnique", _not_the_one(cluster, counts))]
+        return [Said("Installed", False, "NonUnique", f"only one counts, and that is {object_name(counts or {})}")]
     return [
         _installed(cluster, doors=doors, confidential=confidential, unreachable=unreachable),
         _address(cluster, unreachable),
     ]
-
-
-def _not_the_one(cluster: Object, counts: Object | None) -> str:
-    if object_name(cluster).namespace not in NAMESPACES:
-        return f"a TrustedExecutionCluster counts in the namespaces {' and '.join(NAMESPACES)} only"
-    return f"only one counts, and that is {object_name(counts or {})}"
 
 
 def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str) -> Said:

@@ -79,6 +79,7 @@ class Stock:
     """The caches behind all pages."""
 
     def __init__(self, informers: Informers) -> None:
+        self.places = informers.places
         self.informers: dict[Resource, Informer] = {resource: informers.of(resource) for resource in SEEN}
         self.informers[VERDICTS].add_index(BY_SUBJECT, _subject)
 
@@ -89,7 +90,7 @@ class Stock:
 
     def fleet(self) -> tuple[list[JsonObject], list[JsonObject]]:
         """All machines and all nodes, whoever may see them."""
-        return self.informers[MACHINES].list(NAMESPACE), self.informers[NODES].list()
+        return self.informers[MACHINES].list(), self.informers[NODES].list()
 
     def rules(self, now: datetime) -> StandingRules:
         """What decides how machines stand: the same for everybody, also for those who may not read the cluster's object."""
@@ -97,7 +98,7 @@ class Stock:
 
     def unproved_nodes(self) -> tuple[str, ...]:
         """The nodes of confidential pools that never attested."""
-        machines = (view(one, Machine) for one in self.informers[MACHINES].list(NAMESPACE))
+        machines = (view(one, Machine) for one in self.informers[MACHINES].list())
         cluster = self.informers[CLUSTERS].get("", CLUSTER)
         return never_attested(cluster, self.informers[NODES].list(), self.informers[POOLS].list(), machines)
 
@@ -130,9 +131,9 @@ class Sight:
         """The nodes that never attested, as far as the user may list nodes."""
         return self._stock.unproved_nodes() if self.may("list", NODES) else ()
 
-    def may(self, verb: str, resource: Resource, name: str = "") -> bool:
+    def may(self, verb: str, resource: Resource, name: str = "", namespace: str = NAMESPACE) -> bool:
         """Whether the API would allow it."""
-        return self._guard.authorize(self._attributes(verb, resource, name)).allowed
+        return self._guard.authorize(self._attributes(verb, resource, name, namespace)).allowed
 
     def require(self, verb: str, resource: Resource, name: str = "") -> None:
         """Raise Forbidden, in the API's words, when the API would not allow it."""
@@ -144,7 +145,10 @@ class Sight:
     def all(self, resource: Resource) -> list[JsonObject]:
         """Every object of a kind; raises Forbidden."""
         self.require("list", resource)
-        return self._stock.informers[resource].list(NAMESPACE if resource.namespaced else "")
+        others = [place for place in self._stock.places.of(resource) if place != NAMESPACE]
+        hidden = {place for place in others if not self.may("list", resource, namespace=place)}
+        found = self._stock.informers[resource].list()
+        return [one for one in found if one["metadata"].get("namespace") not in hidden] if hidden else found
 
     def those(self, resource: Resource) -> list[JsonObject]:
         """Every object of a kind, none where the user may not list it; for what only adds to a page."""
@@ -166,10 +170,10 @@ class Sight:
         found = self._stock.informers[VERDICTS].by_index(BY_SUBJECT, uid)
         return sorted(found, key=lambda one: str(one["metadata"].get("creationTimestamp")), reverse=True)
 
-    def _attributes(self, verb: str, resource: Resource, name: str) -> Attributes:
-        namespace = NAMESPACE if resource.namespaced else ""
+    def _attributes(self, verb: str, resource: Resource, name: str, namespace: str = NAMESPACE) -> Attributes:
+        place = namespace if resource.namespaced else ""
         return Attributes(
-            self.user, verb, resource.group, resource.version, resource.plural, namespace=namespace, name=name
+            self.user, verb, resource.group, resource.version, resource.plural, namespace=place, name=name
         )
 
 

@@ -18,7 +18,6 @@ from fastness.model.registry import find
 from tests.component.controllers.kata.story import (
     CLASS,
     KATA,
-    NAMESPACE,
     feature_gates,
     is_done,
     is_gone,
@@ -67,9 +66,6 @@ async def test_a_deleted_rule_takes_the_runtime_off_no_node(tmp_path: Path, mode
     async with running(PlaneOptions(tmp_path / "state", machines=2, profile="containers")) as plane:
         cluster = plane.server.cluster
         await until_equal(lambda: ready(cluster), BOTH)
-        await cluster.create(
-            NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-nfd"}}
-        )
         await cluster.create(DISCOVERY, manifest("my-nfd.yaml"))
         rule = await cluster.create(RULE, manifest("my-nodefeaturerule.yaml"))
         await until_equal(lambda: labelled(cluster), [True, True])

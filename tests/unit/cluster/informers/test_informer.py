@@ -179,7 +179,7 @@ async def test_readiness_names_the_caches_that_lost_touch(monkeypatch: pytest.Mo
         await informer.synced()
         world.deaf = True
         hours.ahead += SILENCE + 1
-        assert informers.out_of_touch() == "out of touch with the API: nothing is heard of things"
+        assert informers.out_of_touch() == "out of touch with the API: nothing is heard of pods"
         await settle(lambda: not informers.out_of_touch())
 
 
@@ -347,7 +347,7 @@ async def test_those_who_ask_for_the_same_get_the_same_informer() -> None:
     world = ScriptedCluster()
     informers = Informers(cast("Cluster", world), clock=VirtualClock(), entropy=FixedEntropy())
     early = informers.of(THING)
-    assert informers.unsynced() == ["things"]
+    assert informers.unsynced() == ["pods"]
     async with informers:
         assert informers.of(THING) is early
         other = informers.of(THING, Scope("elsewhere"), indexers={"name": lambda obj: [obj["metadata"]["name"]]})

@@ -16,7 +16,7 @@ from fastness.cluster.errors import ApiError, Expired
 from fastness.cluster.port import EVERYWHERE, Event, EventType, Scope
 from fastness.model.kind import JsonObject, Resource
 
-THING = Resource("example.com", "v1", "things", "Thing", namespaced=True)
+THING = Resource("", "v1", "pods", "Pod", namespaced=True)  # a kind that is read in every namespace
 
 
 class ScriptedCluster:

@@ -50,7 +50,7 @@ def approval(manifest: object, key: str = "fastness.dev/measurements", **notes: 
 @pytest.mark.parametrize("key", ["fastness.dev/measurements", "org.coreos.pcrs"])
 def test_the_registers_of_a_label_become_values_and_its_events_explanations(key: str) -> None:
     made = set_of_image(IMAGE, [approval(label(), key)])
-    assert made["metadata"]["name"] == set_name(IMAGE) == "image-" + "ab" * 10
+    assert made["metadata"]["name"] == set_name(IMAGE) == "image-" + "ab" * 32
     values = {(value["name"], value["value"]): value for value in made["spec"]["values"]}
     assert set(values) == {
         ("tpm_pcr4", replayed(SHIM, GRUB)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from fastness.cluster.informers import Informer
 from fastness.controllers.engine.controller import Keys, Object
@@ -21,7 +21,7 @@ def around(known: Informer) -> Keys:
 def itself_and(near: Keys) -> Keys:
     """An object's own key and those of its neighbours."""
 
-    def keys(obj: Object) -> Iterable[ObjectName]:
+    def keys(obj: Object) -> Iterable[Hashable]:
         return dict.fromkeys((object_name(obj), *near(obj)))
 
     return keys
