@@ -57,6 +57,9 @@ VERBS: Mapping[str, Verb] = {
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
     "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
     "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
+    "witness": Verb(
+        "fastness.cli.witness:witness", "Cosign the records of other clusters, so that none can be rewritten."
+    ),
     "image": Verb("fastness.cli.images:image", "Approve what machines may boot, or take it back."),
     "policy": Verb("fastness.cli.policies:policy", "Try policies that judge evidence and resources."),
     "broker": Verb("fastness.cli.resources:broker", "Mint credentials for administrators of the key broker."),

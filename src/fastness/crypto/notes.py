@@ -5,10 +5,11 @@
     hO3…=
 
     — fastness.example/record f2c1…
+    — witness.example/w1 jWbP…
 
 A key has a name; the four bytes in front of a signature are the start of a hash over name and key, so that a verifier finds its
 line among those of others. Lines of keys that nobody asked about are ignored, which is how old keys and witnesses stay beside
-new ones.
+new ones. What a witness adds is not a signature of the note but a cosignature (`crypto.cosignatures`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fastness.crypto.secret import SecretBytes
 ED25519: Final = 1
 ID_BYTES: Final = 4
 MAX_LINES: Final = 64
-_DASH: Final = "\N{EM DASH} "
+DASH: Final = "\N{EM DASH} "
 
 
 class NoteRefused(CryptoError):
@@ -42,31 +43,16 @@ class NoteVerifier:
     def __init__(self, name: str, key: bytes) -> None:
         self.name = name
         self.key = key
-        self.id = _key_id(name, key)
+        self.id = key_id(name, ED25519, key)
         self._verifier = Ed25519Verifier(key)
 
     @classmethod
     def parse(cls, text: str) -> NoteVerifier:
         """Read `name+id+key`; raises BadKey."""
-        name, _, rest = text.strip().partition("+")
-        shown, _, encoded = rest.partition("+")
-        try:
-            data = base64.b64decode(encoded, validate=True)
-            if not name or len(data) != 1 + SEED_BYTES or data[0] != ED25519:
-                raise BadKey(
-                    "not an Ed25519 key of a log", "A key reads name+id+key, as `fastness audit key` prints it."
-                )
-            found = cls(name, data[1:])
-        except (binascii.Error, ValueError) as error:
-            raise BadKey("not a key of a log", "A key reads name+id+key, as `fastness audit key` prints it.") from error
-        if found.id.hex() != shown:
-            raise BadKey(
-                "the id of the key does not belong to it", "Copy the key again: a part of it is missing or changed."
-            )
-        return found
+        return cls(*parse_key(text, ED25519, "a log", "fastness audit key"))
 
     def __str__(self) -> str:
-        return f"{self.name}+{self.id.hex()}+{base64.b64encode(bytes([ED25519]) + self.key).decode()}"
+        return written_key(self.name, ED25519, self.key)
 
     def signed(self, text: str, signature: bytes) -> bool:
         """Whether this key signed the text."""
@@ -89,33 +75,73 @@ class NoteSigner:
     def sign(self, text: str) -> str:
         """The whole note."""
         blob = self.verifier.id + self._key.sign(text.encode())
-        return f"{text}\n{_DASH}{self.verifier.name} {base64.b64encode(blob).decode()}\n"
+        return f"{text}\n{signature_line(self.verifier.name, blob)}"
 
 
 def open_note(note: str, verifiers: Iterable[NoteVerifier]) -> str:
     """The text of a note that one of these keys signed; raises NoteRefused."""
-    text, separator, rest = note.rpartition("\n\n")
-    lines = rest.splitlines()
-    if not separator or not lines or len(lines) > MAX_LINES:
-        raise NoteRefused("this is not a signed note", "A note ends in an empty line and lines of signatures.")
-    text += "\n"
-    known = {(one.name, one.id): one for one in verifiers}
-    for name, blob in [_signature(line) for line in lines]:
-        key = known.get((name, blob[:ID_BYTES]))
+    text, signatures = split_note(note)
+    by_id = {(verifier.name, verifier.id): verifier for verifier in verifiers}
+    for name, blob in signatures:
+        key = by_id.get((name, blob[:ID_BYTES]))
         if key is not None and key.signed(text, blob[ID_BYTES:]):
             return text
     raise NoteRefused("no key that counts has signed this note", "Compare the key with the one that the cluster shows.")
 
 
-def _signature(line: str) -> tuple[str, bytes]:
-    if not line.startswith(_DASH):
+def split_note(note: str) -> tuple[str, list[tuple[str, bytes]]]:
+    """The text of a note, believed by nobody yet, and its signatures as (name, id and signature); raises NoteRefused."""
+    text, separator, rest = note.rpartition("\n\n")
+    lines = rest.split("\n")
+    if not separator or len(lines) < 2 or lines[-1] or len(lines) > MAX_LINES + 1:
+        raise NoteRefused("this is not a signed note", "A note ends in an empty line and lines of signatures.")
+    return f"{text}\n", [parse_line(line) for line in lines[:-1]]
+
+
+def parse_line(line: str) -> tuple[str, bytes]:
+    """The name in a line of a signature, and what follows it as bytes; raises NoteRefused."""
+    if not line.startswith(DASH):
         raise NoteRefused("a line under the note is not a signature", "The note was changed on its way.")
-    name, _, encoded = line[len(_DASH) :].rpartition(" ")
+    name, _, encoded = line[len(DASH) :].rpartition(" ")
     try:
         return name, base64.b64decode(encoded, validate=True)
-    except binascii.Error as error:
+    except (binascii.Error, ValueError) as error:
         raise NoteRefused("a signature is not base64", "The note was changed on its way.") from error
 
 
-def _key_id(name: str, key: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + b"\n" + bytes([ED25519]) + key).digest()[:ID_BYTES]
+def signature_line(name: str, blob: bytes) -> str:
+    """A line under a note: the name of a key, then its id and signature."""
+    return f"{DASH}{name} {base64.b64encode(blob).decode()}\n"
+
+
+def key_id(name: str, algorithm: int, key: bytes) -> bytes:
+    """The bytes by which a signature names its key."""
+    return hashlib.sha256(name.encode() + b"\n" + bytes([algorithm]) + key).digest()[:ID_BYTES]
+
+
+def written_key(name: str, algorithm: int, key: bytes) -> str:
+    """A public key as people pass it on (C2SP: vkey)."""
+    return f"{name}+{key_id(name, algorithm, key).hex()}+{base64.b64encode(bytes([algorithm]) + key).decode()}"
+
+
+def parse_key(text: str, algorithm: int, owner: str, verb: str) -> tuple[str, bytes]:
+    """Name and bytes of an Ed25519 key in the form `name+id+key`; raises BadKey.
+
+    A name has neither spaces nor `+`: with either, a line of a signature could be read in two ways.
+    """
+    hint = f"A key reads name+id+key, as `{verb}` prints it."
+    name, _, rest = text.strip().partition("+")
+    shown, _, encoded = rest.partition("+")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadKey(f"not a key of {owner}", hint) from error
+    if not name or any(character.isspace() for character in name):
+        raise BadKey(f"not a key of {owner}: its name is missing or has a space in it", hint)
+    if len(data) != 1 + SEED_BYTES or data[0] != algorithm:
+        raise BadKey(f"not an Ed25519 key of {owner}", hint)
+    if key_id(name, algorithm, data[1:]).hex() != shown:
+        raise BadKey(
+            "the id of the key does not belong to it", "Copy the key again: a part of it is missing or changed."
+        )
+    return name, data[1:]

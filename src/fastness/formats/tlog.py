@@ -53,15 +53,21 @@ def parse_checkpoint(text: str) -> Checkpoint:
     origin, size, root = lines[0], lines[1], lines[2]
     if not origin or len(origin) > MAX_ORIGIN:
         raise TlogError("the origin of a checkpoint is missing or too long")
-    if not (size.isascii() and size.isdigit()) or len(size) > _MAX_DIGITS or (size != "0" and size[0] == "0"):
-        raise TlogError("the size of a checkpoint is not a decimal number")
+    entries = parse_size(size, "the size of a checkpoint")
     try:
         digest = base64.b64decode(root, validate=True)
     except binascii.Error as error:
         raise TlogError("the root hash of a checkpoint is not base64") from error
     if len(digest) != HASH_SIZE:
         raise TlogError(f"the root hash of a checkpoint has {len(digest)} bytes, not {HASH_SIZE}")
-    return Checkpoint(origin, int(size), digest)
+    return Checkpoint(origin, entries, digest)
+
+
+def parse_size(text: str, what: str) -> int:
+    """A number of entries, in decimal without leading zeroes; raises TlogError."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _MAX_DIGITS or (text != "0" and text[0] == "0"):
+        raise TlogError(f"{what} is not a decimal number")
+    return int(text)
 
 
 def tile_path(level: int, index: int, width: int = WIDTH) -> str:

@@ -136,6 +136,17 @@ RECORD_SIZE = Gauge("fastness_record_size", "Entries that the record holds, in t
 RECORD_ALARMS = Counter(
     "fastness_record_alarms_total", "Batches of the record that were missing or did not fit", registry=REGISTRY
 )
+RECORD_STOPPED = Gauge(
+    "fastness_record_stopped",
+    "1 while nothing is added to the record, because it does not continue what was signed of it before",
+    registry=REGISTRY,
+)
+RECORD_WITNESSES = Gauge(
+    "fastness_record_witnesses", "Witnesses that cosigned the newest checkpoint they were shown", registry=REGISTRY
+)
+WITNESS_ANSWERS = Labelled(
+    "fastness_witness_answers_total", "Checkpoints that this witness was asked to cosign, by its answer", "code"
+)
 RECORD_REFUSED = Labelled(
     "fastness_record_refused_total", "Batches of the record that did not count, by the reason", "reason"
 )

@@ -15,7 +15,10 @@
     ├── CannotKnow           nobody can tell now whether a machine is still trusted
     ├── TokenContended       a bootstrap token could not be made for now
     ├── RecordError          the record could not be written, so nothing may leave
-    └── DamagedRecord        the state of the record cannot be understood
+    ├── DamagedRecord        the state of the record cannot be understood
+    ├── RecordBehind         the record does not continue what was signed of it before, so nothing more is signed
+    ├── WitnessBusy          another process uses the directory of a witness
+    └── WitnessFailed        a witness did not cosign
 
 Errors of certificates and envelopes themselves are `fastness.crypto.errors`.
 """
@@ -124,3 +127,25 @@ class DamagedRecord(TrustError):
     """The state of the record cannot be understood."""
 
     code = "damaged-record"
+
+
+class RecordBehind(TrustError):
+    """The record does not continue a checkpoint that exists somewhere: it was cut, rolled back or begun anew."""
+
+    code = "record-behind"
+
+
+class WitnessBusy(TrustError):
+    """Another process uses the directory of a witness."""
+
+    code = "witness-busy"
+
+
+class WitnessFailed(TrustError):
+    """A witness did not cosign. `seen` is the size that it has seen before, where it refused for that."""
+
+    code = "witness-failed"
+
+    def __init__(self, message: str, hint: str, seen: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.seen = seen
