@@ -3,7 +3,9 @@
     fastness audit show --last 20                   what happened, newest last
     fastness audit export DIR                       everything, in the layout of C2SP tlog-tiles
     fastness audit prove 17 > proof.json            one entry with its proof and the signed checkpoint
-    fastness audit verify DIR|proof.json --key K    offline, by a verifier of its own; --against an older checkpoint
+    fastness audit verify DIR|proof.json --key K    offline, by a verifier of its own; --against an older checkpoint,
+                                                    --witness the key of somebody who watched it grow
+    fastness audit restart --reason TEXT            go on under a new name, after an older backup was restored
 
 The record lies in ConfigMaps of the cluster, or beside the kubeconfig of an embedded one (`--tiles` names another place). Doors
 write what they decide before they act on it, and the record takes it in up to a second later; whoever reads waits for that.
@@ -103,22 +105,47 @@ def prove(index: int, since: int | None, tiles: Path | None, kubeconfig: Path | 
 
 
 @audit.command()
+@click.option("--reason", required=True, help="Why the record goes on under a new name; it is the first entry of it.")
+@cluster_options
+def restart(reason: str, kubeconfig: Path | None, context: str) -> None:
+    """Let a record that was cut or rolled back go on under a new name; witnesses must be told the new key."""
+    if not reason.strip():
+        raise CliError("--reason is empty", "Say why, such as: restored the backup of Monday.", Exit.USAGE)
+    with told():
+        number = asyncio.run(_restart(reason.strip(), kubeconfig, context))
+    tell(
+        f"the record goes on as its epoch {number}; give its new key (`fastness audit key`) to witnesses and verifiers"
+    )
+
+
+@audit.command()
 @click.argument("exported", type=click.Path(exists=True, path_type=Path))
 @click.option("--key", "keys", multiple=True, help="A key as `fastness audit key` prints it; repeatable.")
 @click.option(
     "--against", "older", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An older checkpoint that must be a beginning of this record; repeatable.",
 )  # fmt: skip
+@click.option("--witness", "witnesses", multiple=True, help="A key as `fastness witness key` prints it; repeatable.")
+@click.option("--quorum", type=click.IntRange(1), help="How many of the witnesses must have cosigned; default all.")
 @output_option
-def verify(exported: Path, keys: tuple[str, ...], older: tuple[Path, ...], output: str) -> None:
+def verify(
+    exported: Path,
+    keys: tuple[str, ...],
+    older: tuple[Path, ...],
+    witnesses: tuple[str, ...],
+    quorum: int | None,
+    output: str,
+) -> None:
     """Verify an export or a proof, offline: exit 0 good, 1 not, 2 unreadable."""
-    from fastness.cli.auditverify import Verified, verify_directory, verify_proof
+    from fastness.cli.auditverify import Quorum, Verified, verify_directory, verify_proof
 
     if not keys:
         raise CliError(
             "no key to verify with", "Give --key, out of `fastness audit key`, kept in a safe place.", Exit.USAGE
         )
-    found: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older)
+    with told():
+        wanted = Quorum.parse(witnesses, quorum)
+    found: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older, wanted)
     if output == "json":
         show_json(found.to_json())
     else:
@@ -158,6 +185,14 @@ async def _keys(kubeconfig: Path | None, context: str) -> list[str]:
 
     async with _connected(kubeconfig, context) as (cluster, _):
         return [str(one) for one in await known_keys(cluster)]
+
+
+async def _restart(reason: str, kubeconfig: Path | None, context: str) -> int:
+    from fastness.cluster.clock import SystemClock
+    from fastness.trust.recordepoch import restart as next_epoch
+
+    async with _connected(kubeconfig, context) as (cluster, _):
+        return (await next_epoch(cluster, reason, SystemClock().now())).number
 
 
 async def _export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context: str) -> int:
@@ -224,6 +259,7 @@ async def _opened(
     async with _connected(kubeconfig, context) as (cluster, beside):
         if complete:
             await _taken_in(cluster)
+            await _cosigned(cluster)
         record = await open_record(cluster, FileTiles(tiles) if tiles else tiles_of(cluster, beside))
         if record is None:
             raise CliError("the record is empty", "Nothing was decided yet, or no controllers run.", Exit.NO)
@@ -257,6 +293,17 @@ async def _taken_in(cluster: Cluster) -> None:
     except Forbidden:
         return  # whoever may read the record need not see what is on its way into it
     tell(f"{len(waiting or ())} batches of entries wait to be taken into the record: look whether the controllers run")
+
+
+async def _cosigned(cluster: Cluster) -> None:
+    """Wait until witnesses have seen the newest checkpoint, where this record has any; not for long."""
+    from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
+
+    for _ in range(TAKEN_IN_TRIES):
+        checkpoints = sorted((await cluster.list(AUDIT_CHECKPOINT.resource)).items, key=lambda one: one["spec"]["size"])
+        if not any(one.get("status") for one in checkpoints) or checkpoints[-1].get("status"):
+            return
+        await asyncio.sleep(TAKEN_IN_PAUSE)
 
 
 def _short(who: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.recordcheck import RecordProblem, check_export, consistent, included
+from fastness.crypto.cosignatures import WitnessVerifier, cosigned
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.notes import NoteVerifier, open_note
 from fastness.formats import json, tlog
@@ -35,21 +36,61 @@ class Verified:
         return {"good": self.good, "message": self.text, **self.facts}
 
 
-def verify_directory(directory: Path, keys: Sequence[str], older: Sequence[Path]) -> Verified:
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """Witnesses whose cosignatures are looked for, and how many of them are needed."""
+
+    witnesses: tuple[WitnessVerifier, ...] = ()
+    needed: int = 0
+
+    @classmethod
+    def parse(cls, keys: Sequence[str], needed: int | None) -> Quorum:
+        """Read keys of witnesses; all of them are needed unless a number says otherwise. Raises BadKey, CliError."""
+        witnesses = tuple(WitnessVerifier.parse(key) for key in keys)
+        names = {witness.name for witness in witnesses}
+        if len(names) < len(witnesses):
+            raise CliError("a witness is named twice", "Give each witness once: one key is one voice.", Exit.USAGE)
+        if needed is not None and needed > len(witnesses):
+            raise CliError(
+                f"--quorum {needed} needs more witnesses than the {len(witnesses)} whose keys are given",
+                "Give --witness for each, out of `fastness witness key`.",
+                Exit.USAGE,
+            )
+        return cls(witnesses, len(witnesses) if needed is None else needed)
+
+    def count(self, note: str) -> list[str]:
+        """The names of those that cosigned a note; raises RecordProblem when they are too few."""
+        names = sorted(cosigned(note, self.witnesses))
+        if len(names) < self.needed:
+            raise RecordProblem(
+                f"{len(names)} of {len(self.witnesses)} witnesses cosigned the checkpoint, and {self.needed} are needed:"
+                " the record may have been rolled back"
+            )
+        return names
+
+    def words(self, names: Sequence[str]) -> list[str]:
+        """For the line of the result."""
+        return [f"cosigned by {len(names)} of {len(self.witnesses)} witnesses"] if self.witnesses else []
+
+
+def verify_directory(directory: Path, keys: Sequence[str], older: Sequence[Path], quorum: Quorum) -> Verified:
     """Judge an export."""
     try:
         verifiers = [NoteVerifier.parse(one) for one in keys]
         known = [tlog.parse_checkpoint(open_note(_text(path), verifiers)) for path in older]
         found = check_export(directory, verifiers, known)
+        names = quorum.count(_text(directory / "checkpoint"))
     except (RecordProblem, CryptoError, tlog.TlogError) as problem:
         return Verified(False, f"not good: {problem}", {})
     parts = [f"good: {found.size} entries of {found.origin}"]
     parts += [f"{found.pruned} of them only as hashes"] if found.pruned else []
     parts += [f"continues the checkpoint of size {one.size}" for one in known]
-    return Verified(True, ", ".join(parts), {"origin": found.origin, "size": found.size, "entries": found.entries})
+    parts += quorum.words(names)
+    facts = {"origin": found.origin, "size": found.size, "entries": found.entries, "witnesses": names}
+    return Verified(True, ", ".join(parts), facts)
 
 
-def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path]) -> Verified:
+def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path], quorum: Quorum) -> Verified:
     """Judge a proof of one entry; with an older checkpoint also that the record only grew since."""
     proof = _proof(path)
     try:
@@ -64,12 +105,14 @@ def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path]) -> Veri
         known = [tlog.parse_checkpoint(open_note(_text(one), verifiers)) for one in older]
         for one in known:
             _check_growth(proof.get("consistency"), one, signed)
+        names = quorum.count(proof["checkpoint"])
     except (RecordProblem, CryptoError, tlog.TlogError, JsonError) as problem:
         return Verified(False, f"not good: {problem}", {})
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise CliError(f"{path}: this is not a proof", "Make one with `fastness audit prove`.", Exit.USAGE) from error
-    text = f"good: entry {proof['index']} of {signed.size} in {signed.origin}"
-    return Verified(True, text, {"origin": signed.origin, "size": signed.size, "entry": proof["entry"]})
+    parts = [f"good: entry {proof['index']} of {signed.size} in {signed.origin}", *quorum.words(names)]
+    facts = {"origin": signed.origin, "size": signed.size, "entry": proof["entry"], "witnesses": names}
+    return Verified(True, ", ".join(parts), facts)
 
 
 def _check_growth(shown: Any, old: tlog.Checkpoint, new: tlog.Checkpoint) -> None:

@@ -220,9 +220,11 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        from fastness.cli.clusterhealth import health
         from fastness.cli.hostcheck import hosts
 
         found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
+        found += await health(cluster)
         return [*found, *await hosts(cluster)]
 
 

@@ -30,6 +30,7 @@ from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
 from fastness.controllers.attestation.trustedcluster import AttestationKeys, TrustedClusters, told_doors
 from fastness.controllers.attestation.values import Values
+from fastness.controllers.attestation.witnesses import RecordWitnesses
 from fastness.controllers.elsewhere import Elsewhere
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.fenced import FencedCluster
@@ -45,6 +46,7 @@ from fastness.model.kind import Resource
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.authorities import SECRETS
 from fastness.trust.record import ClusterRecord
+from fastness.trust.recordguard import RecordGuard
 from fastness.trust.tiles import CONFIG_MAPS, ConfigMapTiles
 
 FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
@@ -72,10 +74,12 @@ def product_loops(
         return FencedCluster(cluster, name, writes, around.may_write)
 
     record = fenced(Sequencer.name, Sequencer.writes)
+    tiles = around.tiles or ConfigMapTiles(record)
+    guard = RecordGuard(record, tiles)
+    witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, around.clock)
     decisions = ClusterRecord(
         fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS)), around.clock, around.entropy, "controllers"
     )
-    tiles = around.tiles or ConfigMapTiles(record)
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
@@ -84,7 +88,8 @@ def product_loops(
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     return [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
-        Sequencer(record, tiles, around.clock, around.entropy),
+        Sequencer(record, tiles, around.clock, around.entropy, guard=guard, ask_witnesses=witnesses.ask_first),
+        witnesses,
         Policies(fenced(Policies.name, Policies.writes), around.clock),
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),

@@ -49,6 +49,10 @@ class LogView:
         """The root hash."""
         return await self._range(0, self.size)
 
+    async def beginning(self, size: int) -> bytes:
+        """The root hash of the first `size` entries, by the tiles of this record and not by older ones."""
+        return await self._range(0, min(size, self.size))
+
     async def inclusion(self, index: int) -> list[bytes]:
         """The proof that entry `index` is in; raises ValueError, TlogError."""
         return [await self._range(*one) for one in merkle.inclusion_ranges(index, self.size)]

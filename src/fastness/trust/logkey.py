@@ -1,8 +1,12 @@
 """The keys that sign the record's checkpoints: one signs, older ones stay known.
 
 They live in the Secret `record-key`; the public halves are in the ConfigMap `record-keys`, which anybody who verifies may
-read. A key is used for a year. The name of the log holds the uid of its namespace, so that the records of two clusters
-cannot be confused.
+read. A key is used for a year.
+
+The name of the log is bound to the identity of the cluster, as Kubernetes has it: the uid of namespace `kube-system`, which
+nobody can delete. So the records of two clusters are never confused, and whoever makes our own namespace anew does not get a
+record of a new name with it: a witness sees the old name with less behind it. Only a person gives the record another name
+(`trust.recordepoch`).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
+IDENTITY: Final = "kube-system"
 SECRET: Final = "record-key"
 PUBLIC: Final = "record-keys"
 LIFETIME: Final = timedelta(days=365)
@@ -37,9 +42,9 @@ class LogKey:
     signer: NoteSigner
 
 
-async def log_key(cluster: Cluster, entropy: Entropy, now: datetime) -> LogKey:
+async def log_key(cluster: Cluster, entropy: Entropy, now: datetime, epoch: int = 1) -> LogKey:
     """The key of the record, made or renewed where that is due; its public half is published before it signs."""
-    origin = await log_name(cluster)
+    origin = await log_name(cluster, epoch)
     try:
         secret = await cluster.get(SECRETS, SECRET, NAMESPACE)
     except NotFound:
@@ -51,10 +56,10 @@ async def log_key(cluster: Cluster, entropy: Entropy, now: datetime) -> LogKey:
     return LogKey(origin, signer)
 
 
-async def log_name(cluster: Cluster) -> str:
-    """The origin that stands in every checkpoint."""
-    namespace = await cluster.get(NAMESPACES, NAMESPACE)
-    return f"fastness.dev/record/{namespace['metadata']['uid']}"
+async def log_name(cluster: Cluster, epoch: int = 1) -> str:
+    """The origin that stands in every checkpoint of an epoch."""
+    identity = (await cluster.get(NAMESPACES, IDENTITY))["metadata"]["uid"]
+    return f"fastness.dev/record/{identity}" + (f"/{epoch}" if epoch > 1 else "")
 
 
 async def known_keys(cluster: Cluster) -> list[NoteVerifier]:

@@ -1,11 +1,11 @@
 """How far the record has come: one ConfigMap, changed only under the condition that nobody else did.
 
-    {"size", "root", "doors": {door: {sequence, hash, size, time}},
+    {"size", "root", "epoch", "doors": {door: {sequence, hash, size, time}},
      "intent": {"time", "batches": [name…], "refused": [[name, door, reason]…]} | absent}
 
 `intent` names the batches that are being folded in, in their order, and those that are refused, before a tile is written. From
 there on the tiles are determined, so a sequencer that was stopped, or one that does not know yet that it lost the lead, writes
-the same bytes as its successor.
+the same bytes as its successor. `epoch` counts how often the record was restarted under a new name (`trust.recordepoch`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class RecordHead:
     doors: Mapping[str, Head] = field(default_factory=dict)
     intent: Intent | None = None
     version: str = ""
+    epoch: int = 1
 
     def intending(self, intent: Intent) -> RecordHead:
         """The same state with something begun."""
@@ -72,7 +73,8 @@ def parse_head(found: Mapping[str, Any]) -> RecordHead:
         begun = state.get("intent")
         intent = _intent(begun) if begun else None
         root = base64.b64decode(state["root"], validate=True)
-        return RecordHead(int(state["size"]), root, doors, intent, found["metadata"]["resourceVersion"])
+        version, epoch = found["metadata"]["resourceVersion"], int(state.get("epoch", 1))
+        return RecordHead(int(state["size"]), root, doors, intent, version, epoch)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedRecord(
             f"ConfigMap {NAMESPACE}/{NAME} does not hold the state of a record",
@@ -90,6 +92,7 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
     state: JsonObject = {
         "size": head.size,
         "root": base64.b64encode(head.root).decode(),
+        "epoch": head.epoch,
         "doors": {name: one.to_json() for name, one in sorted(head.doors.items())},
     }
     if head.intent is not None:

@@ -6,6 +6,8 @@
 Everything that is read through one `OpenRecord` stands under one checkpoint, so what is shown, exported and proved together fits
 together. The sequencer publishes a checkpoint before it drops the partial tiles of an older one: who finds one gone asks for the
 newest checkpoint again, and reads the longer tile of that.
+
+Witnesses cosign a moment after a checkpoint was made; their lines stand under the note as soon as they are there.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ async def open_record(cluster: Cluster, tiles: TileStore) -> OpenRecord | None:
     newest = await _newest(cluster)
     if newest is None:
         return None
-    return OpenRecord(str(newest["note"]), LogView(tiles, int(newest["size"]), grown(cluster)))
+    return OpenRecord(whole_note(newest), LogView(tiles, int(newest["spec"]["size"]), grown(cluster)))
+
+
+def whole_note(checkpoint: JsonObject) -> str:
+    """The note of a checkpoint with the lines of the witnesses that cosigned it."""
+    lines = (checkpoint.get("status") or {}).get("cosignatures") or ()
+    return str(checkpoint["spec"]["note"]) + "".join(str(one["line"]) for one in lines)
 
 
 def grown(cluster: Cluster) -> Grown:
@@ -45,11 +53,11 @@ def grown(cluster: Cluster) -> Grown:
 
     async def size() -> int:
         newest = await _newest(cluster)
-        return 0 if newest is None else int(newest["size"])
+        return 0 if newest is None else int(newest["spec"]["size"])
 
     return size
 
 
 async def _newest(cluster: Cluster) -> JsonObject | None:
-    specs: list[JsonObject] = [one["spec"] for one in (await cluster.list(AUDIT_CHECKPOINT.resource)).items]
-    return max(specs, key=lambda one: int(one["size"]), default=None)
+    checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
+    return max(checkpoints, key=lambda one: int(one["spec"]["size"]), default=None)

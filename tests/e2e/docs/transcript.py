@@ -13,6 +13,7 @@ instead of the one that people get. The exit code is not shown on a page and not
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -164,7 +165,10 @@ class Shell:
         return lines(output)
 
     def close(self) -> None:
-        """End what the page left running."""
+        """End what the page left running: its foreground, and what it put behind it with the number in a file `….pid`."""
+        for kept in self.directory.glob("*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(kept.read_text()), signal.SIGTERM)
         if self._running is not None:
             if self._running.poll() is None:
                 os.kill(self._running.pid, signal.SIGINT)

@@ -102,6 +102,12 @@ def sequence(
     return Sequenced(tuple(entries), _kept(after), tuple(names), tuple(alarms))
 
 
+def restarted(time: str, epoch: int, reason: str) -> bytes:
+    """The first entry of a record that goes on under a new name."""
+    detail = {"epoch": str(epoch), "reason": reason}
+    return _leaf(SEQUENCER, 0, {"time": time, "what": "record-restarted", "who": SEQUENCER, "detail": detail})
+
+
 def _problem(head: Head | None, spec: Object) -> str:
     expected = head.sequence + 1 if head else 1
     if spec["sequence"] != expected:

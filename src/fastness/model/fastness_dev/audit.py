@@ -11,6 +11,7 @@ from fastness.model.fastness_dev.declare import declare
 from fastness.model.kind import AGE, Column
 
 MOST_ENTRIES = 100
+MOST_WITNESSES = 16
 
 _ENTRY = s.obj(
     {
@@ -80,11 +81,37 @@ AUDIT_CHECKPOINT = declare(
                     required=("origin", "size", "rootHash", "time", "note"),
                 ),
                 "a checkpoint cannot be changed",
-            )
+            ),
+            "status": s.obj(
+                {
+                    "cosignatures": s.list_map(
+                        s.obj(
+                            {
+                                "witness": s.string("Name of the witness.", minLength=1, maxLength=253),
+                                "time": s.timestamp("When it cosigned."),
+                                "line": s.string("Its line under the note.", minLength=1, maxLength=1024),
+                            },
+                            "What a witness said.",
+                            required=("witness", "time", "line"),
+                        ),
+                        ("witness",),
+                        "Witnesses that saw this checkpoint continue the ones before.",
+                        maxItems=MOST_WITNESSES,
+                    ),
+                    "witnesses": s.string("How many of how many witnesses cosigned.", maxLength=16),
+                },
+                "What others said about it.",
+            ),
         },
         required=("spec",),
     ),
-    columns=(Column("Origin", ".spec.origin"), Column("Size", ".spec.size", "integer"), AGE),
+    subresources=("status",),
+    columns=(
+        Column("Origin", ".spec.origin"),
+        Column("Size", ".spec.size", "integer"),
+        Column("Witnesses", ".status.witnesses"),
+        AGE,
+    ),
 )
 
 KINDS = (AUDIT_BATCH, AUDIT_CHECKPOINT)

@@ -72,7 +72,11 @@ class Guard(Authorizer, Protocol):
         """Who a request comes from; raises Unauthorized."""
 
 
-ALERTS: Final = (("Guarded", "False", "Protection is not guarded."),)
+ALERTS: Final = (
+    ("Guarded", "False", "Protection is not guarded."),
+    ("Recorded", "False", "The record stands still."),
+    ("Witnessed", "False", "Witnesses do not vouch for the record."),
+)
 
 
 class Stock:

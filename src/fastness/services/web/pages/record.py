@@ -12,10 +12,13 @@ from fastness.services.web.markup import Child, Markup, join, tag
 from fastness.services.web.pages.layout import Frame, Place, page
 from fastness.services.web.pages.parts import advice, badge, facts, folded, section, short, table, when
 from fastness.services.web.record import Proved
+from fastness.trust.recordview import whole_note
 
 
-def record_section(checkpoint: JsonObject | None, entries: Sequence[JsonObject], now: datetime) -> Markup:
-    """The checkpoint and a page of entries, newest first."""
+def record_section(
+    checkpoint: JsonObject | None, entries: Sequence[JsonObject], now: datetime, witnessed: str = ""
+) -> Markup:
+    """The checkpoint and a page of entries, newest first; `witnessed` is what the cluster says of its witnesses."""
     if checkpoint is None:
         return section("Record", tag("p", "There is no checkpoint yet.", class_="none"), id_="record")
     spec = checkpoint["spec"]
@@ -28,10 +31,11 @@ def record_section(checkpoint: JsonObject | None, entries: Sequence[JsonObject],
         facts([
             ("Checkpoint", join(f"{spec.get('size')} entries, signed ", when(str(spec.get("time", "")), now))),
             ("Root", tag("code", str(spec.get("rootHash", "")))), ("Origin", str(spec.get("origin", ""))),
+            ("Witnesses", witnessed or "none: nobody outside would see that this record was rolled back"),
         ]),
         table("Newest entries", _HEADS, (_entry(one, now) for one in entries)),
         older,
-        folded("Verify it yourself", advice(_VERIFY), tag("p", "The signed note:"), _note(spec)),
+        folded("Verify it yourself", advice(_VERIFY), tag("p", "The signed note:"), _note(checkpoint)),
         id_="record",
     )  # fmt: skip
 
@@ -40,7 +44,7 @@ _HEADS = ("Entry", "When", "What", "Who", "Resource", "Because of")
 _VERIFY = (
     "fastness audit key    # the keys, to be kept in a safe place",
     "fastness audit export DIR",
-    "fastness audit verify DIR --key KEY    # offline, by anybody",
+    "fastness audit verify DIR --key KEY    # offline, by anybody; --witness KEY for each witness",
 )
 
 
@@ -71,7 +75,7 @@ def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
         section("Proof", facts([
             ("Leaf", tag("code", _text(proved.leaf))), ("Root", tag("code", _text(proved.root))),
             ("Checkpoint", f"{spec.get('size')} entries, {spec.get('time', '')}"),
-        ]), path, fix, folded("The signed note", _note(spec))),
+        ]), path, fix, folded("The signed note", _note(checkpoint))),
     )  # fmt: skip
 
 
@@ -91,8 +95,8 @@ def _entry(one: JsonObject, now: datetime) -> tuple[Child, ...]:
     )  # fmt: skip
 
 
-def _note(spec: JsonObject) -> Markup:
-    return tag("pre", str(spec.get("note", "")), tabindex=0)
+def _note(checkpoint: JsonObject) -> Markup:
+    return tag("pre", whole_note(checkpoint), tabindex=0)
 
 
 def _text(data: bytes) -> str:

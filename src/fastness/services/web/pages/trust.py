@@ -51,9 +51,15 @@ def trust_page(frame: Frame, story: TrustStory) -> bytes:
     return page(
         frame, Place("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
         parts, hidden, _images(story), _values(story), _policies(story), _roots(story, simulated=frame.simulated),
-        distrust_section(story.doubts), record_section(story.checkpoint, story.entries, frame.now),
+        distrust_section(story.doubts), record_section(story.checkpoint, story.entries, frame.now, _witnessed(story)),
         [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],
     )  # fmt: skip
+
+
+def _witnessed(story: TrustStory) -> str:
+    """How many witnesses cosigned, in the words of the cluster's condition."""
+    found = [condition(cluster, "Witnessed") for cluster in story.clusters]
+    return next((str(one.get("message", "")) for one in found if one is not None), "")
 
 
 def _images(story: TrustStory) -> Markup:

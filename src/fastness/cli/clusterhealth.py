@@ -1,0 +1,39 @@
+"""What a running cluster says about itself, as findings of `fastness doctor`.
+
+Conditions of the ConfidentialCluster that are False mean that something which protects the cluster does not: each has a row with
+what it is for and where to read on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fastness.cli.doctor import Finding
+
+if TYPE_CHECKING:
+    from fastness.cluster.port import Cluster
+
+WATCHED: Final = {
+    "Recorded": ("record", "every decision can be proved afterwards", "docs/how-to/run-a-witness.md"),
+    "Witnessed": ("witnesses", "nobody rolls the record back unseen", "docs/how-to/run-a-witness.md"),
+}
+
+
+async def health(cluster: Cluster) -> list[Finding]:
+    """The conditions that matter, as they stand; a cluster without a ConfidentialCluster has none. Raises ApiError."""
+    from fastness.cluster.errors import NotFound
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.model.objects import condition
+
+    try:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return []
+    findings = []
+    for kind, (name, purpose, page) in WATCHED.items():
+        stands = condition(found, kind)
+        if stands is not None:
+            good = stands.get("status") == "True"
+            words = str(stands.get("message", ""))
+            findings.append(Finding(name, "ok" if good else "missing", words, purpose, "" if good else f"see {page}"))
+    return findings
