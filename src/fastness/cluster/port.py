@@ -12,7 +12,7 @@ Six verbs with resource versions, the same on the embedded API and on any Kubern
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,11 +32,15 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One watch event; a bookmark carries only a version (`synced` marks the end of the initial state)."""
+    """One watch event; a bookmark carries only a version (`synced` marks the end of the initial state).
+
+    `unreadable` says why an object cannot be read: it is then nothing but its name and version.
+    """
 
     type: EventType
     object: JsonObject
     synced: bool = False
+    unreadable: str = ""
 
     @property
     def resource_version(self) -> str:
@@ -46,12 +50,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a list, consistent at one version; `next` is the token of the following page."""
+    """Part of a list, consistent at one version; `next` is the token of the following page.
+
+    `unreadable` are the objects that are there and cannot be read, each by name and version, with the reason.
+    """
 
     items: list[JsonObject]
     resource_version: str
     next: str = ""
     remaining: int | None = None
+    unreadable: Sequence[tuple[JsonObject, str]] = ()
 
 
 class PatchType(StrEnum):

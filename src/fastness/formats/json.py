@@ -61,12 +61,25 @@ def _has_escaped_colon(data: bytes) -> bool:
 
 def _decode(data: bytes, limits: JsonLimits) -> tuple[Any, bytes]:
     """The value, and its compact encoding: a by-product of the check for large integers, about a fifth of the cost."""
+    _check_size(data, limits)
+    value = _load(data, limits)
+    try:
+        return value, orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
+    except TypeError:  # an integer beyond 53 bits; cheaper to find this way than by searching the text
+        value = _fit_integers(value)
+        return value, orjson.dumps(value)
+
+
+def _check_size(data: bytes, limits: JsonLimits) -> None:
     if len(data) > limits.max_bytes:
         raise JsonError(
             "json-too-large",
             f"the document has {len(data)} bytes, the limit is {limits.max_bytes}",
             hint="send a smaller document",
         )
+
+
+def _load(data: bytes, limits: JsonLimits) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -75,11 +88,13 @@ def _decode(data: bytes, limits: JsonLimits) -> tuple[Any, bytes]:
     # document counting costs as much as walking.
     if len(data) > _COUNT_BYTES or data.count(b"{") + data.count(b"[") > limits.max_depth:
         check_depth(value, limits.max_depth)
-    try:
-        return value, orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
-    except TypeError:  # an integer beyond 53 bits; cheaper to find this way than by searching the text
-        value = _fit_integers(value)
-        return value, orjson.dumps(value)
+    return value
+
+
+def decode_encoded(data: bytes, limits: JsonLimits) -> Any:
+    """Return the value of a document that `encode` made: as `decode`, without the second look at its integers."""
+    _check_size(data, limits)
+    return _load(data, limits)
 
 
 def encode(value: Any) -> bytes:
@@ -112,6 +127,21 @@ def check_depth(value: Any, max_depth: int) -> None:
         ]
     if level:
         raise _too_deep(max_depth)
+
+
+def deepest_path(value: Any, levels: int) -> str:
+    """The field path of the first container that lies `levels` deep, in Kubernetes' notation; empty when there is none."""
+    pending: list[tuple[Any, _Place | None]] = [(value, None)]
+    while pending:
+        container, place = pending.pop()
+        depth = 1 if place is None else place.depth + 1
+        if depth > levels:
+            return place.path() if place is not None else ""
+        members = container.items() if type(container) is dict else enumerate(container)
+        pending.extend(
+            (child, _Place(place, step, depth)) for step, child in members if type(child) is dict or type(child) is list
+        )
+    return ""
 
 
 def _too_deep(max_depth: int) -> JsonError:

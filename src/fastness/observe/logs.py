@@ -60,6 +60,8 @@ EVENTS: Mapping[str, str] = {
     "machine.polling": "the kernel gives no inotify; virtual machines look for drift at an interval",
     "machine.refused": "a virtual machine was refused for good; it is switched on again after a while",
     "machine.waiting": "a virtual machine waits for the first config of its pool",
+    "object.set-aside": "one object cannot be read, or something fails on it; it is left out and everything else goes on",
+    "object.usable": "an object that was set aside can be used again, or is gone",
     "overlay.unusable": "the NodeOverlays for a machine cannot be merged; the machine waits",
     "pki.renewed": "a certificate was made or renewed",
     "record.alarm": "a batch of the record is missing, does not fit its predecessor or is not by its door; somebody may forge",

@@ -129,6 +129,12 @@ CONTROLLERS = _Controllers()
 DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a supervisor caught", "where")
 AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials shown to the API", "result")
 AUDIT_LOST = Counter("fastness_audit_lost_total", "Audit lines that could not be written", registry=REGISTRY)
+SET_ASIDE = Gauge(
+    "fastness_informer_set_aside",
+    "Objects that caches left out, because they cannot be read or something fails on them",
+    ("resource",),
+    registry=REGISTRY,
+)
 RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
 CONFIG_SERVED = Labelled("fastness_config_answers_total", "Answers of the config server", "code")
 RECORD_ENTRIES = Counter("fastness_record_entries_total", "Entries that doors wrote to the record", registry=REGISTRY)
@@ -205,6 +211,9 @@ TURNED_AWAY = Labelled("fastness_turned_away_total", "Requests refused because a
 WATCHES = Gauge("fastness_api_watches", "Watches that are open", registry=REGISTRY)
 STORE_REVISION = Gauge("fastness_store_revision", "Newest revision that is durable", registry=REGISTRY)
 STORE_OBJECTS = Gauge("fastness_store_objects", "Objects in the store", registry=REGISTRY)
+STORE_ASIDE = Gauge(
+    "fastness_store_set_aside", "Objects in the store that cannot be read and were set aside", registry=REGISTRY
+)
 STORE_LOG = Gauge("fastness_store_log_entries", "Entries of the log that watches can start from", registry=REGISTRY)
 STORE_WAITING = Gauge("fastness_store_waiting_changes", "Changes that wait for the disk", registry=REGISTRY)
 STORE_COMMITS = Gauge("fastness_store_commits", "Commits since start", registry=REGISTRY)

@@ -5,12 +5,13 @@
 - `replace` compares a whole new state with what is held. Deletions that no watch told of come out of it, and objects that are
   still the same (uid and version) are not announced again.
 
-Every change is answered with (old, new), where None stands for absent.
+Every change is answered with (old, new), where None stands for absent. An object on which an indexer fails is not taken, and
+what was held under its name stays: `IndexerFailed` names it, and `replace` goes on with the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from fastness.cluster.informers.errors import InformerError
@@ -35,6 +36,12 @@ class Change(NamedTuple):
 
 
 Changes = list[Change]
+Failures = dict[Key, Exception]
+IndexValues = dict[str, set[str]]
+
+
+class IndexerFailed(Exception):
+    """An indexer raised on an object; the error is the cause."""
 
 
 def key_of(obj: JsonObject) -> Key:
@@ -50,6 +57,7 @@ class Cache:
         self._objects: dict[Key, JsonObject] = {}
         self._indexers: dict[str, Indexer] = {}
         self._indexes: dict[str, dict[str, set[Key]]] = {}
+        self._values: dict[Key, IndexValues] = {}
         for name, indexer in (indexers or {}).items():
             self.add_index(name, indexer)
 
@@ -72,25 +80,32 @@ class Cache:
             raise InformerError(f"there is no index {name!r}", f"Declare it; there are: {sorted(self._indexes)}.")
         return [self._objects[key] for key in sorted(index.get(value, ()))]
 
-    def add_index(self, name: str, indexer: Indexer) -> None:
-        """Keep an index from now on; the same one twice is fine, another of that name raises InformerError."""
+    def add_index(self, name: str, indexer: Indexer) -> Failures:
+        """Keep an index from now on; the same one twice is fine, another of that name raises InformerError.
+
+        What is held already and cannot be indexed is not in it, and named in the answer.
+        """
         known = self._indexers.setdefault(name, indexer)
         if known is not indexer:
             raise InformerError(f"two indexes are called {name!r}", "Share the function, or choose another name.")
+        failures: Failures = {}
         if name not in self._indexes:
             self._indexes[name] = {}
             for key, obj in self._objects.items():
-                self._enter(name, indexer, key, obj)
+                try:
+                    self._enter(key, {name: _values(indexer, obj)})
+                except IndexerFailed as error:
+                    failures[key] = error
+        return failures
 
     def put(self, obj: JsonObject) -> Change:
-        """An object was added or changed."""
+        """An object was added or changed; raises IndexerFailed, and nothing has changed then."""
         key = key_of(obj)
+        values = {name: _values(indexer, obj) for name, indexer in self._indexers.items()}
         old = self._objects.get(key)
-        if old is not None:
-            self._forget(key, old)
+        self._forget(key)
         self._objects[key] = obj
-        for name, indexer in self._indexers.items():
-            self._enter(name, indexer, key, obj)
+        self._enter(key, values)
         return Change(old, obj)
 
     def remove(self, key: Key) -> Change | None:
@@ -98,27 +113,48 @@ class Cache:
         old = self._objects.pop(key, None)
         if old is None:
             return None
-        self._forget(key, old)
+        self._forget(key)
         return Change(old, None)
 
-    def replace(self, state: Mapping[Key, JsonObject]) -> Changes:
-        """The whole state is now this; what differs, deletions first."""
-        gone = [change for key in [*self._objects] if key not in state and (change := self.remove(key)) is not None]
-        changed = [self.put(obj) for key, obj in state.items() if not _same(self._objects.get(key), obj)]
-        return [*gone, *changed]
+    def replace(self, state: Mapping[Key, JsonObject], spared: Collection[Key] = ()) -> tuple[Changes, Failures]:
+        """The whole state is now this; what differs, deletions first, and what could not be taken.
 
-    def _enter(self, name: str, indexer: Indexer, key: Key, obj: JsonObject) -> None:
-        for value in indexer(obj):
-            self._indexes[name].setdefault(value, set()).add(key)
+        `spared` are there and cannot be read: what is held of them stays.
+        """
+        lost = [key for key in self._objects if key not in state and key not in spared]
+        changes = [change for key in lost if (change := self.remove(key)) is not None]
+        failures: Failures = {}
+        for key, obj in state.items():
+            if not _same(self._objects.get(key), obj):
+                try:
+                    changes.append(self.put(obj))
+                except IndexerFailed as error:
+                    failures[key] = error
+        return changes, failures
 
-    def _forget(self, key: Key, obj: JsonObject) -> None:
-        for name, indexer in self._indexers.items():
+    def _enter(self, key: Key, values: IndexValues) -> None:
+        for name, entries in values.items():
+            for value in entries:
+                self._indexes[name].setdefault(value, set()).add(key)
+        if values:
+            self._values.setdefault(key, {}).update(values)
+
+    def _forget(self, key: Key) -> None:
+        for name, entries in self._values.pop(key, {}).items():
             index = self._indexes[name]
-            for value in indexer(obj):
+            for value in entries:
                 keys = index.get(value, set())
                 keys.discard(key)
                 if not keys:
                     index.pop(value, None)
+
+
+def _values(indexer: Indexer, obj: JsonObject) -> set[str]:
+    """What an index has for an object; raises IndexerFailed."""
+    try:
+        return set(indexer(obj))
+    except Exception as error:  # the supervisor of indexers: whoever writes an object chooses what they meet
+        raise IndexerFailed(f"an index cannot be made of it: {error!r}") from error
 
 
 def _same(held: JsonObject | None, obj: JsonObject) -> bool:

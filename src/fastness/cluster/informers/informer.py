@@ -15,7 +15,12 @@ loop, as its timers are: they are about a connection, not about the time of day.
 
 Rules for handlers: they run in the informer's task, after the cache has changed, with (old, new); they are plain functions that
 must be quick, so there is no queue here that could grow. They say *that* an object changed, not how often: several changes may
-arrive as one, and after a break only the last is seen. A handler that raises is a defect and ends the informer.
+arrive as one, and after a break only the last is seen.
+
+One object costs itself alone. What cannot be read, what an indexer fails on and what a handler raises on is **set aside**: logged
+by name, counted, shown by readiness, and everything else goes on. A cache keeps the last state of it that could be used, so that
+nobody takes it for deleted; a `get` of one that was never usable raises Unavailable, because "not there" would be a lie that
+decisions are built on. This is the third place with a broad `except`: whoever may write one object chooses what handlers meet.
 """
 
 from __future__ import annotations
@@ -28,12 +33,13 @@ from math import inf
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, Expired, NotFound, Unavailable
-from fastness.cluster.informers.cache import Cache, Change, Indexer, Key, Objects, key_of
+from fastness.cluster.informers.aside import AsideObjects
+from fastness.cluster.informers.cache import Cache, Change, Indexer, IndexerFailed, Key, Objects, key_of
 from fastness.cluster.informers.placed import require_place
 from fastness.cluster.port import EVERYWHERE, Cluster, Event, EventType, Scope
 from fastness.model.kind import JsonObject, Resource
 from fastness.observe.logs import logger
-from fastness.observe.metrics import RELISTS
+from fastness.observe.metrics import DEFECTS, RELISTS
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
 BACKOFF = Backoff(first=0.2, most=30.0)
@@ -76,10 +82,15 @@ class Informer:
         self._patience = PATIENCE if patience is None else patience
         self._heard: float | None = None
         self._stirred = 0.0
+        self._aside = AsideObjects(resource)
 
     def get(self, namespace: str, name: str) -> JsonObject | None:
-        """One object as last seen, or None."""
-        return self._cache.get(Key(namespace, name))
+        """One object as last seen, or None; raises Unavailable for one that is there and cannot be used."""
+        key = Key(namespace, name)
+        obj = self._cache.get(key)
+        if obj is None and (reason := self._aside.reason(key)):
+            raise Unavailable(f"{self.resource.kind} {namespace}/{name} is set aside: {reason}")
+        return obj
 
     def list(self, namespace: str = "") -> Objects:
         """All objects as last seen, or those of a namespace, in order of namespace and name."""
@@ -91,14 +102,15 @@ class Informer:
 
     def add_index(self, name: str, indexer: Indexer) -> None:
         """Keep an index from now on; raises InformerError when another one has the name."""
-        self._cache.add_index(name, indexer)
+        for key, error in self._cache.add_index(name, indexer).items():
+            self._aside.add(key, str(error))
 
     def subscribe(self, handler: Handler) -> Callable[[], None]:
         """Tell a handler every change from now on, starting with what is there; the result ends it."""
         token = object()
         self._handlers[token] = handler
         for obj in self._cache.list():
-            handler(None, obj)
+            self._tell(handler, Change(None, obj))
         return lambda: self._handlers.pop(token, None) and None
 
     async def synced(self) -> None:
@@ -120,8 +132,19 @@ class Informer:
         """Seconds since the last word of the cluster: what happened later may be missing."""
         return inf if self._heard is None else asyncio.get_running_loop().time() - self._heard
 
+    @property
+    def aside(self) -> Mapping[Key, str]:
+        """The objects that are set aside, with the reason."""
+        return self._aside.reasons
+
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._aside.clear()
+
+    async def _run(self) -> None:
         while True:
             try:
                 async with self._attended():
@@ -150,6 +173,7 @@ class Informer:
     async def _begin(self) -> None:
         """Take the present state, then follow."""
         state: dict[Key, JsonObject] = {}
+        unread: dict[Key, str] = {}
         async with self._cluster.watch(self.resource, self.scope, initial=True) as events:
             with self._touch():
                 async for event in events:
@@ -157,10 +181,10 @@ class Informer:
                     if self._position:
                         self._take(event)
                     elif event.synced:
-                        self._adopt(state, event.resource_version)
-                        state = {}
+                        self._adopt(state, unread, event.resource_version)
+                        state, unread = {}, {}
                     else:
-                        _collect(state, event)
+                        _collect(state, unread, event)
 
     async def _follow(self) -> None:
         """Go on from the position."""
@@ -204,11 +228,15 @@ class Informer:
         finally:
             self._watching = False
 
-    def _adopt(self, state: Mapping[Key, JsonObject], position: str) -> None:
-        changes = self._cache.replace(state)
+    def _adopt(self, state: Mapping[Key, JsonObject], unread: Mapping[Key, str], position: str) -> None:
+        changes, failures = self._cache.replace(state, unread)
         self._position = position
         self._heard = asyncio.get_running_loop().time()
         self._failures = 0
+        renewed = {key_of(change.new) for change in changes if change.new is not None}
+        self._aside.keep_only((state.keys() - renewed) | unread.keys())
+        for key, reason in (*unread.items(), *((key, str(error)) for key, error in failures.items())):
+            self._aside.add(key, reason)
         for change in changes:
             self._announce(change)
         self._synced.set()
@@ -216,24 +244,52 @@ class Informer:
     def _take(self, event: Event) -> None:
         """One event of a running watch."""
         change: Change | None = None
-        if event.type is EventType.DELETED:
-            change = self._cache.remove(key_of(event.object))
-        elif event.type is not EventType.BOOKMARK:
-            change = self._cache.put(event.object)
+        if event.type is not EventType.BOOKMARK:
+            change = self._changed(event)
         self._position = event.resource_version
         self._heard = self._stirred
         self._failures = 0
         if change is not None:
             self._announce(change)
 
+    def _changed(self, event: Event) -> Change | None:
+        """What an event makes of the cache; nothing when its object cannot be used."""
+        key = key_of(event.object)
+        if event.unreadable:
+            self._aside.add(key, event.unreadable)
+            return None
+        if event.type is EventType.DELETED:
+            self._aside.drop(key)
+            return self._cache.remove(key)
+        try:
+            change = self._cache.put(event.object)
+        except IndexerFailed as error:
+            self._aside.add(key, str(error))
+            return None
+        self._aside.drop(key)
+        return change
+
     def _announce(self, change: Change) -> None:
         for handler in [*self._handlers.values()]:
+            self._tell(handler, change)
+
+    def _tell(self, handler: Handler, change: Change) -> None:
+        try:
             handler(change.old, change.new)
+        except Exception as error:  # noqa: BLE001  # the supervisor of handlers: one object must not end what follows all of them
+            DEFECTS.inc("handler")
+            if change.new is not None:
+                self._aside.add(key_of(change.new), f"a reader fails on it: {error!r}")
 
 
-def _collect(state: dict[Key, JsonObject], event: Event) -> None:
+def _collect(state: dict[Key, JsonObject], unread: dict[Key, str], event: Event) -> None:
     """An event before the state is complete."""
-    if event.type is EventType.DELETED:
-        state.pop(key_of(event.object), None)
-    elif event.type is not EventType.BOOKMARK:
-        state[key_of(event.object)] = event.object
+    if event.type is EventType.BOOKMARK:
+        return
+    key = key_of(event.object)
+    state.pop(key, None)
+    unread.pop(key, None)
+    if event.unreadable:
+        unread[key] = event.unreadable
+    elif event.type is not EventType.DELETED:
+        state[key] = event.object

@@ -6,9 +6,9 @@ Each namespace has a watch of its own; what is out of touch in one is out of tou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from fastness.cluster.informers.cache import Indexer, Objects
+from fastness.cluster.informers.cache import Indexer, Key, Objects
 from fastness.cluster.informers.informer import Handler, Informer
 from fastness.model.kind import JsonObject
 
@@ -69,6 +69,11 @@ class JoinedInformer(Informer):
     def age(self) -> float:
         """Seconds since the last word about the part that was heard of least lately."""
         return max(part.age for part in self._parts)
+
+    @property
+    def aside(self) -> Mapping[Key, str]:
+        """The objects that are set aside in any part, with the reason."""
+        return {key: reason for part in self._parts for key, reason in part.aside.items()}
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""

@@ -5,7 +5,7 @@
         await informers.synced()
 
 An informer that is asked for before the block starts with it, one that is asked for inside starts at once; the end of the block
-ends them all. An informer that fails has met a defect in a handler and takes the block down with it, as a task group does.
+ends them all. One object that cannot be used ends none of them: `set_aside` names it.
 
 Objects of kinds that count in some namespaces only (`domain.places`) are given out from those alone.
 """
@@ -13,6 +13,7 @@ Objects of kinds that count in some namespaces only (`domain.places`) are given 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
@@ -78,6 +79,27 @@ class Informers:
         lost = (each for each in self._informers.values() if each.has_synced and not each.in_touch)
         names = sorted({each.resource.plural for each in lost})
         return f"out of touch with the API: nothing is heard of {', '.join(names)}" if names else ""
+
+    def set_aside(self) -> list[str]:
+        """What the caches left out because it cannot be used: resource, name and reason, for people with the right to know."""
+        return sorted(
+            {
+                f"{each.resource.plural} {'/'.join(filter(None, key))}: {reason}"
+                for each in self._informers.values()
+                for key, reason in each.aside.items()
+            }
+        )
+
+    def unused(self) -> str:
+        """How many objects of which resources are set aside, without names, for readiness; empty when none."""
+        aside = {(each.resource.plural, key) for each in self._informers.values() for key in each.aside}
+        counts = Counter(plural for plural, _ in aside)
+        counted = ", ".join(f"{count} of {plural}" for plural, count in sorted(counts.items()))
+        return (
+            f"objects that cannot be used are set aside: {counted}; the log and `fastness doctor` name them"
+            if counts
+            else ""
+        )
 
     async def __aenter__(self) -> Informers:
         self._group = await asyncio.TaskGroup().__aenter__()

@@ -36,7 +36,9 @@ from fastness.cluster.port import (
     Scope,
     WriteOptions,
 )
+from fastness.cluster.readable import READABLE, identity_of, too_deep
 from fastness.formats import json
+from fastness.formats.jsoncut import CUT, cut
 from fastness.model.kind import JsonObject, Resource
 
 CHUNK = 500
@@ -55,7 +57,13 @@ class _List(msgspec.Struct):
     items: list[dict[str, Any]] | None = None
 
 
+class _CutList(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
 _lists = msgspec.json.Decoder(_List)
+_cut_lists = msgspec.json.Decoder(_CutList)
 _objects: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -96,14 +104,15 @@ class KubeCluster:
         if limit or token:
             return await self._page(resource, scope, limit, token, version)
         first = await self._page(resource, scope, CHUNK, "", version)
-        items, page = first.items, first
+        items, page, unreadable = first.items, first, [*first.unreadable]
         while page.next:
             try:
                 page = await self._page(resource, scope, CHUNK, page.next, "")
             except Expired:
                 return await self._page(resource, scope, 0, "", version)
             items.extend(page.items)
-        return Page(items, first.resource_version)
+            unreadable.extend(page.unreadable)
+        return Page(items, first.resource_version, unreadable=unreadable)
 
     async def _page(self, resource: Resource, scope: Scope, limit: int, token: str, version: str) -> Page:
         params = _selectors(scope)
@@ -115,15 +124,13 @@ class KubeCluster:
             params |= {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
         body = await self._transport.send(Call("GET", _path(resource, scope.namespace), params))
         try:
-            listed = _lists.decode(body)
-        except msgspec.DecodeError as error:
+            meta, items, unreadable = _read_list(body)
+        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
             raise InternalError(f"the server sent what is not a list: {error}") from error
-        items = listed.items or []
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
-        meta = listed.metadata
-        return Page(items, meta.resource_version, meta.continue_, meta.remaining_item_count)
+        return Page(items, meta.resource_version, meta.continue_, meta.remaining_item_count, unreadable)
 
     @asynccontextmanager
     async def watch(
@@ -191,9 +198,29 @@ class KubeCluster:
     async def _object(self, call: Call) -> JsonObject:
         body = await self._transport.send(call)
         try:
-            return _objects.decode(body)
-        except msgspec.DecodeError as error:
+            obj = _objects.decode(body)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise InternalError(f"{call.method} {call.path}: the server sent what is not an object: {error}") from error
+        if reason := too_deep(obj):
+            raise InternalError(f"{call.method} {call.path}: the object cannot be read: {reason}")
+        return obj
+
+
+def _read_list(body: bytes) -> tuple[_ListMeta, list[JsonObject], list[tuple[JsonObject, str]]]:
+    """The objects of a list, and by name those that cannot be read: one of them must not cost the others."""
+    try:
+        listed = _lists.decode(body)
+        meta, candidates = listed.metadata, [(item, too_deep(item)) for item in listed.items or []]
+    except RecursionError:
+        # A list is two levels around its objects.
+        rest = _cut_lists.decode(cut(body, READABLE.max_depth + 2))
+        meta, candidates = rest.metadata, [_read_cut(bytes(raw)) for raw in rest.items or []]
+    items = [item for item, reason in candidates if not reason]
+    return meta, items, [(identity_of(item), reason) for item, reason in candidates if reason]
+
+
+def _read_cut(raw: bytes) -> tuple[JsonObject, str]:
+    return _objects.decode(raw), f"it nests deeper than {READABLE.max_depth} levels" if CUT in raw else ""
 
 
 def _path(

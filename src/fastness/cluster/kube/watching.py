@@ -5,6 +5,8 @@ version that it saw, bookmarks included, and the reader notices nothing. It ends
 version is too old (`Expired`), the server stays away (`Unavailable`), or the initial state was cut short, which cannot be resumed
 without forgetting deletions. A watch without version or initial state has no position to go on from and ends with its connection.
 
+One object that cannot be read is an event like any other, with the reason instead of its content: it ends no watch.
+
 The initial state comes from the server (`sendInitialEvents`) where it knows how; otherwise from a list that is told as events.
 """
 
@@ -22,6 +24,8 @@ from fastness.cluster.errors import ApiError, BadRequest, InternalError, Invalid
 from fastness.cluster.kube.lines import Lines
 from fastness.cluster.kube.transport import Broken, Call, Transport
 from fastness.cluster.port import Event, EventType, Page
+from fastness.cluster.readable import READABLE, identity_of, too_deep
+from fastness.formats.jsoncut import cut
 from fastness.model.kind import JsonObject, Resource
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -41,10 +45,12 @@ _decoder = msgspec.json.Decoder(_Line)
 def parse_event(line: bytes) -> Event:
     """One line of a watch; raises the ApiError that an ERROR event carries, InternalError for nonsense."""
     try:
-        decoded = _decoder.decode(line)
+        decoded, reason = _decoded(line)
         if decoded.type == "ERROR":
             raise _refused(decoded.object)
         kind = EventType(decoded.type)
+        if reason:  # of an object that is gone, its name is all that counts
+            return Event(kind, identity_of(decoded.object), unreadable="" if kind is EventType.DELETED else reason)
         meta = decoded.object["metadata"]
         notes = (meta.get("annotations") or {}) if kind is EventType.BOOKMARK else {}
         synced = notes.get(INITIAL_EVENTS_END) == "true"
@@ -52,6 +58,15 @@ def parse_event(line: bytes) -> Event:
     except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InternalError(f"the server sent what is not a watch event: {line[:200]!r}") from error
     return Event(kind, decoded.object, synced)
+
+
+def _decoded(line: bytes) -> tuple[_Line, str]:
+    """A line, and why its object cannot be read, if so; only the upper levels of it are there then."""
+    try:
+        decoded = _decoder.decode(line)
+    except RecursionError:
+        return _decoder.decode(cut(line, READABLE.max_depth)), f"it nests deeper than {READABLE.max_depth} levels"
+    return decoded, too_deep(decoded.object)
 
 
 def _refused(status: JsonObject) -> ApiError:
@@ -133,6 +148,8 @@ class Watch:
         self.capabilities.initial_events = False
         for item in page.items:
             yield Event(EventType.ADDED, item)
+        for name, reason in page.unreadable:
+            yield Event(EventType.ADDED, name, unreadable=reason)
         self.version = page.resource_version
         mark = {"resourceVersion": page.resource_version, "annotations": {INITIAL_EVENTS_END: "true"}}
         end = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": mark}

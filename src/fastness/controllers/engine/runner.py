@@ -116,7 +116,8 @@ class Runner:
         informer = self._informers.of(source.resource, source.scope, indexers=source.indexes)
 
         def changed(old: JsonObject | None, new: JsonObject | None) -> None:
-            for obj in (old, new):
+            # The new one first: where the old one is hostile, its successor must not wait for the next resync.
+            for obj in (new, old):
                 if obj is not None:
                     for key in source.keys(obj):
                         loop.queue.add_after(key, source.delay)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.cluster.informers import Cache, InformerError, Key, key_of
+from fastness.cluster.informers.cache import IndexerFailed
 from fastness.model.kind import JsonObject
 
 
@@ -86,7 +87,7 @@ def test_a_new_state_tells_deletions_changes_and_additions_and_nothing_else() ->
         cache.put(obj)
     new, added = thing("changed", 5), thing("added", 6)
     state = {key_of(obj): obj for obj in (thing("same", 1), new, added)}
-    assert cache.replace(state) == [(gone, None), (old, new), (None, added)]
+    assert cache.replace(state) == ([(gone, None), (old, new), (None, added)], {})
     assert cache.get(Key("n", "same")) is same
 
 
@@ -94,7 +95,7 @@ def test_an_object_that_was_replaced_under_its_name_is_a_change() -> None:
     cache = Cache()
     old, new = thing("a", 1, uid="u1"), thing("a", 1, uid="u2")
     cache.put(old)
-    assert cache.replace({key_of(new): new}) == [(old, new)]
+    assert cache.replace({key_of(new): new}) == ([(old, new)], {})
 
 
 NAMES = st.sampled_from("abcd")
@@ -120,3 +121,36 @@ def test_indexes_always_equal_a_scan_of_the_objects(steps: list[tuple[str, str, 
             cache.replace({Key("n", each): thing(each, version, colours=["red"]) for each in values})
         for value in ("red", "blue"):
             assert cache.by_index("colour", value) == [obj for obj in cache.list() if value in obj["colours"]]
+
+
+def _first_label(obj: JsonObject) -> list[str]:
+    return [obj["metadata"]["labels"]["first"]]
+
+
+def test_an_object_on_which_an_indexer_fails_is_not_taken_and_its_last_state_stays() -> None:
+    cache = Cache({"first": _first_label})
+    good = thing("a", 1)
+    good["metadata"]["labels"] = {"first": "x"}
+    cache.put(good)
+    with pytest.raises(IndexerFailed):
+        cache.put(thing("a", 2))
+    assert cache.get(key_of(good)) is good
+    assert cache.by_index("first", "x") == [good]
+
+
+def test_a_new_state_with_one_hostile_object_takes_all_the_others() -> None:
+    cache = Cache({"first": _first_label})
+    good, hostile = thing("good", 1), thing("hostile", 2)
+    good["metadata"]["labels"] = {"first": "x"}
+    hostile["metadata"]["labels"] = {"first": {"not": "hashable"}}
+    changes, failures = cache.replace({key_of(hostile): hostile, key_of(good): good})
+    assert changes == [(None, good)]
+    assert [*failures] == [key_of(hostile)]
+
+
+def test_what_cannot_be_read_any_more_is_not_taken_for_deleted() -> None:
+    cache = Cache()
+    held = thing("a", 1)
+    cache.put(held)
+    assert cache.replace({}, spared=[key_of(held)]) == ([], {})
+    assert cache.list() == [held]

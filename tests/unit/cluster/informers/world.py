@@ -26,6 +26,7 @@ class ScriptedCluster:
         self.version = 0
         self.compacted = 0
         self.objects: dict[str, JsonObject] = {}
+        self.unread: dict[str, JsonObject] = {}
         self.history: list[Event] = []
         self.failures: list[ApiError] = []
         self.generation = 0
@@ -113,7 +114,7 @@ class ScriptedCluster:
                 await self._step(generation)
                 if self.generation != generation:
                     return
-                yield Event(EventType.ADDED, obj)
+                yield self._as_read(Event(EventType.ADDED, obj))
                 if self._hold is not None and self._hold[0] == number:
                     self.held = True
                     await self._hold[1].wait()
@@ -130,9 +131,17 @@ class ScriptedCluster:
             later = [event for event in self.history if int(event.resource_version) > position]
             if later and not self.deaf:
                 position = int(later[0].resource_version)
-                yield later[0]
+                yield self._as_read(later[0])
             else:
                 await self._changed.wait()
+
+    def _as_read(self, event: Event) -> Event:
+        """The event as an adapter gives it that cannot read the objects in `unread`."""
+        meta = event.object["metadata"]
+        if event.type is EventType.BOOKMARK or meta["name"] not in self.unread:
+            return event
+        named = {key: meta[key] for key in ("namespace", "name", "uid", "resourceVersion")}
+        return Event(event.type, {"metadata": named}, unreadable="too deep")
 
     async def _step(self, generation: int) -> None:
         """A moment in which anything may happen."""
