@@ -80,7 +80,7 @@ def examine(
     state: Path, locate: Callable[[str], str | None] = shutil.which, now: datetime | None = None
 ) -> list[Finding]:
     """Everything that is looked for."""
-    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state)]
+    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state)]
     at = now or datetime.now(UTC)
     return [*found, *_documents(state, at), _floors(at), *(one.finding(locate) for one in COMPONENTS)]
 
@@ -137,6 +137,49 @@ def _directory(state: Path) -> Finding:
     return Finding(
         "state", "missing", f"{existing} cannot be written", "where the state lives", "choose another with --state"
     )
+
+
+def _unreadable(state: Path) -> list[Finding]:
+    """The objects of a state directory that a control plane sets aside, by name, also while it runs."""
+    if not (state / "state.db").is_file():
+        return []
+    from fastness.cli.errors import CliError
+    from fastness.cli.stateobjects import resource_of, set_aside_in
+
+    purpose = "what is stored can be read"
+    try:
+        with told():
+            aside = set_aside_in(state)
+    except CliError as error:
+        return [Finding("objects", "optional", f"not looked at: {error.message}", purpose, error.hint)]
+    if not aside:
+        return [Finding("objects", "ok", "all can be read", purpose)]
+    return [
+        Finding(
+            "objects", "optional", f"set aside: {resource_of(key)} {'/'.join(filter(None, key[2:]))}: {one.reason}", purpose,
+            f"stop the control plane and `fastness state remove {resource_of(key)} {key.name}"
+            f"{f' -n {key.namespace}' if key.namespace else ''}`",
+        )
+        for key, one in aside.items()
+    ]  # fmt: skip
+
+
+async def unreadable_objects(cluster: Cluster) -> list[Finding]:
+    """The objects of a cluster that our controllers set aside, because they cannot be read; of all kinds that we know."""
+    from fastness.cluster.errors import ApiError
+    from fastness.model.registry import all_kinds
+
+    purpose, bad = "what controllers read can be read", []
+    for resource in (kind.resource for kind in all_kinds() if "list" in kind.verbs and kind.kind != "Event"):
+        try:
+            page = await cluster.list(resource)
+        except ApiError:  # not served here, or not for us to read
+            continue
+        for obj, reason in page.unreadable:
+            name = "/".join(filter(None, (obj["metadata"].get("namespace"), obj["metadata"]["name"])))
+            fix = f"kubectl delete {resource.plural} {name.replace('/', ' ')}, or make it smaller"
+            bad.append(Finding("objects", "optional", f"set aside: {resource.plural} {name}: {reason}", purpose, fix))
+    return bad or [Finding("objects", "ok", "all can be read", purpose)]
 
 
 def _documents(state: Path, now: datetime) -> list[Finding]:
@@ -224,7 +267,7 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
         from fastness.cli.hostcheck import hosts
 
         found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
-        found += await health(cluster)
+        found += [*await health(cluster), *await unreadable_objects(cluster)]
         return [*found, *await hosts(cluster)]
 
 

@@ -83,6 +83,7 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
         doors[role](cluster, informers, options, clock, entropy) as where,
     ):
         health.add(role, informers.out_of_touch)
+        health.warn(f"{role}-set-aside", informers.unused)
         tell(where)
         await asyncio.Event().wait()
 

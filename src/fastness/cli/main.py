@@ -34,7 +34,7 @@ VERBS: Mapping[str, Verb] = {
         "fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use; verify one."
     ),
     "restore": Verb("fastness.cli.state:restore", "Make a state directory from a backup."),
-    "state": Verb("fastness.cli.state:state", "Look after a state directory that no control plane uses."),
+    "state": Verb("fastness.cli.stateobjects:state", "Look after a state directory that no control plane uses."),
     "validate": Verb(
         "fastness.cli.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
     ),

@@ -158,6 +158,7 @@ async def running(
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
             server.health.add("caches", informers.out_of_touch)
+            server.health.warn("set-aside", informers.unused)
             plane = ControlPlane(server, runner, options, endpoints, simulated)
             fleet = _machines(server, simulated, endpoints, entropy)
             real = _real_machines(server, options, endpoints, clock)

@@ -325,6 +325,7 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
             loops = product_loops(cluster, informers, around, without=held)
             runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
+            health.warn("set-aside", informers.unused)
             with suppress(LostLease):
                 await _until(lost, runner.run())
 

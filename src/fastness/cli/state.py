@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastness.trust.vault import Vault
 
 DEFAULT_STATE = Path("state")
-_state = click.option(
+state_option = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_STATE,
@@ -25,7 +25,7 @@ _state = click.option(
 
 
 @click.command()
-@_state
+@state_option
 def kubeconfig(state: Path) -> None:
     """Print the kubeconfig of a running control plane."""
     path = state / "kubeconfig"
@@ -56,7 +56,7 @@ def backup() -> None:
 
 
 @backup.command()
-@_state
+@state_option
 @_vault
 @click.argument("target", type=click.Path(path_type=Path))
 @output_option
@@ -81,7 +81,7 @@ def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
 
 
 @backup.command()
-@_state
+@state_option
 @_vault
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @output_option
@@ -98,7 +98,7 @@ def verify(state: Path, vault: Path | None, source: Path, output: str) -> None:
 
 
 @click.command()
-@_state
+@state_option
 @_vault
 @click.option("--force", is_flag=True, help="Replace a store that is there; it is set aside, not deleted.")
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
@@ -144,7 +144,7 @@ def state() -> None:
 
 
 @state.command()
-@_state
+@state_option
 def migrate(state: Path) -> None:
     """Authenticate a state from before: from then on edits to the files are refused.
 

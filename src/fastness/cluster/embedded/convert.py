@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.catalog import Served
+from fastness.cluster.embedded.refusals import invalid, too_large
+from fastness.cluster.errors import Cause
+from fastness.cluster.readable import READABLE
 from fastness.formats import json
+from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 
 EVENTS_GROUP = "events.k8s.io"
@@ -34,7 +39,7 @@ def outward(served: Served, body: bytes) -> bytes:
 
 def inward(served: Served, body: bytes) -> JsonObject:
     """The stored object, decoded, in the version that was asked for."""
-    obj: JsonObject = json.decode(body)
+    obj = stored.read(body)
     if is_stored_form(served):
         return obj
     if served.kind.group == EVENTS_GROUP:
@@ -46,11 +51,25 @@ def inward(served: Served, body: bytes) -> JsonObject:
     return obj
 
 
-def to_storage(served: Served, obj: JsonObject) -> bytes:
-    """An object as it is stored."""
+def to_storage(served: Served, obj: JsonObject, *, leaving: bool = False) -> bytes:
+    """An object as it is stored, if it can be read again; raises TooLarge, Invalid. `leaving`: it is being deleted."""
+    name = str(obj["metadata"].get("name") or "")
+    deepest = READABLE.max_depth if leaving else stored.MAX_DEPTH
+    most = READABLE.max_bytes if leaving else stored.MAX_BYTES
+    try:
+        json.check_depth(obj, deepest)  # before the encoder, which has a bound of its own and a poorer message
+    except JsonError as error:
+        text = f"Invalid value: nests deeper than {deepest} levels with the field ownership that the server adds"
+        raise invalid(served, name, [Cause(json.deepest_path(obj, deepest), "FieldValueInvalid", text)]) from error
+    body = json.encode(_stored_form(served, obj))
+    if len(body) > most:
+        raise too_large(served, name, len(body), most)
+    return body
+
+
+def _stored_form(served: Served, obj: JsonObject) -> JsonObject:
     if is_stored_form(served):
-        return json.encode(obj)
+        return obj
     if served.kind.group == EVENTS_GROUP:
-        obj = {_EVENT_FIELDS_BACK.get(name, name): value for name, value in obj.items()}
-        return json.encode({**obj, "apiVersion": "v1"})
-    return json.encode({**obj, "apiVersion": served.storage_api_version})
+        return {**{_EVENT_FIELDS_BACK.get(name, name): value for name, value in obj.items()}, "apiVersion": "v1"}
+    return {**obj, "apiVersion": served.storage_api_version}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.catalog import Catalog, crd_status
 from fastness.cluster.embedded.store import Change, Key, Make, Record, Store
 from fastness.formats import json
@@ -17,7 +18,7 @@ from fastness.model.kind import JsonObject
 CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
-def stored(store: Store) -> list[Record]:
+def records(store: Store) -> list[Record]:
     """All definitions, built-in ones included."""
     return list(store.range(*CRD_KEY).records)
 
@@ -30,8 +31,8 @@ def is_builtin(catalog: Catalog, name: str) -> bool:
 
 def _users(catalog: Catalog, store: Store) -> dict[str, JsonObject]:
     return {
-        record.key.name: json.decode(record.body)
-        for record in stored(store)
+        record.key.name: stored.read(record.body)
+        for record in records(store)
         if not is_builtin(catalog, record.key.name)
     }
 
@@ -55,7 +56,7 @@ async def publish_status(store: Store, catalog: Catalog, now: datetime) -> None:
         head = store.head(key)
         if head is None:
             continue
-        latest = json.decode(head.body)
+        latest = stored.read(head.body)
         status = crd_status(latest, catalog, now)
         if status != latest.get("status"):
             await store.write(_with_status(key, head, latest, status))

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.store import Key, LogEntry, Record
 from fastness.cluster.port import EventType
-from fastness.formats import json
 from fastness.model.kind import JsonObject, Resource
 
 PROPAGATING = frozenset({"orphan", "foregroundDeletion"})
@@ -111,7 +111,7 @@ class Inventory:
     def read(self, key: Key) -> JsonObject | None:
         """One object as it is now."""
         record = self._api.store.get(key)
-        return json.decode(record.body) if record is not None else None
+        return stored.read(record.body) if record is not None else None
 
     def owner_key(self, reference: JsonObject, namespace: str) -> Key | None:
         """Where the owner that a reference names would be; None when its kind is not served."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastness.cluster.embedded import selection, subresources
+from fastness.cluster.embedded import selection, stored, subresources
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward
@@ -33,7 +33,6 @@ from fastness.cluster.port import (
     WriteOptions,
 )
 from fastness.domain.access import User
-from fastness.formats import json
 from fastness.model.kind import JsonObject, Resource
 from fastness.observe import context
 
@@ -50,8 +49,7 @@ class LocalCluster:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
         """One object; raises NotFound."""
-        obj: JsonObject = json.decode(self._api.get(self._served(resource), namespace, name))
-        return obj
+        return stored.read(self._api.get(self._served(resource), namespace, name))
 
     async def list(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
@@ -93,7 +91,7 @@ class LocalCluster:
         served = self._served(resource)
         namespace = (obj.get("metadata") or {}).get("namespace") or ""
         done = await self._api.create(self._call(options), served, namespace, obj)
-        return _decoded(done.body)
+        return stored.read(done.body)
 
     async def patch(
         self,
@@ -109,7 +107,7 @@ class LocalCluster:
         if options.subresource and options.subresource not in served.kind.subresources:
             raise no_such_resource()
         done = await self._api.patch(self._call(options), served, namespace, name, kind, patch, options.subresource)
-        return _decoded(done.body)
+        return stored.read(done.body)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DELETE
@@ -119,7 +117,7 @@ class LocalCluster:
         call = self._call(WriteOptions(dry_run=options.dry_run))
         done = await self._api.delete(call, served, namespace, name, options)
         status = deleted_status(served, done.body) if done.deleted else None
-        return status if status is not None else _decoded(done.body)
+        return status if status is not None else stored.read(done.body)
 
     async def connect(
         self, resource: Resource, name: str, namespace: str, subresource: str, body: JsonObject
@@ -133,7 +131,7 @@ class LocalCluster:
                 return await subresources.bind(self._api, call, namespace, name, body)
             case ("Namespace", "finalize"):
                 edit = subresources.only(served, subresource, body)
-                return _decoded((await self._api.change(call, served, "", name, edit, subresource)).body)
+                return stored.read((await self._api.change(call, served, "", name, edit, subresource)).body)
         raise no_such_resource()
 
     def _served(self, resource: Resource) -> Served:
@@ -153,12 +151,7 @@ def _selection(served: Served, scope: Scope) -> selection.Selection:
     return selection.parse(served.kind, scope.namespace, scope.labels, scope.fields)
 
 
-def _decoded(body: bytes) -> JsonObject:
-    obj: JsonObject = json.decode(body)
-    return obj
-
-
 def _event(item: Item) -> Event:
-    obj = _decoded(item.body)
+    obj = stored.read(item.body)
     notes = obj["metadata"].get("annotations") or {}
     return Event(item.type, obj, item.type is EventType.BOOKMARK and INITIAL_EVENTS_END in notes)

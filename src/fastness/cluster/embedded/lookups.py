@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from fastness.cluster.embedded import stored
+from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
 from fastness.domain.machineconfig.errors import SeveralPools
 from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.domain.trustmodel import Mode, enforces, mode_of
-from fastness.formats import json
 from fastness.model import kata
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
@@ -69,7 +70,9 @@ class StoreLookups:
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace, with writes on their way."""
-        record = self._store.head(Key("", "namespaces", "", name))
+        key = Key("", "namespaces", "", name)
+        require_readable(self._store, key)
+        record = self._store.head(key)
         return self._decoded(record) if record is not None else None
 
     def pod(self, namespace: str, name: str) -> JsonObject | None:
@@ -81,7 +84,7 @@ class StoreLookups:
         needle = node.encode()
         for record in self._store.range("", "pods").records:
             if needle in record.body:
-                pod = json.decode(record.body)
+                pod = stored.read(record.body)
                 if (pod.get("spec") or {}).get("nodeName") == node:
                     yield pod
 
@@ -178,6 +181,8 @@ class StoreLookups:
         return None if not found or found.get("deletionTimestamp") else str(found["uid"])
 
     def _get(self, key: Key) -> JsonObject | None:
+        # What is set aside is not absent: a cluster whose mode nobody can read must not pass for one without a mode.
+        require_readable(self._store, key)
         record = self._store.get(key)
         return self._decoded(record) if record is not None else None
 
@@ -187,9 +192,9 @@ class StoreLookups:
             return kept[1]
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
-        obj: JsonObject = json.decode(record.body)
+        obj = stored.read(record.body)
         self._kept[record.key] = (record, obj)
         return obj
 
     def _all(self, group: str, plural: str) -> Iterator[JsonObject]:
-        return (json.decode(record.body) for record in self._store.range(group, plural).records)
+        return (stored.read(record.body) for record in self._store.range(group, plural).records)

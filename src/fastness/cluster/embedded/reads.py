@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastness.cluster.embedded.catalog import Served
-from fastness.cluster.embedded.refusals import not_found, options_invalid, too_new
+from fastness.cluster.embedded.refusals import not_found, options_invalid, set_aside, too_new
 from fastness.cluster.embedded.selection import Selection
 from fastness.cluster.embedded.store import Compacted, FutureRevision, Key, Record, Store
 from fastness.cluster.errors import BadRequest, Expired
@@ -46,10 +46,18 @@ class Listed:
 
 def get(store: Store, served: Served, namespace: str, name: str) -> Record:
     """One object; raises NotFound."""
-    record = store.get(Key(*served.storage_key, namespace if served.kind.namespaced else "", name))
+    key = Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
+    require_readable(store, key)
+    record = store.get(key)
     if record is None:
         raise not_found(served, name)
     return record
+
+
+def require_readable(store: Store, key: Key) -> None:
+    """Nothing unless the object was set aside; raises InternalError then: a name that is taken is not "not found"."""
+    if key in store.aside:
+        raise set_aside(key.group, key.plural, key.name, store.aside[key].reason)
 
 
 def list_objects(store: Store, served: Served, selection: Selection, query: ListQuery) -> Listed:

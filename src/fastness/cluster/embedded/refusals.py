@@ -16,10 +16,12 @@ from fastness.cluster.errors import (
     Cause,
     Conflict,
     Forbidden,
+    InternalError,
     Invalid,
     MethodNotAllowed,
     NotFound,
     Timeout,
+    TooLarge,
 )
 
 MAX_MESSAGE_CAUSES = 10
@@ -48,6 +50,23 @@ def already_exists(served: Served, name: str) -> AlreadyExists:
     return AlreadyExists(
         f'{qualified(served)} "{name}" already exists', group=served.kind.group, kind=served.kind.plural, name=name
     )
+
+
+def too_large(served: Served, name: str, size: int, most: int) -> TooLarge:
+    """The object that would result is larger than what is stored."""
+    return TooLarge(
+        f'{qualified(served)} "{name}" would take {size} bytes with the field ownership that the server adds: limit is {most}',
+        group=served.kind.group, kind=served.kind.plural, name=name,
+    )  # fmt: skip
+
+
+def set_aside(group: str, plural: str, name: str, reason: str) -> InternalError:
+    """The object is there and nobody can read it."""
+    shown = f"{plural}.{group}" if group else plural
+    return InternalError(
+        f'{shown} "{name}" is set aside, because it cannot be read: {reason}. `fastness state remove` takes it away.',
+        group=group, kind=plural, name=name,
+    )  # fmt: skip
 
 
 def conflict(served: Served, name: str, why: str, causes: Sequence[Cause] = ()) -> Conflict:

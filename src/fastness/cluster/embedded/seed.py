@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fastness.cluster.clock import Entropy
+from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.catalog.definitions import builtin_crd
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.store import Change, Key, Record, Store
@@ -44,7 +45,7 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
     changes = [
         change
         for wanted in (*_namespaces(now), *_roles(), *_definitions(now), *_platform())
-        if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None
+        if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None  # one set aside is made anew
     ]
     if not changes:
         return 0
@@ -58,7 +59,7 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
 
 def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> Change:
     meta = {**obj["metadata"], "resourceVersion": str(revision)}
-    return Change(key, json.encode({**obj, "metadata": meta}), head.revision if head else 0)
+    return Change(key, json.encode({**obj, "metadata": meta}), head.revision if head else None)
 
 
 def _change(
@@ -67,7 +68,7 @@ def _change(
     if head is None:
         meta = {"uid": entropy.uid(), "creationTimestamp": rfc3339(now), **wanted.obj["metadata"]}
         return wanted.key, {**wanted.obj, "metadata": meta}, None
-    current: JsonObject = json.decode(head.body)
+    current = stored.read(head.body)
     if wanted.key.group == RBAC:
         merged = reconciled(current, wanted.obj)
         return (wanted.key, merged, head) if merged is not None else None

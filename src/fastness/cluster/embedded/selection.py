@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from fastness.cluster.embedded import stored
 from fastness.cluster.errors import BadRequest
-from fastness.formats import json
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import (
     EVERYTHING,
@@ -91,7 +91,7 @@ class Selection:
             return False
         if not self.labels.everything and not self.labels.matches(_decode_head(body).metadata.labels or {}):
             return False
-        return self.fields is None or self.fields.matches(field_values(json.decode(body), self.fields.fields))
+        return self.fields is None or self.fields.matches(field_values(stored.read(body), self.fields.fields))
 
 
 def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:

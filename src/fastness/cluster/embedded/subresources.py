@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.drafts import part
@@ -39,7 +40,7 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
     if (part(body, "metadata").get("name") or name) != name:
         raise BadRequest("the name in the eviction does not match the pod in the path")
     pods = api.served("", "v1", "pods")
-    pod = json.decode(api.get(pods, namespace, name))
+    pod = stored.read(api.get(pods, namespace, name))
     if not disruption.needs_no_budget(pod):
         _ask_budgets(api, namespace, pod)
     sent = part(body, "deleteOptions")
@@ -54,10 +55,10 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
 
 
 def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
-    stored = (
-        json.decode(record.body) for record in api.store.range("policy", "poddisruptionbudgets", namespace).records
+    budgets = (
+        stored.read(record.body) for record in api.store.range("policy", "poddisruptionbudgets", namespace).records
     )
-    guarding = [budget for budget in stored if disruption.guards(budget, pod)]
+    guarding = [budget for budget in budgets if disruption.guards(budget, pod)]
     if not guarding:
         return
     if len(guarding) > 1:
@@ -65,7 +66,7 @@ def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     budget = guarding[0]
-    pods = [json.decode(record.body) for record in api.store.range("", "pods", namespace).records]
+    pods = [stored.read(record.body) for record in api.store.range("", "pods", namespace).records]
     found = disruption.assess(budget, pods)
     if found.allowed > 0 or not disruption.is_ready(pod):
         return
@@ -205,7 +206,7 @@ def scale_change(kind: PatchType | None, body: Any) -> Any:
 async def change_scale(api: EmbeddedApi, call: Call, served: Served, namespace: str, name: str, change: Any) -> Written:
     """Set the replicas of an object and answer with its Scale."""
     done = await api.change(call, served, namespace, name, scaled(served, name, change), "scale")
-    return Written(json.encode(get_scale(served, json.decode(done.body))))
+    return Written(json.encode(get_scale(served, stored.read(done.body))))
 
 
 def _at(obj: JsonObject, path: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastness.cluster.embedded import reads
+from fastness.cluster.embedded import reads, stored
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.refusals import options_invalid, too_new
 from fastness.cluster.embedded.selection import Selection
@@ -118,7 +118,7 @@ class Stream:
 
 def _with_version(record: Record, revision: int) -> bytes:
     """The last state that the watcher knew, at the revision at which it left the selection."""
-    obj = json.decode(record.body)
+    obj = stored.read(record.body)
     obj["metadata"] = {**obj["metadata"], "resourceVersion": str(revision)}
     return json.encode(obj)
 

@@ -25,6 +25,7 @@ from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward, outward, to_storage
 from fastness.cluster.embedded.managed import Ownership
+from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.refusals import already_exists, conflict, invalid, modified, not_found
 from fastness.cluster.embedded.store import Change, Key, Record, Stale, Store
 from fastness.cluster.embedded.strategies import Preparation, Strategy, strategy_of
@@ -92,7 +93,7 @@ class Writer:
         await self._admission.written_down(call, served, Operation.CREATE, new, None)
         key = self._free_key(served, new, generated=not draft["metadata"].get("name"))
         if call.dry_run:
-            return Written(json.encode(new), created=True)
+            return Written(self._trial(served, new), created=True)
         return Written(outward(served, await self._put(served, key, new, None)), created=True)
 
     def exists(self, served: Served, namespace: str, name: str) -> bool:
@@ -149,6 +150,7 @@ class Writer:
     ) -> Written:
         """Change an object as `edit` says; raises NotFound, Conflict, Invalid, Forbidden, BadRequest."""
         key = _key(served, namespace, name)
+        require_readable(self._store, key)
         head = self._store.head(key)
         if head is None:
             raise not_found(served, name)
@@ -193,7 +195,7 @@ class Writer:
             new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
         ends = bool(new["metadata"].get("deletionTimestamp")) and not is_held(served, new)
         if call.dry_run:
-            return Written(json.encode(new), deleted=ends)
+            return Written(self._trial(served, new), deleted=ends)
         if ends:
             return Written(outward(served, await self.remove(served, key, head, new)), deleted=True)
         return Written(outward(served, await self._put(served, key, new, head)))
@@ -278,12 +280,20 @@ class Writer:
             if cause.reason != "FieldValueRequired" or not any(place.startswith(cause.field) for place in places)
         ]
 
-    async def _put(self, served: Served, key: Key, new: JsonObject, head: Record | None) -> bytes:
-        def make(revision: int) -> Change:
-            return Change(key, _encoded(served, new, revision), head.revision if head else 0)
+    def _trial(self, served: Served, new: JsonObject) -> bytes:
+        """The answer to a dry run; raises what storing it would, for its size as well."""
+        versioned = {**new["metadata"], "resourceVersion": str(self._store.revision)}
+        to_storage(served, {**new, "metadata": versioned}, leaving="deletionTimestamp" in versioned)
+        return json.encode(new)
 
-        # Being marked, or losing a finalizer, is a step of a deletion: on a full disk it may use what is kept back for those.
+    async def _put(self, served: Served, key: Key, new: JsonObject, head: Record | None) -> bytes:
+        # Being marked, or losing a finalizer, is a step of a deletion: on a full disk it may use what is kept back for those,
+        # and an object that is as large as may be takes the few bytes more.
         leaving = head is not None and bool(new["metadata"].get("deletionTimestamp"))
+
+        def make(revision: int) -> Change:
+            return Change(key, _encoded(served, new, revision, leaving=leaving), head.revision if head else 0)
+
         try:
             records = await self._store.write(make, frees=leaving)
         except Stale as error:
@@ -294,7 +304,7 @@ class Writer:
         """Take an object away; watchers see `last`."""
 
         def make(revision: int) -> Change:
-            return Change(key, None, head.revision, _encoded(served, last, revision))
+            return Change(key, None, head.revision, _encoded(served, last, revision, leaving=True))
 
         try:
             records = await self._store.write(make)
@@ -362,9 +372,9 @@ def _schema_causes(served: Served, new: JsonObject, old: JsonObject | None) -> l
     ]
 
 
-def _encoded(served: Served, obj: JsonObject, revision: int) -> bytes:
+def _encoded(served: Served, obj: JsonObject, revision: int, *, leaving: bool) -> bytes:
     obj["metadata"]["resourceVersion"] = str(revision)
-    return to_storage(served, obj)
+    return to_storage(served, obj, leaving=leaving)
 
 
 def _same(new: JsonObject, old: JsonObject) -> bool:

@@ -10,6 +10,7 @@ catalog → access → engine → door. Everything lives in one state directory;
 from __future__ import annotations
 
 import ssl
+from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +26,7 @@ from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.embedded.lookups import StoreLookups
 from fastness.cluster.embedded.seed import seed
 from fastness.cluster.embedded.store import Store, StoreSettings
+from fastness.cluster.embedded.stored import unreadable
 from fastness.formats import json
 from fastness.model.registry import all_kinds
 from fastness.observe import logs, metrics
@@ -160,8 +162,12 @@ async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) ->
         clock=clock,
         entropy=entropy,
         settings=options.store,
+        judge=unreadable,
     )
     vault.require_macs()  # it opened with its tags: a migration that died before its last step is whole now
+    for key, aside in store.aside.items():
+        where = {"resource": f"{key.plural}.{key.group}", "namespace": key.namespace, "name": key.name}
+        _log.error("object.set-aside", **where, reason=aside.reason)
     return store, vault
 
 
@@ -173,13 +179,21 @@ def _hosts(host: str) -> list[str]:
 def _health(store: Store) -> Health:
     health = Health()
     health.add("store", lambda: str(store.problem) if store.problem is not None else "")
+    health.warn("unreadable", lambda: _unreadable(store))
     return health
+
+
+def _unreadable(store: Store) -> str:
+    kinds = Counter(key.plural for key in store.aside)
+    counted = ", ".join(f"{count} of {plural}" for plural, count in sorted(kinds.items()))
+    return f"objects that cannot be read are set aside: {counted}; `fastness state list` names them" if kinds else ""
 
 
 def _publish_store(store: Store) -> None:
     stats = store.stats
     metrics.STORE_REVISION.set(stats.revision)
     metrics.STORE_OBJECTS.set(stats.objects)
+    metrics.STORE_ASIDE.set(len(store.aside))
     metrics.STORE_LOG.set(stats.log_entries)
     metrics.STORE_WAITING.set(stats.pending_changes)
     metrics.STORE_COMMITS.set(stats.commits)

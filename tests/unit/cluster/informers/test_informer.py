@@ -301,10 +301,10 @@ async def test_an_object_on_which_a_handler_fails_is_set_aside_and_the_others_ar
         await settle(lambda: len(mirror.objects) == 3)
         assert [key.name for key in informer.aside] == ["bad"]
         assert "ZeroDivisionError" in informer.aside[Key("n", "bad")]
-        assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": "things"}) == 1
+        assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": THING.plural}) == 1
         world.remove("bad")
         await settle(lambda: not informer.aside)
-    assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": "things"}) == 0
+    assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": THING.plural}) == 0
 
 
 async def test_a_late_subscriber_that_fails_on_an_object_hears_of_the_others() -> None:
@@ -451,4 +451,4 @@ async def test_a_hostile_object_takes_no_block_down_and_readiness_can_name_it() 
         world.put("bad")
         world.put("good")
         await settle(lambda: len(informers.of(THING).list()) == 2)
-        assert informers.set_aside() == ["things n/bad: a reader fails on it: ZeroDivisionError('bad')"]
+        assert informers.set_aside() == [f"{THING.plural} n/bad: a reader fails on it: ZeroDivisionError('bad')"]

@@ -8,10 +8,11 @@
 The present state lives in memory as immutable records; SQLite makes every change durable before it is visible or answered; a
 shared log serves watchers and consistent pages. The modules, as a write flows: `store` (decide) → `writer` (group commit) →
 `journal` (rows) → `database` (SQLite) → `present` (state) and `history` (log, watchers). `files`, `migrations`, `copies`,
-`restore` and `offline` look after the file, over `tables` and `verified`; `seal` keeps secrets out of it, and `ledger` editors;
-`failpoints` names the places where a process may die.
+`restore`, `offline` and `surgery` look after the file, over `tables` and `verified`; `seal` keeps secrets out of it, `ledger`
+editors, and `aside` what cannot be read out of the state; `failpoints` names the places where a process may die.
 """
 
+from fastness.cluster.embedded.store.aside import Aside, Judge
 from fastness.cluster.embedded.store.errors import (
     Compacted,
     DirectoryNotEmpty,
@@ -51,6 +52,7 @@ from fastness.cluster.embedded.store.seal import Cipher
 from fastness.cluster.embedded.store.store import Make, Store
 
 __all__ = [
+    "Aside",
     "BackupReport",
     "Change",
     "Cipher",
@@ -61,6 +63,7 @@ __all__ = [
     "FutureRevision",
     "Identity",
     "IdentityMismatch",
+    "Judge",
     "Key",
     "LogEntry",
     "Macs",

@@ -16,6 +16,7 @@
     │   └── StoreClosed           the store is closing or closed
     ├── Overloaded                too many writes are waiting; try again later
     ├── RecordTooLarge            a body is beyond the limit of the settings
+    ├── NotSetAside               a record that can be read is not to be taken away past the API
     ├── Stale                     the record moved on: a write was decided on an old revision
     ├── Compacted                 the asked revision is older than the log
     └── FutureRevision            the asked revision does not exist yet
@@ -137,6 +138,15 @@ class RecordTooLarge(StoreError):
     """A body is beyond the limit."""
 
     code, hint = "record-too-large", "Split the object, or move large content out of it."
+
+
+class NotSetAside(StoreError):
+    """The record can be read, or is not there."""
+
+    code, hint = (
+        "not-set-aside",
+        "`fastness state list` names what is set aside; everything else is deleted through the API.",
+    )
 
 
 class Stale(StoreError):

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
+from fastness.cluster.embedded.store.aside import Aside, Judge, everything_is_readable, set_aside
 from fastness.cluster.embedded.store.copies import backup, create
 from fastness.cluster.embedded.store.database import Database
 from fastness.cluster.embedded.store.errors import IdentityMismatch, RecordTooLarge, Stale
@@ -51,6 +53,16 @@ RESEAL_ROWS = 500  # per transaction, so that writes need not wait long
 Make = Callable[[int], Change | Sequence[Change]]
 
 
+class Opened(NamedTuple):
+    """What the writer thread found: the file, its facts, the state to show and what is set aside (also in the log?)."""
+
+    database: Database
+    facts: Facts
+    state: Replayed
+    aside: dict[Key, Aside]
+    log_unreadable: bool
+
+
 class Store:
     """An open store. Made by `open`; all methods belong to the event-loop thread that opened it."""
 
@@ -59,7 +71,7 @@ class Store:
         directory: Path,
         lock: files.DirectoryLock,
         thread: ThreadPoolExecutor,
-        opened: tuple[Database, Facts, Replayed],
+        opened: Opened,
         *,
         cipher: Cipher | None,
         macs: Macs | None,
@@ -69,7 +81,7 @@ class Store:
     ) -> None:
         self._directory, self._lock, self._thread, self._macs = directory, lock, thread, macs
         self._cipher, self._clock, self._settings, self._point = cipher, clock, settings, point
-        self._database, facts, state = opened
+        self._database, facts, state, self._aside, log_unreadable = opened
         self.id = facts.store
         self._sealed = settings.sealed_kinds | facts.sealed
         self.identity: Identity = MappingProxyType(facts.identity)
@@ -83,7 +95,8 @@ class Store:
         self._history.revision = revision
         self._observers: list[Callable[[list[LogEntry]], None]] = []
         self._writer = Writer(self._database, thread, settings, self._publish, self._forget, point, revision)
-        self._writer.doom(self._history.trim(0.0))  # the bounds may have shrunk; the age counts from the next write on
+        # The bounds may have shrunk; the age counts from the next write on. A log that cannot be read through begins anew.
+        self._writer.doom(self._history.trim(0.0, keep=0) if log_unreadable else self._history.trim(0.0))
 
     @classmethod
     async def open(
@@ -97,11 +110,13 @@ class Store:
         entropy: Entropy | None = None,
         settings: StoreSettings | None = None,
         failpoints: fp.Failpoints = fp.none,
+        judge: Judge = everything_is_readable,
     ) -> Store:
         """Open the store of a directory, or create it with these immutable facts; raises StoreError.
 
         Facts given for a store that exists must be those that it was created with (IdentityMismatch). With `macs` every row is
-        authenticated, and a file that anybody else edited is refused (StoreForged).
+        authenticated, and a file that anybody else edited is refused (StoreForged). `judge` says of a body why it cannot be
+        read; such records are set aside.
         """
         settings = settings or StoreSettings()
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
@@ -109,7 +124,7 @@ class Store:
             lock = files.DirectoryLock.acquire(directory)
             undo.callback(lock.release)
             fresh = (entropy or SystemEntropy()).uid()
-            opening = thread.submit(_open, directory, fresh, identity or {}, cipher, macs, settings, failpoints)
+            opening = thread.submit(_open, directory, fresh, identity or {}, cipher, macs, settings, failpoints, judge)
             undo.callback(_abandon, opening, thread)
             store = cls(
                 directory, lock, thread, await asyncio.wrap_future(opening),
@@ -147,9 +162,17 @@ class Store:
         """The committed record: what readers may see."""
         return self._present.records.get(key)
 
+    @property
+    def aside(self) -> Mapping[Key, Aside]:
+        """The records that cannot be read: no list or watch has them, their names are taken."""
+        return self._aside
+
     def head(self, key: Key) -> Record | None:
-        """The newest record, on its way or committed: what writers decide on."""
-        return self._writer.head(key, self._present.records.get(key))
+        """The newest record, on its way or committed: what writers decide on; also one that is set aside."""
+        committed = self._present.records.get(key)
+        if committed is None and key in self._aside:
+            committed = self._aside[key].record
+        return self._writer.head(key, committed)
 
     def range(
         self,
@@ -178,8 +201,9 @@ class Store:
         return self._present.count(group, plural, namespace)
 
     def collections(self, namespace: str = "") -> list[tuple[str, str]]:
-        """Group and plural of all collections that have records, everywhere or in one namespace."""
-        return self._present.collections(namespace)
+        """Group and plural of all collections that have records, readable or not, everywhere or in one namespace."""
+        unread = {key[:2] for key in self._aside if namespace in ("", key.namespace)}
+        return sorted(unread.union(self._present.collections(namespace)))
 
     def subscribe(self, group: str, plural: str, namespace: str = "", *, since: int, name: str = "") -> Cursor:
         """A cursor on the changes after a revision; raises Compacted, FutureRevision."""
@@ -301,10 +325,11 @@ class Store:
         """Make a durable batch visible, to readers and to watchers."""
         now = self._now()
         for entry in entries:
-            if entry.type is EventType.DELETED:
-                self._present.remove(entry.record.key)
-            else:
+            unread = self._aside.pop(entry.record.key, None)
+            if entry.type is not EventType.DELETED:
                 self._present.put(entry.record)
+            elif unread is None:
+                self._present.remove(entry.record.key)
             self._history.publish(entry, now)
         self._writer.doom(self._history.trim(now))
         for observer in self._observers:
@@ -325,7 +350,8 @@ def _open(
     macs: Macs | None,
     settings: StoreSettings,
     point: fp.Failpoints,
-) -> tuple[Database, Facts, Replayed]:
+    judge: Judge,
+) -> Opened:
     """The blocking part of opening, in the writer thread."""
     if not files.exists(directory):
         create(directory, fresh, identity, point, macs=macs, sealed=settings.sealed_kinds)
@@ -341,7 +367,7 @@ def _open(
             database.trust(authentic)
             if cipher is not None and not settings.sealed_kinds <= facts.sealed:
                 _seal_more(database, cipher, authentic.macs, settings.sealed_kinds | facts.sealed)
-        return database, facts, state
+        return Opened(database, facts, state, *set_aside(state, judge))
     except BaseException:
         database.close()
         raise
@@ -356,7 +382,7 @@ def _seal_more(database: Database, cipher: Cipher, macs: Macs, kinds: Kinds) -> 
     database.forget_the_past()
 
 
-def _abandon(opening: Future[tuple[Database, Facts, Replayed]], thread: ThreadPoolExecutor) -> None:
+def _abandon(opening: Future[Opened], thread: ThreadPoolExecutor) -> None:
     """After a refused or cancelled opening: nothing may stay open when the directory is let go."""
     opening.cancel()
     thread.shutdown(wait=True)
