@@ -12,6 +12,7 @@ from fastness.domain.attestation.values import Standing
 from fastness.model.kind import JsonObject
 from tests.component.controllers.approvals import approved_image, manifest, quoted, world
 
+NOBODY = {"name": "nobody", "input": {}, "expect": "NotAffirmed"}
 REGO = "package policy\nimport rego.v1\nexecutables := 3 if input.tpm.pcr04 == %s\n"
 
 
@@ -47,7 +48,7 @@ async def test_the_older_text_of_a_policy_stays_active(cluster: Cluster, unique:
         "apiVersion": POLICIES.api_version,
         "kind": "AppraisalPolicy",
         "metadata": {"name": unique},
-        "spec": {"for": "nvidia", "rego": REGO % '"aa"', "active": True},
+        "spec": {"for": "nvidia", "rego": REGO % '"aa"', "active": True, "cases": [NOBODY]},
     }
     async with world(cluster) as here:
         await cluster.create(POLICIES, policy)

@@ -85,6 +85,8 @@ def _as_json(found: Found, trial: Trial) -> JsonObject:
 
 
 def _shown(found: Found, trial: Trial) -> str:
+    from fastness.domain.attestation.cases import REFUSES_NONE
+
     lines = [f"{found.place}: for {found.spec['for']}"]
     if not trial.parsed:
         return f"{lines[0]}\n  FAIL  {trial.error}"
@@ -92,6 +94,8 @@ def _shown(found: Found, trial: Trial) -> str:
         f"  {'pass' if result.passed else 'FAIL'}  {result.name}" + (f": {result.told}" if result.told else "")
         for result in trial.results
     ]
+    if not trial.refuses:
+        lines.append(f"  FAIL  {REFUSES_NONE}")
     return "\n".join(lines)
 
 

@@ -64,6 +64,7 @@ EVENTS: Mapping[str, str] = {
     "object.usable": "an object that was set aside can be used again, or is gone",
     "overlay.unusable": "the NodeOverlays for a machine cannot be merged; the machine waits",
     "pki.renewed": "a certificate was made or renewed",
+    "policy.exceeded": "the policy of a user gave no answer within its bounds; it is not asked again for a while",
     "record.alarm": "a batch of the record is missing, does not fit its predecessor or is not by its door; somebody may forge",
     "release.unknown": "a release is withheld: the API did not answer whether its machine is still trusted",
     "request.failed": "a handler raised something unexpected",

@@ -156,6 +156,9 @@ WITNESS_ANSWERS = Labelled(
 RECORD_REFUSED = Labelled(
     "fastness_record_refused_total", "Batches of the record that did not count, by the reason", "reason"
 )
+POLICIES_EXCEEDED = Labelled(
+    "fastness_policies_exceeded_total", "Questions to policies that ended without an answer, by the reason", "reason"
+)
 ATTESTATIONS = Labelled("fastness_attestations_total", "Appraisals of evidence, by outcome", "result")
 LAST_ATTESTED = Gauge(
     "fastness_last_attestation_seconds", "Unix time at which a machine last passed an appraisal", registry=REGISTRY

@@ -30,6 +30,7 @@ from fastness.trust.collateralnews import CollateralNews
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
 from fastness.trust.mackeys import MacKeys
+from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.record import ClusterRecord
 from fastness.trust.resources import Cipher
 from fastness.trust.revocations import MachineRevocations
@@ -79,11 +80,12 @@ async def broker_door(
     vendor = SimulatedVendor(informers, around.collateral)
     await vendor.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "broker")
-    verifier = ClusterVerifier(cluster, informers, record, around.clock, vendor)
+    workers = PolicyWorkers(around.clock)
+    verifier = ClusterVerifier(cluster, informers, record, around.clock, workers, vendor)
     await verifier.synced()
     revocations = MachineRevocations(cluster, informers, around.clock)
     await revocations.synced()
-    judges = Judges(verifier, record, revocations, around.cipher, configs=around.configs)
+    judges = Judges(verifier, record, revocations, around.cipher, configs=around.configs, workers=workers)
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
     async with (
         broker(cluster, informers, around.clock, around.entropy, judges, options) as door,

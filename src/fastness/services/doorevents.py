@@ -5,7 +5,8 @@
 A fetch never waits for an event and never causes a write of its own. Whatever happens again before it was told is counted; good
 news that was told is not told again for a minute.
 
-* An event is about the Machine; about the JoinTicket while the machine is not known; about the ConfidentialCluster for strangers.
+* An event is about the Machine; about the JoinTicket while the machine is not known; about the ConfidentialCluster for strangers;
+  about the AppraisalPolicy that gave no answer.
 * Strangers cannot fill the store: what is told of them is one event per door and code. Nor can machines: so many writes per
   round and no more; good news of the others is one event about the ConfidentialCluster; what still does not fit is dropped
   and counted. The record names each release; events are for eyes.
@@ -27,7 +28,9 @@ from fastness.cluster.events import Recorder
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.subject import Subject
+from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
@@ -44,10 +47,12 @@ MAX_DETAIL: Final = 200
 NORMAL, WARNING = "Normal", "Warning"
 RELEASED, ENROLLED, REFUSED, STRANGERS = "Released", "Enrolled", "Refused", "StrangersRefused"
 OVERRIDDEN = "Overridden"
+POLICY_EXCEEDED = "PolicyExceeded"
 _KINDS: Final = {
     MACHINE.kind: (MACHINE, NAMESPACE),
     JOIN_TICKET.kind: (JOIN_TICKET, ""),
     CONFIDENTIAL_CLUSTER.kind: (CONFIDENTIAL_CLUSTER, ""),
+    APPRAISAL_POLICY.kind: (APPRAISAL_POLICY, ""),
 }
 _log = logs.logger("doors")
 
@@ -163,6 +168,13 @@ class DoorEvents:
         """Somebody of whom nothing is known was refused."""
         message = f"the {self._door} refused callers that it knows nothing of ({refusal.code})"
         self._tell(self._cluster_place(WARNING, STRANGERS, refusal.code), message)
+
+    def policy_exceeded(self, policy: ActivePolicy, reason: str) -> None:
+        """A policy of a user gave no answer within its bounds."""
+        message = f"the {self._door} got no answer from version {policy.version}: {reason[:MAX_DETAIL]}"
+        self._tell(
+            _Place(APPRAISAL_POLICY.kind, policy.name, policy.uid, WARNING, POLICY_EXCEEDED, policy.version), message
+        )
 
     async def run(self) -> None:
         """Tell what was gathered, in rounds, until cancelled."""

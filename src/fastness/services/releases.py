@@ -6,7 +6,8 @@
   API does not answer for the caller's Machine, the answer is 503. Both pass.
 * Writing the record takes time, and trust may end in it. So what is decided last comes after it: the Machine is read at the API
   itself, once, and a distrust, a policy or a setting that the caches heard of since makes the whole decision be made again. A
-  rendered config must be written on that Machine still: one that was taken back in between does not leave.
+  rendered config must be written on that Machine still: one that was taken back in between does not leave. Deciding again may
+  wait for policies of users; what changes meanwhile has it decided once more, and where that does not end nothing leaves.
 * An API that was stopped neither answers nor refuses. Whoever waits for it, to find what is released or to write it down, waits
   ten seconds at most; then the answer is 503 too.
 * A release that is on the record and did not happen is followed by an entry `withheld` that names the same grant and says why.
@@ -16,7 +17,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -37,6 +38,7 @@ OUT_OF_TOUCH: Final = "out-of-touch"
 WITHHELD: Final = "withheld"
 FIND_SECONDS: Final = 10.0
 RECORD_SECONDS: Final = 10.0
+MOST_DECISIONS: Final = 4
 _log = logs.logger("releases")
 
 
@@ -59,7 +61,13 @@ class Releases:
         demand(self._touch)
 
     async def settle(
-        self, caller: Standing, grant: Grant, entry: Entry, seen: int, again: Callable[[], Grant], rendered: str = ""
+        self,
+        caller: Standing,
+        grant: Grant,
+        entry: Entry,
+        seen: int,
+        again: Callable[[], Awaitable[Grant]],
+        rendered: str = "",
     ) -> None:
         """Write a release down, and return if it may happen still; raises Refusal, RecordError.
 
@@ -68,11 +76,19 @@ class Releases:
         await written(self._record, entry)
         try:
             await self._confirm(caller, rendered)
-            if self._touch.changes != seen or not grant.live(self._clock.now()):
-                again()
+            await self._decided(grant, seen, again)
         except Refusal as refusal:
             await written(self._record, withheld_entry(entry, refusal))
             raise
+
+    async def _decided(self, grant: Grant, seen: int, again: Callable[[], Awaitable[Grant]]) -> None:
+        """Return when a decision rests on the rules as they are now; raises Refusal."""
+        for _ in range(MOST_DECISIONS):
+            if self._touch.changes == seen and grant.live(self._clock.now()):
+                return
+            seen = self._touch.changes
+            grant = await again()
+        raise Refusal(503, OUT_OF_TOUCH, "the rules change while they are looked at: come again")
 
     async def _confirm(self, caller: Standing, rendered: str) -> None:
         """The caller is trusted and sent to the config still, as the API says; raises Refusal."""

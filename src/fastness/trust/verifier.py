@@ -31,7 +31,7 @@ from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.chip import PENDING_CODE, chip_of, held, told_hidden
 from fastness.domain.attestation.clusterstatus import interval_of
-from fastness.domain.attestation.conclude import Facts, conclude, stale
+from fastness.domain.attestation.conclude import Facts, concluding, stale
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
 from fastness.domain.attestation.machinestanding import ROUNDS
@@ -52,6 +52,7 @@ from fastness.trust.chips import Chips
 from fastness.trust.distrusts import Distrusts
 from fastness.trust.judges import CollateralSource, Demands, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
+from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Attempt, Entry, Judgement, Record
 from fastness.trust.strangers import Strangers
 from fastness.trust.verdicts import Found, Verdicts
@@ -107,6 +108,7 @@ class ClusterVerifier:
         informers: Informers,
         record: Record,
         clock: Clock,
+        workers: PolicyWorkers,
         vendor: Vendor | None = None,
     ) -> None:
         self.distrusts = Distrusts(informers)
@@ -121,6 +123,7 @@ class ClusterVerifier:
         self._record = record
         self._strangers = Strangers(record, clock)
         self._clock = clock
+        self._workers = workers
         self._vendor: Vendor = vendor or NobodySimulates()
         self._rules = _Rules(None)
 
@@ -175,7 +178,8 @@ class ClusterVerifier:
         judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         values = books.values(now, pool)
-        conclusion = conclude(judged.appraisal, facts, books.policies, values)
+        policies = books.policies
+        conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
         properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
         override = live_override(books.cluster, now)
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
@@ -191,7 +195,7 @@ class ClusterVerifier:
         if conclusion.reason != PENDING_CODE:
             wait = None
         found = Found(
-            conclusion, books.policies.version(attempt.tee), values.versions,
+            conclusion, policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
             properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait,
             override=override if conclusion.reason == breakglass.CODE else None,

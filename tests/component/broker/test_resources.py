@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.domain.attestation.cases import proven_by_nothing
+from fastness.domain.attestation.policybook import Access
 from fastness.domain.attestation.resources import ResourcePath
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -132,12 +136,14 @@ async def test_a_revoked_machine_gets_nothing_although_its_session_lives(here: W
 
 
 async def test_a_policy_can_take_away_and_sees_what_it_judges(tmp_path: Path) -> None:
-    seen: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    seen: list[tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str] | None]] = []
 
     class Never:
-        def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-            seen.append((claims, data))
-            return False
+        async def access(
+            self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None
+        ) -> Access:
+            seen.append((claims, path, query))
+            return Access(refused_by="never@1")
 
     async with world(tmp_path / "state", policy=Never()) as here:
         guest = await _attested(here)
@@ -145,8 +151,8 @@ async def test_a_policy_can_take_away_and_sees_what_it_judges(tmp_path: Path) ->
         assert (answer.status_code, answer.json()["code"]) == (403, "policy-denied")
         denied = await guest.get("default/not/bound")
         assert denied.json()["code"] == "not-bound", "code comes before policy"
-    ((claims, data),) = seen
-    assert data == {"plugin": "resource", "resource-path": STATUS.split("/"), "query": {"plain": "1"}}
+    ((claims, path, query),) = seen
+    assert (path, query) == (tuple(STATUS.split("/")), {"plain": "1"})
     assert claims["submods"]["cpu0"]["ear.status"] == "affirming"
 
 
@@ -179,6 +185,46 @@ async def test_an_active_policy_of_an_operator_judges_without_a_restart(here: Wo
     await until(denied)
     await here.put(f"machine/{guest.who.machine}/key", b"mine")
     assert await guest.read(f"machine/{guest.who.machine}/key") == b"mine"
+
+
+async def test_a_policy_that_runs_for_seconds_is_ended_told_and_delays_no_other_caller(here: World) -> None:
+    """As somebody who may write AppraisalPolicies would make it: quick in its cases, endless for one path."""
+    slow, other = await _attested(here, name="a"), await _attested(here, name="b")
+    rego = (
+        "package policy\nimport rego.v1\nallow if input.sub\n"
+        'allow if { data["resource-path"][0] == "default"; '
+        "count([1 | some x in numbers.range(1, 6000); some y in numbers.range(1, 6000); x == y]) == 1 }\n"
+    )
+    made = {
+        "apiVersion": "fastness.dev/v1alpha1", "kind": "AppraisalPolicy", "metadata": {"name": "slow"},
+        "spec": {"for": "default/*/*", "rego": rego, "active": True, "cases": [proven_by_nothing("default/*/*")]},
+    }  # fmt: skip
+    await here.cluster.create(APPRAISAL_POLICY.resource, made)
+    status = {"status": {"active": {"for": "default/*/*", "rego": rego, "version": "1"}}}
+    await here.cluster.patch(
+        APPRAISAL_POLICY.resource, "slow", status, PatchType.MERGE, "", WriteOptions(subresource="status")
+    )
+    await here.put(f"machine/{other.who.machine}/key", b"mine")
+
+    async def heard() -> bool:
+        return bool((await slow.get(STATUS)).status_code == 503)
+
+    await until(heard)
+    clock = asyncio.get_running_loop().time
+    began, waiting = clock(), asyncio.create_task(slow.get(STATUS))
+    assert await other.read(f"machine/{other.who.machine}/key") == b"mine"
+    assert clock() - began < 5
+    answer = await waiting
+    assert (answer.status_code, answer.json()["code"]) == (503, "policy-exceeded")
+    assert "retry-after" in answer.headers
+
+    async def told() -> bool:
+        events = (await here.cluster.list(EVENTS)).items
+        return any(
+            event["reason"] == "PolicyExceeded" and event["involvedObject"]["name"] == "slow" for event in events
+        )
+
+    await until(told)
 
 
 async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path(here: World) -> None:

@@ -41,12 +41,19 @@ def manifest(*cases: JsonObject, **spec: object) -> str:
 def test_policies_whose_cases_pass_end_with_0(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(manifest(GOOD, BAD))
     (tmp_path / "tpm.rego").write_text(REGO)
-    (tmp_path / "tpm.cases.yaml").write_text(yaml.safe_dump([GOOD]))
+    (tmp_path / "tpm.cases.yaml").write_text(yaml.safe_dump([GOOD, BAD]))
     result = run(tmp_path)
     assert result.exit_code == 0, result.output
     assert "a.yaml:1 mine: for tpm" in result.stdout
     assert result.stdout.count("pass  good") == 2
     assert "pass  bad" in result.stdout
+
+
+def test_cases_that_are_all_affirmed_end_with_1(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(manifest(GOOD))
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "FAIL  no case shows what the policy refuses" in result.stdout
 
 
 def test_a_case_that_fails_ends_with_1_and_says_what_came_out(tmp_path: Path) -> None:

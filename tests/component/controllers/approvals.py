@@ -22,6 +22,7 @@ from fastness.domain.attestation.values import ValueBook
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
+from tests.unit.domain.attestation.inprocess import decided
 from tests.virtual import SeededEntropy, VirtualClock
 
 NAMESPACE = "fastness-system"
@@ -121,7 +122,7 @@ class World:
     async def judge(self, document: JsonObject, tee: str = "tpm") -> TrustVector:
         """A policy's answer, as a verifier asks for it."""
         policies = (await self.cluster.list(POLICIES)).items
-        return PolicyBook.of(policies).judge(tee, document, await self.book())
+        return decided(PolicyBook.of(policies).judging(tee, document, await self.book())).vector
 
     async def condition(self, resource: Any, name: str, kind: str, namespace: str = "") -> Mapping[str, Any]:
         """A condition of an object."""

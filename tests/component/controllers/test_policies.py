@@ -20,10 +20,17 @@ import rego.v1
 default executables := 33
 default configuration := 2
 default instance_identity := 2
-executables := 3 if input.tpm.pcr04 == "aa"
+executables := 3 if input.tpm.pcr09 == "aa"
 """
-GOOD = {"name": "good", "input": {"tpm": {"pcr04": "aa"}}, "expect": "Affirmed", "expectVector": {"executables": 3}}
-BAD = {"name": "bad", "input": {"tpm": {"pcr04": "bb"}}, "expect": "Refused"}
+GOOD = {"name": "good", "input": {"tpm": {"pcr09": "aa"}}, "expect": "Affirmed", "expectVector": {"executables": 3}}
+BAD = {"name": "bad", "input": {"tpm": {"pcr09": "bb"}}, "expect": "Refused"}
+
+
+def machine(pcr09: str) -> JsonObject:
+    """What a machine of the approved image shows; the built-in policy does not look at PCR 9."""
+    document = quoted()
+    document["tpm"]["pcr09"] = pcr09
+    return document
 
 
 def policy(rego: str = STRICT, cases: list[JsonObject] | None = None, **spec: object) -> JsonObject:
@@ -35,13 +42,16 @@ def policy(rego: str = STRICT, cases: list[JsonObject] | None = None, **spec: ob
     }
 
 
-async def test_a_policy_that_passes_its_cases_takes_the_place_of_the_built_in_one(embedded_server: Embedded) -> None:
+async def test_a_policy_that_passes_its_cases_judges_beside_the_built_in_one(embedded_server: Embedded) -> None:
     async with world(embedded_server.cluster) as here:
-        await here.cluster.create(POLICIES, policy())
-        assert not (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm"), "nobody has tried it yet"
+        await here.cluster.create(IMAGES, approved_image())
         await here.settle()
-        assert (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
-        assert not (await here.judge({"tpm": {"pcr04": "bb"}})).affirms("tpm")
+        await here.cluster.create(POLICIES, policy())
+        assert (await here.judge(machine("bb"))).affirms("tpm"), "nobody has tried it yet"
+        await here.settle()
+        assert (await here.judge(machine("aa"))).affirms("tpm")
+        assert not (await here.judge(machine("bb"))).affirms("tpm")
+        assert not (await here.judge({"tpm": {"pcr09": "aa"}})).affirms("tpm"), "the built-in policy judges too"
         status = (await here.cluster.get(POLICIES, "mine"))["status"]
         assert status["cases"] == "2/2"
         assert {entry["type"]: entry["status"] for entry in status["conditions"]} == {
@@ -49,6 +59,18 @@ async def test_a_policy_that_passes_its_cases_takes_the_place_of_the_built_in_on
             "CasesPass": "True",
             "Active": "True",
         }
+
+
+@pytest.mark.parametrize("cases", [[], [GOOD]], ids=["none", "none-that-refuses"])
+async def test_a_policy_without_a_case_that_it_refuses_is_not_activated(
+    embedded_server: Embedded, cases: list[JsonObject]
+) -> None:
+    async with world(embedded_server.cluster) as here:
+        await here.cluster.create(POLICIES, policy(cases=cases))
+        await here.settle()
+        assert (await here.condition(POLICIES, "mine", "CasesPass"))["reason"] == "NothingRefused"
+        assert (await here.condition(POLICIES, "mine", "Active"))["status"] == "False"
+        assert "active" not in (await here.cluster.get(POLICIES, "mine"))["status"]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +86,7 @@ async def test_a_policy_that_does_not_pass_leaves_the_older_one_in_charge(
     embedded_server: Embedded, broken: JsonObject, conditions: dict[str, str]
 ) -> None:
     async with world(embedded_server.cluster) as here:
+        await here.cluster.create(IMAGES, approved_image())
         await here.cluster.create(POLICIES, policy())
         await here.settle()
         await here.cluster.patch(POLICIES, "mine", {"spec": broken}, PatchType.MERGE)
@@ -73,8 +96,8 @@ async def test_a_policy_that_does_not_pass_leaves_the_older_one_in_charge(
         assert told == {**conditions, "Active": "True"}
         assert next(entry for entry in status["conditions"] if entry["type"] == "Active")["reason"] == "OlderVersion"
         assert status["active"]["rego"] == STRICT
-        assert (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
-        assert not (await here.judge({"tpm": {"pcr04": "bb"}})).affirms("tpm")
+        assert (await here.judge(machine("aa"))).affirms("tpm")
+        assert not (await here.judge(machine("bb"))).affirms("tpm")
 
 
 async def test_a_first_policy_that_does_not_pass_never_judges(embedded_server: Embedded) -> None:
@@ -91,6 +114,7 @@ async def test_the_older_text_stays_active_across_a_restart(tmp_path: Path) -> N
     server = await EmbeddedServer.open(options)
     try:
         async with world(server.cluster) as here:
+            await here.cluster.create(IMAGES, approved_image())
             await here.cluster.create(POLICIES, policy())
             await here.settle()
             await here.cluster.patch(POLICIES, "mine", {"spec": {"rego": "package policy\nx := {"}}, PatchType.MERGE)
@@ -100,26 +124,28 @@ async def test_the_older_text_stays_active_across_a_restart(tmp_path: Path) -> N
     server = await EmbeddedServer.open(options)
     try:
         async with world(server.cluster) as here:
-            assert (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm"), "before any loop has run"
+            assert (await here.judge(machine("aa"))).affirms("tpm"), "before any loop has run"
             await here.settle()
-            assert (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
-            assert not (await here.judge({"tpm": {"pcr04": "bb"}})).affirms("tpm")
+            assert (await here.judge(machine("aa"))).affirms("tpm")
+            assert not (await here.judge(machine("bb"))).affirms("tpm")
     finally:
         await server.close()
 
 
-async def test_switching_off_or_deleting_brings_the_built_in_policy_back(embedded_server: Embedded) -> None:
+async def test_switching_off_or_deleting_leaves_the_built_in_policy_alone(embedded_server: Embedded) -> None:
     async with world(embedded_server.cluster) as here:
+        await here.cluster.create(IMAGES, approved_image())
         await here.cluster.create(POLICIES, policy())
         await here.settle()
+        assert not (await here.judge(machine("bb"))).affirms("tpm")
         await here.cluster.patch(POLICIES, "mine", {"spec": {"active": False}}, PatchType.MERGE)
         await here.settle()
-        assert not (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
+        assert (await here.judge(machine("bb"))).affirms("tpm")
         await here.cluster.patch(POLICIES, "mine", {"spec": {"active": True}}, PatchType.MERGE)
         await here.settle()
-        assert (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
+        assert not (await here.judge(machine("bb"))).affirms("tpm")
         await here.cluster.delete(POLICIES, "mine", "", DELETE)
-        assert not (await here.judge({"tpm": {"pcr04": "aa"}})).affirms("tpm")
+        assert (await here.judge(machine("bb"))).affirms("tpm")
 
 
 async def test_a_text_that_kills_the_engine_is_refused_by_a_controller_that_lives(embedded_server: Embedded) -> None:

@@ -1,10 +1,13 @@
 """AppraisalPolicies: tried before they judge.
 
-A policy that was changed is tried in a process of its own: it must be readable, pass its cases, and refuse a machine that showed
-nothing. Only then does its text become `status.active`, which is what verifiers read. A text that does not pass leaves the older
-one where it is, also across restarts, because the older one stands in the object itself.
+A policy that was changed is tried in a process of its own: it must be readable, stay within its bounds, pass its cases, refuse at
+least one of them, and refuse a machine that showed nothing. Only then does its text become `status.active`, which is what
+verifiers read. A text that does not pass leaves the older one where it is, also across restarts, because the older one stands in
+the object itself.
 
-* Switched off (`spec.active` false) takes the policy away at once; the built-in one judges again.
+* Switched off (`spec.active` false) takes the policy away at once; the built-in one judges alone again.
+* That a text judges in place of the built-in policy (`replacesBuiltIn`) was confirmed where the object was written. The
+  confirmation goes with the change that it was for.
 * A generation is tried once. The result is a function of the text, so another look at the same text changes nothing.
 """
 
@@ -19,16 +22,18 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.domain.attestation.cases import NOTHING, Trial
+from fastness.domain.attestation.cases import NOTHING, REFUSES_NONE, Trial
 from fastness.domain.attestation.policy import policy_version
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, is_being_deleted, rfc3339, with_condition
+from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, rfc3339, with_condition
 from fastness.trust.trial import Try, tried
 
 POLICIES = APPRAISAL_POLICY.resource
 MAX_NAMED = 5
 _STATUS = WriteOptions(manager="appraisal-policies", subresource="status")
+_AS = WriteOptions(manager="appraisal-policies")
 
 
 class Policies:
@@ -66,7 +71,14 @@ class Policies:
             options=_STATUS,
         )
         await self._tell(policy, trial, wanted)
+        await self._take_off(policy)
         return Done()
+
+    async def _take_off(self, policy: JsonObject) -> None:
+        """Take a confirmation off that was used: its digest fits no other change, and it only confuses readers."""
+        if CONFIRM_LOWER in annotations_of(policy) and policy["spec"].get("replacesBuiltIn"):
+            patch = {"metadata": {"annotations": {CONFIRM_LOWER: None}}}
+            await self._cluster.patch(POLICIES, object_name(policy).name, patch, PatchType.MERGE, options=_AS)
 
     async def _tell(self, policy: JsonObject, trial: Trial, status: Mapping[str, Any]) -> None:
         if not trial.good:
@@ -107,9 +119,11 @@ def _active(
         return None
     if not trial.good:
         return dict(old) if old else None
-    if old and old.get("version") == version and old.get("for") == spec["for"]:
+    replaces = bool(spec.get("replacesBuiltIn", False))
+    made = {"for": spec["for"], "rego": spec["rego"], "version": version, "replacesBuiltIn": replaces}
+    if old and {**old, "replacesBuiltIn": bool(old.get("replacesBuiltIn"))} == {**made, "since": old.get("since")}:
         return dict(old)
-    return {"for": spec["for"], "rego": spec["rego"], "version": version, "since": rfc3339(now)}
+    return {**made, "since": rfc3339(now)}
 
 
 def _parsed(trial: Trial) -> tuple[str, str, str, str]:
@@ -124,6 +138,8 @@ def _cases(trial: Trial) -> tuple[str, str, str, str]:
     if trial.failed:
         reason = "AcceptsNothing" if any(result.name == NOTHING for result in trial.failed) else "CasesFail"
         return "CasesPass", "False", reason, _why(trial)
+    if not trial.refuses:
+        return "CasesPass", "False", "NothingRefused", _why(trial)
     return "CasesPass", "True", "AllPass", f"{trial.passed} cases pass"
 
 
@@ -135,7 +151,8 @@ def _judging(
     if active is None:
         return "Active", "False", "NotAccepted", "the policy does not pass, and there is no older one"
     if active["version"] == version and trial.good:
-        return "Active", "True", "Judging", f"version {version} judges {active['for']}"
+        how = "in place of" if active.get("replacesBuiltIn") else "beside"
+        return "Active", "True", "Judging", f"version {version} judges {active['for']} {how} the built-in policy"
     told = f"the present text does not pass; version {active['version']} still judges {active['for']}"
     return "Active", "True", "OlderVersion", told
 
@@ -143,6 +160,8 @@ def _judging(
 def _why(trial: Trial) -> str:
     if not trial.parsed:
         return trial.error
+    if not trial.failed and not trial.refuses:
+        return REFUSES_NONE
     shown = "; ".join(f"{result.name}: {result.told}" for result in trial.failed[:MAX_NAMED])
     more = len(trial.failed) - MAX_NAMED
     return f"{shown}; and {more} more" if more > 0 else shown

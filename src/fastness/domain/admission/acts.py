@@ -21,6 +21,7 @@ from typing import Any, Final
 from fastness.domain.access.user import User
 from fastness.domain.admission.confirming import confirmation_of
 from fastness.domain.admission.lowering import weakenings
+from fastness.domain.admission.policies import policy_weakenings
 from fastness.domain.admission.request import AdmissionRequest, Operation
 from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
@@ -93,6 +94,14 @@ def _cluster_lowering(request: AdmissionRequest) -> dict[str, str]:
     return {**pieces("lowered", words), **pieces("fields", fields), **change, "confirmation": confirmation_of(request)}
 
 
+def _policy_lowering(request: AdmissionRequest) -> dict[str, str]:
+    """That a text judges in place of the built-in policy, or that such a text changes."""
+    if request.operation is Operation.DELETE:
+        return {}
+    words = "; ".join(policy_weakenings(request.old or {}, request.new))
+    return {**pieces("lowered", words), "confirmation": confirmation_of(request)} if words else {}
+
+
 def pieces(name: str, text: str) -> dict[str, str]:
     """A text in pieces that the record does not cut, the first under its name, the others numbered."""
     parts = [text[start : start + PIECE] for start in range(0, min(len(text), MOST_PIECES * PIECE), PIECE)]
@@ -163,6 +172,7 @@ _OURS: Final = "fastness.dev"
 _MACHINES: Final = "trusted-execution-clusters.io"
 _LOWERINGS: Final[Mapping[tuple[str, str], Callable[[AdmissionRequest], dict[str, str]]]] = {
     (_OURS, "confidentialclusters"): _cluster_lowering,
+    (_OURS, "appraisalpolicies"): _policy_lowering,
 }
 _EVERYDAY: Final[Mapping[tuple[str, str], Whats]] = {
     (_OURS, "confidentialclusters"): _cluster,

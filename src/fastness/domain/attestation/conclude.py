@@ -1,6 +1,6 @@
 """From an appraisal to a verdict: policy and reference values, and why.
 
-    conclusion = conclude(appraisal, facts, policies, book)
+    conclusion = yield from concluding(appraisal, facts, policies, book)
     conclusion.accepted, conclusion.reason, conclusion.checks
 
 Three things must agree: the checks of the verifier (nothing refuses), the binding of init data (a text that was sent is the
@@ -8,7 +8,7 @@ one that the hardware signed), and the policy (every mandatory claim affirmed). 
 which somebody would read them: what the hardware says, where the machine differs, what the policy made of it.
 
 Where nothing speaks against the hardware but a vendor's document that is missing or too old, the machine is not refused: it is
-not assessed, and asked to come again.
+not assessed, and asked to come again. So it is where the policy of a user went beyond its bounds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from fastness.crypto.registers import hashed
 from fastness.domain.attestation.checks import DEBUG, Appraisal, Check, Result
 from fastness.domain.attestation.claims import init_data_bound, policy_input
 from fastness.domain.attestation.differences import differences, nothing_published
-from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.policybook import Opinion, PolicyBook
+from fastness.domain.attestation.policyquery import Decision
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.domain.attestation.values import ValueBook
 from fastness.formats.initdata import InitData
 from fastness.model.kind import JsonObject
 
 POLICY: Final = "policy"
+EXCEEDED: Final = "policy-exceeded"
 _STALE: Final = frozenset(
     {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
 )
@@ -62,7 +64,7 @@ class Conclusion:
         return f"{failed.name}: {failed.code}" if failed else self.reason
 
 
-def conclude(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: ValueBook) -> Conclusion:
+def concluding(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: ValueBook) -> Decision[Conclusion]:
     """Judge an appraisal by the policies that are active and the values that are published."""
     checks = list(appraisal.checks)
     digest = _digest(facts.init_data)
@@ -70,15 +72,18 @@ def conclude(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: Val
         checks.append(_binding(appraisal, digest))
     table = dict(facts.init_data.data) if facts.init_data else None
     claims = policy_input(appraisal, facts.runtime, digest, table)
-    vector = policies.judge(appraisal.tee, claims, book).seen_by(appraisal.tee)
+    opinion = yield from policies.judging(appraisal.tee, claims, book)
+    vector = opinion.vector.seen_by(appraisal.tee)
     affirmed = vector.affirms(appraisal.tee)
     if appraisal.authentic:
-        checks += differences(appraisal, book, refused=not affirmed)
-    checks.append(_policy(appraisal.tee, vector, policies.version(appraisal.tee)))
+        checks += differences(appraisal, book, refused=not affirmed and not opinion.unassessed)
+    checks.append(_policy(appraisal.tee, opinion, policies.version(appraisal.tee)))
     refusing = next((check for check in checks if check.refuses), None)
     accepted = appraisal.authentic and refusing is None and affirmed
     unpublished = appraisal.acceptable and not accepted and nothing_published(appraisal.tee, book)
-    waiting = stale(appraisal)
+    # A policy that gave no answer decides only where nothing else does.
+    open_question = bool(opinion.unassessed) and (refusing is None or refusing.name == POLICY)
+    waiting = stale(appraisal) or open_question
     return Conclusion(
         checks=tuple(checks),
         vector=vector,
@@ -109,24 +114,26 @@ def _binding(appraisal: Appraisal, digest: bytes) -> Check:
     )
 
 
-def _policy(tee: str, vector: TrustVector, version: str) -> Check:
-    missing = ", ".join(vector.unaffirmed(tee))
+def _policy(tee: str, opinion: Opinion, version: str) -> Check:
+    vector, expected = opinion.vector, "every mandatory claim affirmed"
     seen = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
     if vector.affirms(tee):
-        return Check(POLICY, Result.PASS, "ok", seen, "every mandatory claim affirmed", f"policy {version}")
+        return Check(POLICY, Result.PASS, "ok", seen, expected, f"policy {version}")
+    if opinion.unassessed:
+        hint = "The policy gave no answer within its bounds: correct it, or switch it off."
+        return Check(POLICY, Result.NOT_ASSESSED, EXCEEDED, opinion.unassessed, "an answer", f"policy {version}", hint)
+    missing, refusing = ", ".join(vector.unaffirmed(tee)), ",".join(opinion.refused_by)
     hint = (
         f"Not affirmed: {missing}. The comparisons above say where the machine differs."
         if missing
         else "See the policy."
     )
-    return Check(
-        POLICY, Result.FAIL, "policy-denied", seen, "every mandatory claim affirmed", f"policy {version}", hint
-    )
+    return Check(POLICY, Result.FAIL, "policy-denied", seen, expected, f"policy {refusing or version}", hint)
 
 
 def _reason(refusing: Check | None, appraisal: Appraisal) -> str:
     """The code of a refusal; where the policy alone refuses a machine that can be looked into, that is why."""
-    if refusing is not None and refusing.name != POLICY:
+    if refusing is not None and (refusing.name != POLICY or refusing.code == EXCEEDED):
         return refusing.code
     looked_into = any(check.result is Result.WARN and check.code == DEBUG for check in appraisal.checks)
     return DEBUG if looked_into else "policy-denied"

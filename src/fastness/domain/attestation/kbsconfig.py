@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.cases import proven_by_nothing
 from fastness.domain.attestation.errors import BadValues
 from fastness.domain.attestation.rvps import values_of
 from fastness.formats import json
@@ -117,7 +118,11 @@ def _text(name: Any, maps: Mapping[str, Object], keys: tuple[str, ...], problems
 
 
 def _policy(place: ObjectName, suffix: str, target: str, rego: str) -> JsonObject:
-    return _object(APPRAISAL_POLICY, place, suffix, {"for": target, "rego": rego, "active": True})
+    return _object(APPRAISAL_POLICY, place, suffix, _spec(target, rego))
+
+
+def _spec(target: str, rego: str) -> JsonObject:
+    return {"for": target, "rego": rego, "cases": [proven_by_nothing(target)], "active": True}
 
 
 def _object(kind: Kind, place: ObjectName, suffix: str, spec: JsonObject) -> JsonObject:

@@ -12,7 +12,7 @@ A policy for evidence has the package `policy` and either a rule `trust_claims`,
 * Whatever goes wrong during an evaluation affirms nothing and allows nothing.
 * A value that nobody published is undefined, so every rule that asks for it fails. Upstream gives null, and in Rego any number
   is greater than null: a missing minimum would let everybody in.
-* A policy is a function of its input and the values: the network, the process around it and dice are refused.
+* A policy is a function of its input and the values: what it may call is a list (`builtins`).
 * `allow` counts only when it is the value true.
 * The built-in policies (`policies/*.rego`) affirm nothing unless every mandatory claim rests on a value or a check.
 """
@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.errors import BadPolicy
-from fastness.domain.attestation.reading import QUERY, reading_of
+from fastness.domain.attestation.reading import QUERY, Reading, reading_of
 from fastness.domain.attestation.rego import NoAnswer, Program
 from fastness.domain.attestation.trustvector import CLAIMS, TrustVector
 from fastness.domain.attestation.values import ValueBook
@@ -44,8 +44,6 @@ RESOURCE: Final = "resource"
 BUILT_IN: Final = ("tpm", "snp", "tdx")
 _TEXT: Final = "policy.rego"
 _PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
-_OUTSIDE: Final = re.compile(r"\b(opa\.runtime|http\.send|net\.lookup_ip_addr|rand\.intn|uuid\.rfc4122)\b")
-_COMMENT: Final = re.compile(r"#[^\n]*")
 _SHIM: Final = f"package policy\nimport rego.v1\n{QUERY}(name) := {{source}}[name]\n"
 _ALLOW: Final = (
     f'p := input["{REQUEST}"].plugin; r := input["{REQUEST}"]["resource-path"]; q := input["{REQUEST}"].query; '
@@ -66,12 +64,33 @@ class Request:
         return {"plugin": self.plugin, "resource-path": list(self.path), "query": dict(self.query or {})}
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a policy for evidence is shown: its part of the claims and of the values, which have a digest if it may want any."""
+
+    input: Mapping[str, Any]
+    values: Mapping[str, Any]
+    digest: str = ""
+    whole: bool = False
+
+    @property
+    def key(self) -> bytes | None:
+        """What makes two questions the same; None when all was shown, since then no two are."""
+        return None if self.whole else json.canonical([self.input, self.values])
+
+
+def shown_to(reading: Reading, document: Mapping[str, Any], book: ValueBook) -> Shown:
+    """What a policy that reads so is shown of claims and values."""
+    part = reading.of_input(document)
+    whole = reading.paths is None or reading.names is None
+    return Shown(part, reading.of_values(book, part), book.digest if reading.names is None else "", whole)
+
+
 class Policy:
     """A policy for evidence, compiled."""
 
     def __init__(self, text: str) -> None:
         self.version = policy_version(text)
-        self._text = text
         self._reading = reading_of(text)
         self._known: dict[bytes, TrustVector] = {}
         modules, rule = _vector_rule(text)
@@ -81,30 +100,34 @@ class Policy:
 
     def evaluate(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
         """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
-        shown = self._reading.of_input(document)
-        return self._asked(shown, self._reading.of_values(book, shown), book)
+        return self.answer(shown_to(self._reading, document, book))
 
     def recall(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
         """The same, from memory where a machine showed the same before: a hundred machines boot one image."""
-        if self._reading.paths is None or self._reading.names is None or _reads_clock(self._text):
-            return self.evaluate(document, book)
-        shown = self._reading.of_input(document)
-        values = self._reading.of_values(book, shown)
-        key = json.canonical([shown, values])
+        shown = shown_to(self._reading, document, book)
+        key = shown.key
+        if key is None or self.reads_clock:
+            return self.answer(shown)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            known = self._known[key] = self._asked(shown, values, book)
+            known = self._known[key] = self.answer(shown)
         return known
 
-    def _asked(self, shown: Mapping[str, Any], values: Mapping[str, Any], book: ValueBook) -> TrustVector:
+    @property
+    def reads_clock(self) -> bool:
+        """Whether its answer may change although nothing that it is shown does."""
+        return self._program.reads_clock
+
+    def answer(self, shown: Shown) -> TrustVector:
+        """The trust vector for what the policy is shown. Total."""
         try:
             if self._reading.names is not None:
-                answer = self._program.ask({**shown, VALUES: values}, {DATA: {}}, "")
+                answer = self._program.ask({**shown.input, VALUES: shown.values}, {DATA: {}}, "")
             else:
                 # Nobody knows which values it will ask for; they are the same for every machine, so they are compiled in.
-                answer = self._program.ask(shown, {DATA: values}, book.digest)
+                answer = self._program.ask(shown.input, {DATA: shown.values}, shown.digest)
         except (NoAnswer, BadPolicy) as error:
             return TrustVector(error=f"the policy gave no answer: {error}")
         return TrustVector.of(answer)
@@ -121,9 +144,17 @@ class ResourcePolicy:
 
     def allow(self, claims: Mapping[str, Any], request: Request) -> bool:
         """Whether the policy lets a caller with these claims have the resource. Total."""
+        return self.answer(self._reading.of_input(claims), request.as_json())
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether its answer may change although nothing that it is shown does."""
+        return self._program.reads_clock
+
+    def answer(self, shown: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+        """The same for the part of the claims that it reads. Total."""
         try:
-            shown = self._reading.of_input(claims)
-            answer = self._program.ask({**shown, REQUEST: request.as_json()}, {}, "")
+            answer = self._program.ask({**shown, REQUEST: request}, {}, "")
         except (NoAnswer, BadPolicy):
             return False
         return answer is True
@@ -177,13 +208,6 @@ def _check_text(rego: str) -> None:
     if packages != ["policy"]:
         named = ", ".join(packages) or "none"
         raise BadPolicy("policy-package", f"the package must be `policy`, not {named}", "Begin with `package policy`.")
-    outside = _OUTSIDE.search(_COMMENT.sub("", rego))
-    if outside is not None:
-        raise BadPolicy(
-            "policy-looks-outside",
-            f"a policy may not call {outside[1]}: the same evidence must always get the same verdict",
-            "Publish what the policy needs as reference values.",
-        )
 
 
 def _vector_rule(text: str) -> tuple[dict[str, str], str]:
@@ -205,11 +229,6 @@ def _vector_rule(text: str) -> tuple[dict[str, str], str]:
     members = ", ".join(f'"{claim}": fastness_{claim.replace("-", "_")}' for claim in rules)
     lines.append(f"fastness_vector := {{{members}}}")
     return {"vector.rego": "\n".join(lines) + "\n"}, "data.policy.fastness_vector"
-
-
-def _reads_clock(text: str) -> bool:
-    """Whether the answer may change although nothing else does."""
-    return "time.now" in text
 
 
 def _declares(text: str, rule: str) -> bool:

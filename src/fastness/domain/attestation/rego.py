@@ -8,12 +8,15 @@ A `Program` is compiled once and asked many times:
 * An engine serves one caller at a time. Engines wait in a pool per set of data, so that threads never share one, and the data is
   compiled in: with a thousand values an evaluation costs a quarter of a millisecond, and handing them in would cost seven.
 
-Some texts make the engine end the whole process while they are compiled (`with input as` is one). Text that a user wrote is
-therefore tried in a process of its own first (`trust.trial`), and only what survived is compiled here.
+* What a program calls is read off the compiled plan and compared with a list (`builtins`) before anything of it runs.
+
+Some texts make the engine end the whole process while they are compiled (`with input as` is one), others run for ever. Text that
+a user wrote is therefore compiled and asked in a process of its own (`trust.policyworkers`), never in one that judges.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import re
 from collections.abc import Mapping
@@ -24,7 +27,9 @@ from typing import Any, Final
 importlib.import_module("cel_expr_python.cel")
 
 from regopy import Bundle, Interpreter, LogLevel, RegoError  # type: ignore[import-untyped] # noqa: E402
+from regopy import rego_shared as engine  # noqa: E402
 
+from fastness.domain.attestation.builtins import ALLOWED, CLOCK, OPEN_CALL, refused_calls  # noqa: E402
 from fastness.domain.attestation.errors import BadPolicy  # noqa: E402
 
 ANSWER: Final = "x"
@@ -32,6 +37,8 @@ MAX_POOLS: Final = 4
 MAX_IDLE: Final = 16
 _MESSAGE: Final = re.compile(r"\(errormsg \d+:([^\n]{1,300}?)\)(?:\n|$)")
 _PLACE: Final = re.compile(r"\(error \d+:(?P<file>[^|\n]{1,64})\|(?P<offset>\d{1,9})\|")
+_CALL, _DYNAMIC, _FUNCTION = "rego-callstmt", "dynamic", "rego-function"
+_BUILT_IN, _STATEMENT = "rego-builtinfunction", "stmt"
 Engine = tuple[Interpreter, Bundle]
 
 
@@ -40,11 +47,13 @@ class NoAnswer(Exception):
 
 
 class Program:
-    """Modules and a query whose binding `x` is the answer."""
+    """Modules and a query whose binding `x` is the answer; nothing runs that calls a function which is not `allowed`."""
 
-    def __init__(self, modules: Mapping[str, str], query: str) -> None:
+    def __init__(self, modules: Mapping[str, str], query: str, allowed: frozenset[str] = ALLOWED) -> None:
         self._modules = dict(modules)
         self._query = query
+        self._allowed = allowed
+        self._calls: frozenset[str] | None = None
         self._pools: dict[str, list[Engine]] = {}
 
     def compile(self, data: Mapping[str, Any]) -> Engine:
@@ -63,7 +72,24 @@ class Program:
             ) from error
         if not bundle.ok():
             raise BadPolicy("policy-unreadable", "the policy cannot be compiled", "Correct the text and try it again.")
+        self._refuse_calls(bundle)
         return interpreter, bundle
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether an answer may change although nothing else does; known once the program was compiled."""
+        return self._calls is None or CLOCK in self._calls
+
+    def _refuse_calls(self, bundle: Bundle) -> None:
+        if self._calls is None:
+            self._calls = calls_of(bundle)
+        refused = refused_calls(self._calls, self._allowed)
+        if refused:
+            raise BadPolicy(
+                "policy-looks-outside",
+                f"a policy may not call {', '.join(refused[:5])}: the same evidence must always get the same verdict",
+                "Publish what the policy needs as reference values.",
+            )
 
     def ask(self, document: Mapping[str, Any], data: Mapping[str, Any], key: str) -> Any:
         """The answer for an input; `key` is the same for the same data. Raises NoAnswer, BadPolicy."""
@@ -109,3 +135,41 @@ def _reason(said: str) -> str:
     if messages:
         return "; ".join(messages[:3])
     return "a built-in function failed or does not exist" if "<error>" in said else "the engine gave no reason"
+
+
+def is_built_in(name: str) -> bool:
+    """Whether the engine has a function of this name."""
+    return bool(Interpreter().is_builtin(name))
+
+
+def calls_of(bundle: Any) -> frozenset[str]:
+    """What a compiled program calls that is not a rule of its own."""
+    calls: set[str] = set()
+    own: set[str] = set()
+    waiting = [
+        engine.rego_bundle_node(bundle._impl)
+    ]  # the wrapper's own nodes cannot be read: its buffers are too short
+    while waiting:
+        node = waiting.pop()
+        kind = _text(node, engine.rego.regoNodeTypeNameSize, engine.rego.regoNodeTypeName)
+        parts = [engine.rego_node_get(node, place) for place in range(engine.rego_node_size(node))]
+        if kind.endswith(_STATEMENT) and _DYNAMIC in kind:
+            calls.add(OPEN_CALL)
+        elif kind in (_CALL, _BUILT_IN, _FUNCTION):
+            (own if kind == _FUNCTION else calls).add(_name(parts))
+        waiting += parts
+    return frozenset(calls - own)
+
+
+def _name(parts: list[int]) -> str:
+    if not parts:
+        return OPEN_CALL
+    return _text(parts[0], engine.rego.regoNodeValueSize, engine.rego.regoNodeValue)
+
+
+def _text(node: int, size: Any, read: Any) -> str:
+    room = size(node) + 1
+    buffer = ctypes.create_string_buffer(room)
+    if read(node, buffer, room) != 0:
+        return OPEN_CALL
+    return buffer.value.decode(errors="replace")

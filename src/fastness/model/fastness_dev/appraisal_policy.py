@@ -1,7 +1,9 @@
 """AppraisalPolicy: what a user's policy says about evidence or resources.
 
 Written in Rego, with cases that must pass before it becomes active: a policy is tested by the one who changes it. A policy can
-only take away; who may read what at all is decided in code.
+only take away: the built-in one judges beside it, and who may read what at all is decided in code. `replacesBuiltIn` switches the
+built-in policy off where this one judges. That lowers protection, so it needs the confirmation of a lowering, as does every later
+change of such a text.
 
 What judges is `status.active`, not `spec`: a text gets there only after it was read and passed its cases, and stays there
 while a newer one does not.
@@ -15,6 +17,7 @@ from fastness.model.fastness_dev.declare import declare
 from fastness.model.fastness_dev.verdict import RESULTS
 from fastness.model.kind import Column
 
+NOT_AFFIRMED = "NotAffirmed"
 RESOURCE = r"[a-z0-9._*-]{1,128}(/[a-z0-9._*-]{1,128}){2,7}"
 
 _CASE = s.obj(
@@ -22,7 +25,11 @@ _CASE = s.obj(
         "name": s.string("Name of the case.", minLength=1, maxLength=253),
         "input": s.anything("The claims or the request that the policy gets."),
         "data": s.anything("The reference values that the policy gets."),
-        "expect": s.enum(*RESULTS, description="The result that the policy must give."),
+        "expect": s.enum(
+            *RESULTS,
+            NOT_AFFIRMED,
+            description="The result that the policy must give; NotAffirmed is any but Affirmed.",
+        ),
         "expectVector": s.mapping(
             s.integer("Claim value.", minimum=-128, maximum=127),
             "Claims of the trust vector that the policy must give.",
@@ -41,8 +48,14 @@ _SPEC = s.obj(
             maxLength=1024,
         ),
         "rego": s.string("The policy, in Rego.", minLength=1, maxLength=262144),
-        "cases": s.list_map(_CASE, ("name",), "Cases that the policy must pass.", maxItems=256),
+        "cases": s.list_map(
+            _CASE, ("name",), "Cases that the policy must pass, at least one of which it must refuse.", maxItems=256
+        ),
         "active": s.boolean("Whether the policy should judge.", default=False),
+        "replacesBuiltIn": s.boolean(
+            "Whether the policy judges in place of the built-in one, instead of beside it. This lowers protection: it needs the "
+            "annotation fastness.dev/confirm-lower.",
+        ),
     },
     "The policy.",
     required=("for", "rego"),
@@ -67,6 +80,7 @@ APPRAISAL_POLICY = declare(
                             "for": s.string("What it judges.", maxLength=1024),
                             "rego": s.string("The text that judges.", maxLength=262144),
                             "version": s.string("Version that verdicts name.", maxLength=128),
+                            "replacesBuiltIn": s.boolean("Whether it judges in place of the built-in policy."),
                             "since": s.timestamp("From when it judges."),
                         },
                         "The policy that judges now. It differs from the spec while that does not pass.",

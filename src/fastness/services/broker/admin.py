@@ -4,7 +4,7 @@ Resources are sealed and stored; policies and reference values become the object
 ReferenceValueSet), so that there is one place for each, with one history and one set of controllers.
 
 * Every write is on the record with the administrator's name before it happens; what was written is not.
-* A policy that does not compile is refused here already; whether its cases pass, its controller decides.
+* A policy is tried in a process of its own before it is written, and refused if it is none; its controller tries it again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from fastness.cluster.errors import AlreadyExists, Invalid
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.errors import BadPolicy
-from fastness.domain.attestation.policy import compile_policy, compile_resource_policy
+from fastness.domain.attestation.cases import proven_by_nothing
 from fastness.domain.attestation.resources import ResourcePath, split_path
 from fastness.domain.attestation.rvps import MAX_MESSAGE
 from fastness.formats import json
@@ -33,6 +32,7 @@ from fastness.services.refusals import Refusal
 from fastness.trust.admins import Admin
 from fastness.trust.ports import Entry, Record
 from fastness.trust.resources import MAX_RESOURCE, SealedResources
+from fastness.trust.trial import Try, tried
 
 MAX_POLICY_BODY: Final = 512 * 1024
 TEES: Final = ("tpm", "tdx", "snp")
@@ -48,13 +48,20 @@ class Administration:
     """The handlers of administrators."""
 
     def __init__(
-        self, cluster: Cluster, sealed: SealedResources, policies: Informer, values: RegisteredValues, record: Record
+        self,
+        cluster: Cluster,
+        sealed: SealedResources,
+        policies: Informer,
+        values: RegisteredValues,
+        record: Record,
+        attempt: Try = tried,
     ) -> None:
         self._cluster = cluster
         self._values = values
         self._sealed = sealed
         self._policies = policies
         self._record = record
+        self._try = attempt
         self._handlers: Mapping[str, Handler] = {
             "write-resource": self._write_resource,
             "delete-resource": self._delete_resource,
@@ -92,14 +99,14 @@ class Administration:
         body = _object(await request.body(MAX_POLICY_BODY))
         tees = _tees(body.get("policy_id"))
         text = _rego(body)
-        _compiled(compile_policy, text)
+        await self._demand_policy(tees[0], text)
         for tee in tees:
             await self._put_policy(admin, f"kbs-{tee}", tee, text)
         return _CREATED
 
     async def _write_resource_policy(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
         text = _rego(_object(await request.body(MAX_POLICY_BODY)))
-        _compiled(compile_resource_policy, text)
+        await self._demand_policy(ALL_RESOURCES, text)
         await self._put_policy(admin, RESOURCE_POLICY, ALL_RESOURCES, text)
         return _CREATED
 
@@ -123,9 +130,15 @@ class Administration:
             object_name(policy).name for policy in self._policies.list() if ("/" in policy["spec"]["for"]) is resources
         )
 
+    async def _demand_policy(self, target: str, text: str) -> None:
+        """Go on only with a text that is a policy; raises Refusal."""
+        trial = await self._try(_spec(target, text))
+        if not trial.parsed:
+            raise Refusal(400, "bad-policy", trial.error)
+
     async def _put_policy(self, admin: Admin, name: str, target: str, text: str) -> None:
         await self._recorded("policy-written", admin, name)
-        spec = {"for": target, "rego": text, "active": True}
+        spec = _spec(target, text)
         made = {
             "apiVersion": APPRAISAL_POLICY.api_version,
             "kind": "AppraisalPolicy",
@@ -186,8 +199,6 @@ def _rego(body: JsonObject) -> str:
         raise Refusal(400, "bad-message", "policy is Rego in base64url without padding") from error
 
 
-def _compiled(compile_text: Callable[[str], object], text: str) -> None:
-    try:
-        compile_text(text)
-    except BadPolicy as error:
-        raise Refusal(400, "bad-policy", error.message) from error
+def _spec(target: str, rego: str) -> JsonObject:
+    """A policy as the protocol gives it: without cases, so the one for everybody stands in."""
+    return {"for": target, "rego": rego, "cases": [proven_by_nothing(target)], "active": True}

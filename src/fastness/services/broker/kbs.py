@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -27,14 +27,15 @@ from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.ear import Proved, standing
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
+from fastness.domain.attestation.policybook import Access
 from fastness.domain.attestation.resources import ResourcePath, may_read, split_path
 from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
-from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
 from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens
+from fastness.services.broker.policies import demand_access
 from fastness.services.broker.settings import Settings
 from fastness.services.delivery import recipient
 from fastness.services.doorevents import Silent, Telling
@@ -55,10 +56,12 @@ PLUGIN = "resource"
 
 
 class ResourcePolicy(Protocol):
-    """What operators' policies say about a release; they can only take away."""
+    """What the policies say about a release; they can only take away."""
 
-    def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-        """Whether claims of a token may have what `data` names (`plugin`, `resource-path`, `query`)."""
+    async def access(
+        self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None
+    ) -> Access:
+        """Whether claims of a token may have a resource."""
 
 
 class Readable(Protocol):
@@ -66,15 +69,6 @@ class Readable(Protocol):
 
     async def read(self, path: ResourcePath) -> SecretBytes | None:
         """The resource, None when there is none."""
-
-
-class Affirming:
-    """The policy where nobody wrote one: every part of the machine is affirmed, and there is at least one."""
-
-    def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-        """Whether all submodules have the status `affirming`."""
-        parts = claims.get("submods") or {}
-        return bool(parts) and all(part.get("ear.status") == "affirming" for part in parts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,7 @@ class _Release(NamedTuple):
 
     caller: Standing
     seen: int
-    again: Callable[[], Grant]
+    again: Callable[[], Awaitable[Grant]]
     rendered: str
 
 
@@ -212,7 +206,7 @@ class Steps:
         config = self._behind.configs is not None and is_config(path)
         rendered = query.get("rendered", "") if config else ""
         release = _Release(caller, self._releases.changes, lambda: self._granted(caller, path, query), rendered)
-        grant = release.again()
+        grant = await release.again()
         async with in_time():
             value, detail = await self._found(caller, grant, path, query)
         answer = await self._release(release, grant, value, detail)
@@ -243,15 +237,13 @@ class Steps:
         except BadToken as error:
             raise Refusal(400, error.code, error.message) from error
 
-    def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
+    async def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
         if self._behind.revocations.revoked(caller.claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         denial = may_read(path, caller.subject, self._behind.bindings.list())
         if denial is not None:
             raise Refusal(403, denial.code, denial.detail, caller.verdict)
-        data: JsonObject = {"plugin": PLUGIN, "resource-path": list(path.segments), "query": dict(query)}
-        if not self._behind.policy.allow(caller.claims, data):
-            raise Refusal(403, "policy-denied", "the policy for this resource does not allow it", caller.verdict)
+        demand_access(await self._behind.policy.access(caller.claims, path.segments, query), caller.verdict)
         try:
             return granted(caller, str(path), self._settings.current.house, self._clock.now())
         except Denied as error:

@@ -1,7 +1,8 @@
 """The resource policies that count now: what `PolicyBook` makes of the AppraisalPolicies in the cache.
 
 The book is made anew when a policy changes, not for each request. Deciding which text of a policy is active belongs to its
-controller; asking all that concern a path, and the built-in one where none does, belongs to the book.
+controller; asking all that concern a path, and the built-in one beside them, belongs to the book; running texts of users belongs
+to processes of their own (`trust.policyworkers`).
 """
 
 from __future__ import annotations
@@ -10,26 +11,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.cluster.informers import Informer
-from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.conclude import EXCEEDED
+from fastness.domain.attestation.policybook import Access, PolicyBook
+from fastness.services.refusals import Refusal
+from fastness.trust.policyworkers import PolicyWorkers
 
 
 class ActivePolicies:
     """Asks all policies that concern a resource."""
 
-    def __init__(self, policies: Informer) -> None:
+    def __init__(self, policies: Informer, workers: PolicyWorkers) -> None:
         self._policies = policies
+        self._workers = workers
         self._book: PolicyBook | None = None
         policies.subscribe(self._changed)
 
-    def allow(self, claims: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-        """Whether all of them let a caller with these claims have the resource."""
-        return not self.refusing(claims, tuple(data["resource-path"]), data.get("query") or {})
-
-    def refusing(self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None) -> str:
-        """The policy that refuses a resource to a caller with these claims; empty when none does."""
+    async def access(
+        self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None
+    ) -> Access:
+        """Whether all of them let a caller with these claims have a resource."""
         if self._book is None:
             self._book = PolicyBook.of(self._policies.list())
-        return self._book.allows(path, claims, query or {})
+        return await self._workers.decide(self._book.allowing(path, claims, query or {}))
 
     def _changed(self, _old: object, _new: object) -> None:
         self._book = None
+
+
+def demand_access(access: Access, verdict: str) -> None:
+    """Go on only where every policy allows; raises Refusal."""
+    if access.refused_by:
+        raise Refusal(403, "policy-denied", "the policy for this resource does not allow it", verdict)
+    if access.unassessed:
+        raise Refusal(503, EXCEEDED, "a policy for this resource gave no answer in time", verdict)

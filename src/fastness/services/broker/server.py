@@ -58,6 +58,7 @@ from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.internal import INTERNAL, InternalAuthority
 from fastness.trust.mackeys import MacKeys
+from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record, Verifier
 from fastness.trust.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
 from fastness.trust.tokens import Revocations, TokenIssuer
@@ -68,7 +69,7 @@ FACE: Final = "broker"
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Who decides and remembers behind the broker, and what opens what it keeps."""
+    """Who decides and remembers behind the broker, and what opens what it keeps. It ends the `workers` of its verifier."""
 
     verifier: Verifier
     record: Record
@@ -77,6 +78,7 @@ class Judges:
     policy: ResourcePolicy | None = None
     backends: Sequence[Backend] = ()
     configs: ConfigSource | None = None
+    workers: PolicyWorkers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +160,14 @@ async def broker(
     sealed = SealedResources(cluster, judges.cipher)
     places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
     delivering = await _configs(judges.configs, cluster, informers, clock)
+    events = DoorEvents(cluster, FACE, clock, confidential)
+    workers = judges.workers or PolicyWorkers(clock)
+    workers.tell = events.policy_exceeded
     behind = Behind(
-        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies), judges.revocations,
+        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies, workers), judges.revocations,
         touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
-    turnstile, events = Turnstile(options.limits, clock), DoorEvents(cluster, FACE, clock, confidential)
+    turnstile = Turnstile(options.limits, clock)
     app = Broker(
         Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
         Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
@@ -184,7 +189,7 @@ async def broker(
             partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
         )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
-        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
+        async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
             with metrics.refreshed_by(touch.publish):
                 yield BrokerDoor(listener.port, doors, internal, tokens, macs)
     finally:

@@ -30,7 +30,7 @@ from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
 from fastness.observe import context, logs, metrics
 from fastness.services.assignments import Assignments
-from fastness.services.broker.policies import ActivePolicies
+from fastness.services.broker.policies import ActivePolicies, demand_access
 from fastness.services.broker.settings import Settings
 from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
 from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
@@ -157,7 +157,7 @@ class Gate:
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
         rendered = rendered_in(request)
-        grant = self._granted(caller, pool)
+        grant = await self._granted(caller, pool)
         if rendered:
             await self._assigned(caller, rendered)
         accept = "" if rendered else request.header(b"accept")
@@ -221,17 +221,17 @@ class Gate:
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
 
-    def _granted(self, caller: Proven, pool: str) -> Grant:
+    async def _granted(self, caller: Proven, pool: str) -> Grant:
         found, behind = caller.standing, self._behind
         if found.basis is Basis.VERDICT and behind.revocations.revoked(found.claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted", found.verdict)
         if found.subject.pool != pool:
             raise Refusal(403, "wrong-pool", "this machine belongs to another pool", found.verdict)
         if found.basis is Basis.VERDICT:
-            refusing = behind.policies.refusing(found.claims, ("pool", pool, "config"))
-            # Where nobody wrote a policy the verdict itself decides: an override of two approvers counts at the gate.
-            if refusing and refusing != BUILT_IN_POLICY:
-                raise Refusal(403, "policy-denied", "the policy for this resource does not allow it", found.verdict)
+            access = await behind.policies.access(found.claims, ("pool", pool, "config"))
+            # Where no policy of a user refuses, the verdict itself decides: an override of two approvers counts at the gate.
+            if access.refused_by != BUILT_IN_POLICY:
+                demand_access(access, found.verdict)
         try:
             return granted(found, f"pool/{pool}/config", behind.settings.current.house, self._clock.now())
         except Denied as error:

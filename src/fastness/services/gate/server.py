@@ -32,6 +32,7 @@ from fastness.trust.authorities import LiveAuthority
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.mackeys import MacKeys
+from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
@@ -69,13 +70,14 @@ async def gate(
     touch = Touch(FACE, rules, (informers.of(MACHINE.resource),))
     doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
+    events = DoorEvents(cluster, FACE, clock, confidential)
+    workers = PolicyWorkers(clock, events.policy_exceeded)
     behind = Behind(
         await TokenVerifier.following(informers, clock), macs, revocations, touch, record, configs,
         Settings(confidential), confidential,
         TicketBook(cluster, tickets, clock),
-        ActivePolicies(policies), Assignments(cluster),
+        ActivePolicies(policies, workers), Assignments(cluster),
     )  # fmt: skip
-    events = DoorEvents(cluster, FACE, clock, confidential)
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
     listener = listener_of(app, clock, options)
     known = await ImagesKnow.open(informers)
@@ -84,7 +86,7 @@ async def gate(
     try:
         await rotation.begin()
         keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
-        async with beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
+        async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
             with metrics.refreshed_by(touch.publish):
                 yield GateDoor(listener.port, doors)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.domain.attestation.cases import NOTHING, Trial, try_policy
+from fastness.domain.attestation.cases import NOTHING, Trial, proven_by_nothing, try_policy
 from fastness.domain.attestation.policy import BUILT_IN, built_in_text
 from fastness.model.kind import JsonObject
 from tests.unit.domain.attestation.policyinputs import GOOD_VALUES, good_input
@@ -39,7 +39,7 @@ def test_a_case_that_fails_says_what_came_out() -> None:
 
 
 def test_a_case_that_ends_in_an_error_says_why() -> None:
-    trial = try_policy(spec(HEAD + "hardware := 2 if not net.cidr_contains(input.a, 1)\n", "snp", case("Affirmed")))
+    trial = try_policy(spec(HEAD + 'hardware := 2 if not to_number("five") == 1\n', "snp", case("Affirmed")))
     assert "built-in function" in trial.failed[-1].told
 
 
@@ -78,3 +78,30 @@ def test_a_trial_survives_the_way_between_processes() -> None:
 @pytest.mark.parametrize("damaged", [{}, {"for": "snp"}, {"for": 1, "rego": None, "cases": [None, 1]}])
 def test_a_damaged_spec_is_a_trial_that_fails(damaged: JsonObject) -> None:
     assert not try_policy(damaged).good
+
+
+@pytest.mark.parametrize(
+    ("cases", "good"),
+    [
+        ((), False),
+        ((case("Affirmed", data={"a": [1]}),), False),
+        ((case("Affirmed", data={"a": [1]}), case("NotAffirmed", name="other")), True),
+        ((case("NotAffirmed"),), True),
+    ],
+)
+def test_a_policy_counts_only_with_a_case_that_it_refuses(cases: tuple[JsonObject, ...], good: bool) -> None:
+    trial = try_policy(spec(SIMPLE + "configuration := 2\n", "nvidia", *cases))
+    assert (trial.failed, trial.refuses, trial.good) == ((), good, good)
+
+
+@pytest.mark.parametrize("target", ["tpm", "*/*/*"])
+def test_the_case_for_those_who_cannot_write_any_refuses_who_shows_nothing(target: str) -> None:
+    rego = HEAD + ("hardware := 97\n" if target == "tpm" else "allow if input.sub\n")
+    trial = try_policy({"for": target, "rego": rego, "cases": [proven_by_nothing(target)]})
+    assert (trial.good, trial.passed) == (True, "1/1")
+
+
+def test_every_case_is_announced_so_that_each_has_its_own_bound() -> None:
+    announced = list[int]()
+    try_policy(spec(SIMPLE, "snp", case("NotAffirmed"), case("NotAffirmed", name="d")), lambda: announced.append(1))
+    assert len(announced) == 3

@@ -19,6 +19,7 @@ from fastness.sim.tee import BootImage, SimVendor, default_image, tamper
 from fastness.sim.tee.firmware import CURRENT_TCB
 from fastness.sim.tee.vendor import EPOCH
 from tests.evidence.simulated import NONCE, judged
+from tests.unit.domain.attestation.inprocess import decided
 
 REFERENCE = "registry.example/os@sha256:" + "12" * 32
 POLICIES = PolicyBook([])
@@ -44,7 +45,7 @@ def vector(vendor: SimVendor, tee: str, machine: Any, values: ValueBook, **expec
     if tee == "tpm":
         expected["known_key"] = AttestationKey(machine.identity_key.public_der())
     appraisal = judged(vendor, tee, machine.quote(NONCE), **expected)
-    return POLICIES.judge(tee, policy_input(appraisal, {"nonce": "n"}), values)
+    return decided(POLICIES.judging(tee, policy_input(appraisal, {"nonce": "n"}), values)).vector
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
@@ -78,7 +79,7 @@ def test_a_machine_without_secure_boot_has_no_known_configuration(vendor: SimVen
 def test_a_tpm_without_an_enrolled_key_is_nobody(vendor: SimVendor) -> None:
     image = default_image()
     appraisal = judged(vendor, "tpm", vendor.chip("tpm").boot(image).quote(NONCE))
-    found = POLICIES.judge("tpm", policy_input(appraisal, {}), book(image))
+    found = decided(POLICIES.judging("tpm", policy_input(appraisal, {}), book(image))).vector
     assert found.unaffirmed("tpm") == ("instance-identity",)
 
 

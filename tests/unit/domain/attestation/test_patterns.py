@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.attestation.patterns import covers
-from fastness.domain.attestation.policybook import ActivePolicy
+from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.resources import ResourcePath, may_read
 from fastness.domain.attestation.subject import Subject
 

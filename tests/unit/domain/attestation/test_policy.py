@@ -10,17 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.domain.attestation.builtins import ALLOWED
 from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import (
     BUILT_IN,
     Request,
+    built_in_text,
     compile_policy,
     compile_resource_policy,
     default_policy,
     default_resource_policy,
+    policy_version,
 )
+from fastness.domain.attestation.rego import is_built_in
 from fastness.domain.attestation.trustvector import MANDATORY, Tier, tier
 from fastness.domain.attestation.values import EMPTY
+from fastness.formats import json
 from fastness.model.kind import JsonObject
 from tests.unit.domain.attestation.policyinputs import GOOD_VALUES, book, good_input
 
@@ -210,12 +215,44 @@ def test_a_text_that_is_no_policy_is_refused(text: str) -> None:
     assert refused.value.hint
 
 
-@pytest.mark.parametrize("call", ["opa.runtime()", "http.send({})", 'rand.intn("a", 2)', 'uuid.rfc4122("a")'])
-def test_a_policy_that_looks_outside_is_refused(call: str) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "opa.runtime()", "http.send({})", 'rand.intn("a", 2) == 1', 'uuid.rfc4122("a")', 'print("a")',
+        'net.lookup_ip_addr("a")',
+        'x := "#"; opa.runtime()', 'opa["runtime"]()', "opa.\nruntime()", "opa . runtime ()", "count([1 | opa.runtime()]) == 1",
+        "count([]) == {} with count as opa.runtime", "every n in [1] { n < rand.intn(\"a\", 2) }", "`#` != opa.runtime()",
+        "not opa.runtime()", "data[\"policy\"][\"around\"](1)", "no_such_function(1)",
+    ],
+)  # fmt: skip
+def test_what_is_not_on_the_list_is_not_called_however_it_is_written(body: str) -> None:
+    around = "around(x) if opa.runtime().env[x]\n" if "around" in body else ""
     with pytest.raises(BadPolicy) as refused:
-        compile_policy(HEAD + f"hardware := 2 if {call}\n")
+        compile_policy(HEAD + f"hardware := 2 if {{ {body} }}\n{around}")
     assert refused.value.code == "policy-looks-outside"
-    compile_policy(HEAD + f"# not {call}\nhardware := 2 if input.a\n")
+    words = body.replace("\n", " ")
+    compile_policy(
+        HEAD
+        + f"# not {words}\nhardware := 2 if {{ input.a != {json.encode(words).decode()}; `{words.replace('`', '')}` }}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "head", ["default hardware := opa.runtime()", "hardware := opa.runtime()", "unused := opa.runtime()"]
+)
+def test_a_call_in_the_head_of_a_rule_or_where_nobody_asks_is_refused_too(head: str) -> None:
+    with pytest.raises(BadPolicy) as refused:
+        compile_policy(HEAD + f"{head}\nhardware := 2 if input.a\n")
+    assert refused.value.code == "policy-looks-outside"
+
+
+def test_every_function_on_the_list_exists_and_the_built_in_policies_use_no_other() -> None:
+    assert [name for name in sorted(ALLOWED) if not is_built_in(name)] == []
+    for tee in BUILT_IN:
+        assert default_policy(tee).version == policy_version(built_in_text(tee)), (
+            "it compiles, so it calls nothing else"
+        )
+    assert not {"opa.runtime", "http.send", "rand.intn", "internal.print", "io.jwt.encode_sign"} & ALLOWED
 
 
 def test_a_refusal_names_the_line() -> None:
@@ -224,8 +261,8 @@ def test_a_refusal_names_the_line() -> None:
 
 
 def test_a_built_in_function_that_fails_is_an_error_and_not_a_yes() -> None:
-    lax = compile_policy(HEAD + "hardware := 2 if not net.cidr_contains(input.a, input.b)\n")
-    vector = lax.evaluate({"a": "10.0.0.0/8", "b": "10.1.1.1"}, EMPTY)
+    lax = compile_policy(HEAD + "hardware := 2 if not to_number(input.a) == 5\n")
+    vector = lax.evaluate({"a": "five"}, EMPTY)
     assert vector.error
     assert not vector.affirms("snp")
 

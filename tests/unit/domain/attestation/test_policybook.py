@@ -1,13 +1,23 @@
-"""Which policy judges: the text that was activated, all that match together, the built-in one where there is none."""
+"""Which policies judge: the built-in one, the texts that were activated beside it, one in its place where that was confirmed."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Mapping
+from typing import Any
 
-from fastness.domain.attestation.policybook import ActivePolicy, PolicyBook, active_policy
-from fastness.domain.attestation.values import EMPTY
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastness.domain.attestation.checks import Appraisal, Check, Result
+from fastness.domain.attestation.conclude import Conclusion, Facts, concluding
+from fastness.domain.attestation.policybook import Access, Opinion, PolicyBook, active_policy
+from fastness.domain.attestation.policyquery import ActivePolicy, Answer, answered
+from fastness.domain.attestation.trustvector import CLAIMS, TrustVector, tier
+from fastness.domain.attestation.values import EMPTY, ValueBook
 from fastness.model.fastness_dev import EVIDENCE_TYPES
 from fastness.model.kind import JsonObject
+from tests.unit.domain.attestation.inprocess import decided
 from tests.unit.domain.attestation.policyinputs import GOOD_VALUES, book, good_input
 
 HEAD = "package policy\nimport rego.v1\n"
@@ -19,58 +29,129 @@ STRICT = HEAD + "hardware := 97\nexecutables := 33\nconfiguration := 36\ninstanc
 AFFIRMED: JsonObject = {"submods": {"cpu0": {"ear.status": "affirming"}}}
 
 
-def policy(name: str, target: str, rego: str) -> JsonObject:
-    active = {"for": target, "rego": rego, "version": f"v-{name}"}
+def policy(name: str, target: str, rego: str, **more: object) -> JsonObject:
+    active = {"for": target, "rego": rego, "version": f"v-{name}", **more}
     return {"metadata": {"name": name}, "spec": {"for": target, "rego": "another text"}, "status": {"active": active}}
 
 
+def alone(name: str, target: str, rego: str) -> JsonObject:
+    return policy(name, target, rego, replacesBuiltIn=True)
+
+
+def opinion(objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ValueBook = EMPTY) -> Opinion:
+    return decided(PolicyBook.of(objects).judging(tee, document, values))
+
+
+def judged(objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ValueBook = EMPTY) -> TrustVector:
+    return opinion(objects, tee, document, values).vector
+
+
+def allows(objects: list[JsonObject], path: tuple[str, ...], claims: JsonObject) -> str:
+    return decided(PolicyBook.of(objects).allowing(path, claims)).refused_by
+
+
+def good(tee: str) -> tuple[JsonObject, ValueBook]:
+    return good_input(tee), book(GOOD_VALUES[tee])
+
+
 def test_what_judges_is_the_activated_text_and_not_the_spec() -> None:
-    obj = policy("a", "snp", GENEROUS)
-    assert active_policy(obj) == ActivePolicy("a", "snp", GENEROUS, "v-a")
-    assert PolicyBook.of([obj]).judge("snp", {}, EMPTY).affirms("snp")
+    obj = policy("a", "snp", STRICT)
+    assert active_policy(obj) == ActivePolicy("a", "snp", STRICT, "v-a")
+    assert not judged([obj], "snp", *good("snp")).affirms("snp")
     del obj["status"]
-    assert not PolicyBook.of([obj]).judge("snp", {}, EMPTY).affirms("snp")
+    assert judged([obj], "snp", *good("snp")).affirms("snp")
 
 
 def test_without_a_policy_the_built_in_one_judges_and_is_named() -> None:
-    empty = PolicyBook.of([])
-    assert empty.judge("tpm", good_input("tpm"), book(GOOD_VALUES["tpm"])).affirms("tpm")
-    assert empty.version("tpm").startswith("built-in-tpm@")
+    assert judged([], "tpm", *good("tpm")).affirms("tpm")
+    assert PolicyBook.of([]).version("tpm").startswith("built-in-tpm@")
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
+def test_a_policy_of_a_user_affirms_nobody_whom_the_built_in_one_refuses(tee: str) -> None:
+    found = opinion([policy("mine", tee, GENEROUS)], tee, {"anything": 1})
+    assert not found.vector.affirms(tee)
+    assert [label.split("@")[0] for label in found.refused_by] == [f"built-in-{tee}"]
+    assert judged([policy("mine", tee, GENEROUS)], tee, *good(tee)).affirms(tee)
+
+
+def test_a_refusal_names_the_policy_that_refuses() -> None:
+    found = opinion([policy("mine", "snp", STRICT), policy("other", "snp", GENEROUS)], "snp", *good("snp"))
+    assert found.refused_by == ("mine@v-mine",)
+
+
+def test_only_a_policy_that_was_confirmed_to_judges_in_place_of_the_built_in_one() -> None:
+    assert judged([alone("mine", "snp", GENEROUS)], "snp", {"anything": 1}).affirms("snp")
+    assert PolicyBook.of([alone("mine", "snp", GENEROUS)]).version("snp") == "mine@v-mine"
+    assert not judged([policy("mine", "snp", GENEROUS, replacesBuiltIn="true")], "snp", {"anything": 1}).affirms("snp")
+
+
+@given(st.dictionaries(st.sampled_from(CLAIMS), st.integers(-128, 127)))
+def test_no_answer_of_a_user_makes_a_claim_better_than_the_built_in_policy_made_it(claims: dict[str, int]) -> None:
+    document, values = good("tdx")
+    before = judged([], "tdx", document, values)
+    decision = PolicyBook.of([policy("mine", "tdx", GENEROUS)]).judging("tdx", document, values)
+    after = answered(decision, lambda _: Answer(claims)).vector
+    for claim in CLAIMS:
+        worse = tier(after.value(claim)) >= tier(before.value(claim)) or tier(after.value(claim)) == 0
+        assert worse, claim
+    assert before.affirms("tdx") or not after.affirms("tdx")
 
 
 @pytest.mark.parametrize("tee", [tee for tee in EVIDENCE_TYPES if tee not in ("tpm", "snp", "tdx")] + ["sample", ""])
-def test_a_kind_of_evidence_without_a_policy_is_never_affirmed(tee: str) -> None:
-    vector = PolicyBook.of([]).judge(tee, {tee: {}}, EMPTY)
+def test_a_kind_of_evidence_without_a_built_in_policy_is_affirmed_only_by_one_that_judges_alone(tee: str) -> None:
+    vector = judged([], tee, {tee: {}})
     assert vector.error
     assert not vector.affirms(tee)
     assert PolicyBook.of([]).version(tee) == ""
+    assert not judged([policy("mine", tee, GENEROUS)], tee, {tee: {}}).affirms(tee)
+    assert judged([alone("mine", tee, GENEROUS)], tee, {tee: {}}).affirms(tee) is (tee in EVIDENCE_TYPES)
 
 
 def test_several_policies_must_agree() -> None:
-    together = PolicyBook.of([policy("b", "snp", STRICT), policy("a", "snp", GENEROUS)])
-    assert not together.judge("snp", {}, EMPTY).affirms("snp")
-    assert together.version("snp") == "a@v-a,b@v-b"
-    assert (
-        PolicyBook.of([policy("a", "snp", GENEROUS), policy("t", "tdx", STRICT)]).judge("snp", {}, EMPTY).affirms("snp")
-    )
+    both = [policy("b", "snp", STRICT), policy("a", "snp", GENEROUS)]
+    assert not judged(both, "snp", *good("snp")).affirms("snp")
+    assert PolicyBook.of(both).version("snp").split(",")[1:] == ["a@v-a", "b@v-b"]
+    assert judged([policy("a", "snp", GENEROUS), policy("t", "tdx", STRICT)], "snp", *good("snp")).affirms("snp")
 
 
 def test_a_policy_that_is_being_deleted_judges_no_more() -> None:
-    leaving = policy("a", "snp", GENEROUS)
+    leaving = policy("a", "snp", STRICT)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert not PolicyBook.of([leaving]).judge("snp", {}, EMPTY).affirms("snp")
+    assert judged([leaving], "snp", *good("snp")).affirms("snp")
 
 
 def test_an_active_text_that_no_longer_compiles_affirms_nothing_instead_of_falling_back() -> None:
-    broken = PolicyBook.of([policy("a", "tpm", "package policy\nhardware := {")])
-    vector = broken.judge("tpm", good_input("tpm"), book(GOOD_VALUES["tpm"]))
+    vector = judged([policy("a", "tpm", "package policy\nhardware := {")], "tpm", *good("tpm"))
     assert "cannot be compiled" in vector.error
-    gate = PolicyBook.of([policy("r", "pool/*/*", "package policy\nallow := {")])
-    assert gate.allows(("pool", "worker", "key"), AFFIRMED) == "r@v-r"
+    broken = policy("r", "pool/*/*", "package policy\nallow := {")
+    assert allows([broken], ("pool", "worker", "key"), AFFIRMED) == "r@v-r"
 
 
 def test_no_policy_makes_a_bare_tpm_genuine_hardware() -> None:
-    assert PolicyBook.of([policy("a", "tpm", GENEROUS)]).judge("tpm", {}, EMPTY).value("hardware") == 0
+    assert judged([alone("a", "tpm", GENEROUS)], "tpm", {"anything": 1}).value("hardware") == 0
+
+
+def concluded(tee: str, objects: list[JsonObject], values: ValueBook) -> Conclusion:
+    proof = Check("attestation-key", Result.PASS, "ok", proof=True)
+    decision = concluding(Appraisal(tee, (proof,), good_input(tee), None), Facts(), PolicyBook.of(objects), values)
+    return answered(decision, lambda _: Answer(exceeded="it ran for ever"))
+
+
+def test_a_policy_beyond_its_bounds_leaves_a_good_machine_not_assessed_and_a_bad_one_refused() -> None:
+    mine = [policy("mine", "tpm", GENEROUS)]
+    waiting = concluded("tpm", mine, book(GOOD_VALUES["tpm"]))
+    assert (waiting.accepted, waiting.result, waiting.reason, waiting.retry) == (
+        False, "NotAssessed", "policy-exceeded", True,
+    )  # fmt: skip
+    assert "mine@v-mine: it ran for ever" in waiting.checks[-1].seen
+    other = book({name: ["f" * 64] for name in GOOD_VALUES["tpm"]})
+    assert (concluded("tpm", mine, other).result, concluded("tpm", mine, other).retry) == ("Refused", False)
+
+
+def test_a_resource_policy_beyond_its_bounds_neither_refuses_for_good_nor_lets_in() -> None:
+    decision = PolicyBook.of([policy("r", "*/*/*", HEAD + "allow := true")]).allowing(("a", "b", "c"), AFFIRMED)
+    assert answered(decision, lambda _: Answer(exceeded="slow")) == Access(unassessed="r@v-r: slow")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +171,15 @@ def test_a_resource_policy_speaks_of_paths_that_match_its_pattern(
     assert ActivePolicy("a", pattern, "", "v").matches(path) is matches
 
 
-def test_resources_need_every_matching_policy_and_the_built_in_one_where_none_matches() -> None:
+def test_resources_need_every_matching_policy_and_the_built_in_one() -> None:
     mine = HEAD + 'allow if input.sub == "me"\n'
     never = HEAD + "allow if input.never\n"
-    gate = PolicyBook.of([policy("a", "pool/*/*", mine), policy("b", "pool/secret/*", never)])
-    assert gate.allows(("pool", "worker", "key"), {"sub": "me"}) == ""
-    assert gate.allows(("pool", "worker", "key"), {"sub": "you"}) == "a@v-a"
-    assert gate.allows(("pool", "secret", "key"), {"sub": "me"}) == "b@v-b"
-    assert gate.allows(("machine", "x", "key"), {"sub": "me"}) == "built-in-resource"
-    assert gate.allows(("machine", "x", "key"), AFFIRMED) == ""
+    gate = [policy("a", "pool/*/*", mine), policy("b", "pool/secret/*", never)]
+    me = {"sub": "me", **AFFIRMED}
+    assert allows(gate, ("pool", "worker", "key"), me) == ""
+    assert allows(gate, ("pool", "worker", "key"), {**me, "sub": "you"}) == "a@v-a"
+    assert allows(gate, ("pool", "worker", "key"), {"sub": "me"}) == "built-in-resource"
+    assert allows(gate, ("pool", "secret", "key"), me) == "b@v-b"
+    assert allows(gate, ("machine", "x", "key"), {"sub": "me"}) == "built-in-resource"
+    assert allows(gate, ("machine", "x", "key"), AFFIRMED) == ""
+    assert allows([alone("a", "pool/*/*", mine)], ("pool", "worker", "key"), {"sub": "me"}) == ""

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from fastness.domain.attestation.checks import Appraisal, Check, Result
-from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
+from fastness.domain.attestation.conclude import Conclusion, Facts, concluding
 from fastness.domain.attestation.differences import IMAGE_CHECK
-from fastness.domain.attestation.policybook import ActivePolicy, PolicyBook
+from fastness.domain.attestation.policybook import PolicyBook
+from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.tuples import MOST_TRIED, uncovered
 from fastness.domain.attestation.values import ValueBook, unclear_names
 from fastness.model.kind import JsonObject
+from tests.unit.domain.attestation.inprocess import decided
 from tests.unit.domain.attestation.policyinputs import NOW, PCRS, good_input, reference_set, register
 
 A, B = (f"registry.example/os@sha256:{digit * 64}" for digit in "ab")
@@ -59,12 +61,12 @@ def first(found: Values) -> dict[str, str]:
     return {name: listed[0] for name, listed in found.items()}
 
 
-def concluded(tee: str, measured: dict[str, str], book: ValueBook, *rego: str) -> Conclusion:
+def concluded(tee: str, measured: dict[str, str], book: ValueBook, *rego: str, replacing: bool = False) -> Conclusion:
     document = shown(tee, measured)
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
     appraisal = Appraisal(tee, (proof,), document, None)
-    policies = PolicyBook(ActivePolicy(f"p{n}", tee, text, "v") for n, text in enumerate(rego))
-    return conclude(appraisal, Facts(), policies, book)
+    policies = PolicyBook(ActivePolicy(f"p{n}", tee, text, "v", replacing) for n, text in enumerate(rego))
+    return decided(concluding(appraisal, Facts(), policies, book))
 
 
 MIXED = {
@@ -225,7 +227,7 @@ def test_of_many_images_the_one_that_a_policy_of_a_user_means_is_found() -> None
     book = ValueBook.of(sets, NOW)
     for number, good in ((0, True), (57, True), (99, True), (100, False)):
         measured = {"tpm_pcr9": f"{number:064x}", "tpm_pcr7": "keys", "tpm_pcr14": "owner"}
-        assert concluded("tpm", measured, book, rego).accepted is good, number
+        assert concluded("tpm", measured, book, rego, replacing=True).accepted is good, number
     assert len(book.candidates("tpm", {"tpm_pcr7": "keys"})) <= MOST_TRIED
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Findings
-from fastness.domain.attestation.conclude import Conclusion, Facts, conclude
+from fastness.domain.attestation.conclude import Conclusion, Facts, concluding
 from fastness.domain.attestation.imagevalues import set_of_image
 from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.replay import replay
@@ -19,6 +19,7 @@ from fastness.domain.osimage.measurement import Measurement, parse_manifest
 from fastness.formats.eventlog.log import parse_log
 from fastness.formats.tpm.envelope import TpmEvidence, parse_envelope
 from tests.measuredboot.keep import NONCE
+from tests.unit.domain.attestation.inprocess import decided
 
 FOLDER = Path(__file__).resolve().parents[3] / "evidence" / "data" / "measured-boot"
 IMAGE = "registry.example/os@sha256:" + "ab" * 32
@@ -45,7 +46,7 @@ def concluded(name: str) -> Conclusion:
         }
     }
     book = ValueBook.of([set_of_image(IMAGE, [approval])], NOW)
-    return conclude(appraise_tpm(given, expectations), Facts(), PolicyBook.of([]), book)
+    return decided(concluding(appraise_tpm(given, expectations), Facts(), PolicyBook.of([]), book))
 
 
 def test_the_log_of_a_real_boot_is_the_prediction() -> None:

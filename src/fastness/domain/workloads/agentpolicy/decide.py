@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastness.domain.attestation.builtins import ALLOWED_TO_AGENTS
 from fastness.domain.attestation.rego import NoAnswer, Program
 from fastness.domain.workloads.agentpolicy.reading import PolicyText, read_policy
 from fastness.domain.workloads.agentpolicy.requests import IGNORE_ALL, PACKAGE, PERMISSIVE, QUIET, QUIET_TOLD, REQUESTS
@@ -82,7 +83,7 @@ def _allowed(policy: PolicyText, request: str, document: Mapping[str, Any]) -> D
 def _yes(text: str, request: str, document: Mapping[str, Any]) -> bool:
     """Whether the text says true, or an object that is allowed; undefined and errors are no."""
     try:
-        answer = Program({_FILE: text}, f"x := data.{PACKAGE}.{request}").ask(document, {}, "")
+        answer = Program({_FILE: text}, f"x := data.{PACKAGE}.{request}", ALLOWED_TO_AGENTS).ask(document, {}, "")
     except NoAnswer:
         return False
     return _is_yes(answer)
@@ -95,7 +96,7 @@ def _is_yes(answer: Any) -> bool:
 def open_requests(text: str) -> list[str]:
     """The requests that are allowed although they say nothing, and a program that nobody can have meant. Raises BadPolicy."""
     # The whole package in one question: each engine reserves much address space, and a child has little.
-    program = Program({_FILE: read_policy(text).loadable()}, f"x := data.{PACKAGE}")
+    program = Program({_FILE: read_policy(text).loadable()}, f"x := data.{PACKAGE}", ALLOWED_TO_AGENTS)
     nothing, stranger = _answers(program, {}), _answers(program, _STRANGER)
     found = {name for name, answer in nothing.items() if _is_yes(answer)}
     found |= {EXEC} if _is_yes(stranger.get(EXEC)) else set()
