@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 AUDIT_COMMANDS: Final = ("gather_audit_logs", "/usr/bin/gather_audit_logs")
 RECORD_ENTRIES: Final = 1000
-AUDIT_FILES: Final = ("audit.log.1", "audit.log")
+AUDIT_FILES: Final = ("audit.log.1", "audit.log", "audit-refused.log.1", "audit-refused.log")
 
 
 @click.group()

@@ -128,6 +128,11 @@ REQUESTS = _Requests()
 CONTROLLERS = _Controllers()
 DEFECTS = Labelled("fastness_defects_total", "Unexpected exceptions that a supervisor caught", "where")
 AUTHENTICATION = Labelled("fastness_api_authentication_total", "Credentials shown to the API", "result")
+AUDIT_LEFT_OUT = Counter(
+    "fastness_audit_left_out_total",
+    "Refused writes without an audit line, because their caller had left too many of them",
+    registry=REGISTRY,
+)
 AUDIT_LOST = Counter("fastness_audit_lost_total", "Audit lines that could not be written", registry=REGISTRY)
 SET_ASIDE = Gauge(
     "fastness_informer_set_aside",

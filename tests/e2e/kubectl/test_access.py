@@ -121,10 +121,17 @@ def test_every_write_leaves_an_audit_line(kubectl: Kubectl, unique: str) -> None
     kubectl.ok("create", "-f", "-", stdin=config_map("audited"))
     kubectl.refused("create", "-f", "-", "--as", "jane", stdin=config_map("audited"))
     kubectl.ok("label", "cm", "audited", "a=b")
-    lines = map(json.loads, (kubectl.live.state / "audit.log").read_text().splitlines())
-    mine = [line for line in lines if line["namespace"] == unique and not line["user"].startswith("system:")]
-    assert [(line["user"], line["verb"], line["code"]) for line in mine if line["resource"] == "configmaps"] == [
-        ("fastness-admin", "create", 201),
-        ("jane", "create", 403),
-        ("fastness-admin", "patch", 200),
-    ]
+    mine = {
+        name: [
+            (line["user"], line["verb"], line["name"], line["code"])
+            for line in map(json.loads, (kubectl.live.state / name).read_text().splitlines())
+            if line["namespace"] == unique
+            and line["resource"] == "configmaps"
+            and not line["user"].startswith("system:")
+        ]
+        for name in ("audit.log", "audit-refused.log")
+    }
+    assert mine == {
+        "audit.log": [("fastness-admin", "create", "audited", 201), ("fastness-admin", "patch", "audited", 200)],
+        "audit-refused.log": [("jane", "create", "", 403)],
+    }

@@ -234,9 +234,12 @@ def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out_and_all_of_it
     with pytest.raises(Conflict, match=r"undo worker-1\.network-cut first"):
         hall.do("network-cut", SNP)
     hall.undo(f"{SNP}.network-cut")
-    written = [json.loads(line) for line in (hall.live.state / "audit.log").read_text().splitlines()]
-    lines = [one for one in written if one["name"] == f"{SNP}.network-cut"][-3:]
-    assert [(one["verb"], one["code"]) for one in lines] == [("do", 200), ("do", 409), ("undo", 200)]
+    done, refused = (
+        [json.loads(line) for line in (hall.live.state / name).read_text().splitlines()]
+        for name in ("audit.log", "audit-refused.log")
+    )
+    lines = [one for one in (*done[-2:], *refused[-1:]) if one["name"] == f"{SNP}.network-cut"]
+    assert [(one["verb"], one["code"]) for one in lines] == [("do", 200), ("undo", 200), ("do", 409)]
     assert {(one["user"], one["resource"]) for one in lines} == {(f"system:local:{os.geteuid()}", "virtualmachines")}
 
 

@@ -25,6 +25,8 @@ class Call:
     force: bool = False
     validation: FieldValidation = "Warn"
     correlation: str = ""
+    creating: str = ""
+    """The name of what a create is about; its path does not have it."""
     duplicates: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

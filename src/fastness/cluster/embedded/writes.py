@@ -83,7 +83,7 @@ class Writer:
             draft = {**draft, "metadata": meta.stated(draft["metadata"])}
             self._ownership.on_create(call, served, draft, self._clock.now())
         new = self._prepared(call, served, strategy, draft)
-        name = new["metadata"].get("name") or ""
+        call.creating = name = new["metadata"].get("name") or ""
         causes = _metadata_causes(served, strategy, new) + self._content_causes(served, strategy, new, None)
         if causes:
             raise invalid(served, name, causes)

@@ -13,6 +13,7 @@ authorization (403), the handler, the answer. Rules:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastness import __version__
@@ -40,6 +41,14 @@ MAX_WARNING = 500
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = logs.logger("api")
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of a request, and of what; a create has no name in its path."""
+
+    target: paths.Target
+    code: int = 500
 
 
 class ApiApp:
@@ -155,25 +164,24 @@ class ApiApp:
             raise no_such_resource()
         watching = request.method == "GET" and b"watch=" in request.raw_query and _watching(request)
         verb = paths.verb_of(request.method, target, watching=watching)
+        outcome = _Outcome(target)
         if verb not in _WRITES:
-            return await self._verb(request, user, verb, target, correlation)
-        code = 500
+            return await self._verb(request, user, verb, target, correlation, outcome)
         try:
-            answer = await self._verb(request, user, verb, target, correlation)
-            code = answer.code
+            answer = await self._verb(request, user, verb, target, correlation, outcome)
+            outcome.code = answer.code
             return answer
         except ApiError as error:
-            code = error.code
+            outcome.code = error.code
             raise
         finally:
-            self._audit.write(
-                Entry.of(request, user, self._guard.impersonator(request), correlation, verb, target, code)
-            )
+            by = self._guard.impersonator(request)
+            self._audit.write(Entry.of(request, user, by, correlation, verb, outcome.target, outcome.code))
 
     async def _verb(
-        self, request: Request, user: User, verb: str, target: paths.Target, correlation: str
+        self, request: Request, user: User, verb: str, target: paths.Target, correlation: str, outcome: _Outcome
     ) -> Answer | Stream:
-        """Authorize, and do what was asked."""
+        """Authorize, and do what was asked; a create tells the outcome what it is about."""
         self._authorize(request, user, verb or request.method.lower(), target)
         if not verb:
             raise method_not_allowed(request.method)
@@ -182,7 +190,12 @@ class ApiApp:
         call = resources.call_of(request, user, correlation)
         if served.kind.deprecated:
             call.warn(f"{served.kind.api_version} {served.kind.kind} is deprecated")
-        answer = await resources.VERBS[verb](resources.Context(self._api, self._guard, request, target, served, call))
+        try:
+            asked = resources.Context(self._api, self._guard, request, target, served, call)
+            answer = await resources.VERBS[verb](asked)
+        finally:
+            if call.creating and not target.name:
+                outcome.target = replace(target, name=call.creating)
         if not call.warnings or isinstance(answer, Stream):
             return answer
         headers = tuple((b"warning", _warning(text)) for text in call.warnings)
