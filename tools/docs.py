@@ -38,7 +38,7 @@ from fastness.observe import logs, metrics
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path
 
-from tools import acceptance  # noqa: E402
+from tools import acceptance, reach  # noqa: E402
 
 REFERENCE = Path("docs/reference")
 COMMAND = "python tools/docs.py --write"
@@ -273,6 +273,30 @@ def controllers() -> str:
     )  # fmt: skip
 
 
+def who_may_write_what() -> str:
+    """What each role reaches, through controllers and doors as well."""
+    intro = (
+        "What somebody with a role can move: the kinds that its rules let it write, the controllers and doors that read them, "
+        "and the kinds that those controllers write. An object in a namespace that does not count is read by nobody, so it is "
+        "not here. What a controller does with what it reads is decided in its code, and admission looks at every write; the "
+        "[how-to](../how-to/who-may-write-what.md) says which role is for whom."
+    )
+    parts = []
+    for holder in reach.holders():
+        rows = [
+            (
+                _code(f"{row.name}{f'.{row.kind.group}' if row.kind.group else ''}"),
+                ", ".join(row.verbs) + (f" of {', '.join(row.names)}" if row.names else ""),
+                ", ".join(row.controllers) or "–", ", ".join(row.doors) or "–", ", ".join(row.moves) or "–",
+            )
+            for row in reach.reaches(holder)
+        ]  # fmt: skip
+        heading = ("Writes", "Verbs", "Read by controllers", "Read by doors", "So controllers may write")
+        body = table(heading, rows) if rows else "Writes nothing that anybody of ours reads."
+        parts += [f"## {holder.title}, bound in {holder.where}", body]
+    return page("Who may write what", intro, *parts)
+
+
 def _drawn(loops: Sequence[Controller]) -> str:
     rows = (
         (
@@ -369,6 +393,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "log-events.md": log_events,
     "metrics.md": metric_names,
     "seed-001.md": manual_rows,
+    "who-may-write-what.md": who_may_write_what,
 }
 
 
