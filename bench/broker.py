@@ -167,6 +167,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     from fastness.cluster.embedded.store.records import StoreSettings
     from fastness.cluster.errors import AlreadyExists
     from fastness.cluster.informers import Informers
+    from fastness.controllers.attestation.certificates import issuing
     from fastness.crypto.aead import KeyRing, SealKey
     from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
     from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -206,6 +207,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
             )
             async with (
                 Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+                issuing(cluster, informers, clock, ENTROPY),
                 attesting(cluster, informers, Around(clock, ENTROPY, cipher), options) as doors,
                 _controlled(cluster, informers, Path(directory) if loops else None),
             ):
@@ -226,7 +228,7 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
     if directory is None:
         yield
         return
-    from fastness.controllers.attestation import challenges
+    from fastness.controllers.attestation import certificates, challenges
     from fastness.controllers.engine import Runner
     from fastness.controllers.machineconfig.plane import Around
     from fastness.controllers.plane import FAMILIES, product_loops
@@ -234,7 +236,7 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
 
     challenges.SKEW = timedelta(seconds=SHORT)
     around = Around(SystemClock(), ENTROPY, tiles=FileTiles(directory / "record"))
-    found = product_loops(cluster, informers, around, without=FAMILIES)
+    found = product_loops(cluster, informers, around, without=(*FAMILIES, certificates.FAMILY))
     runner = asyncio.create_task(Runner(found, informers, SystemClock(), ENTROPY).run())
     try:
         yield

@@ -25,6 +25,7 @@ from fastness.agent.prove import BrokerClient
 from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.membership import NAMESPACE, machine_name
@@ -136,6 +137,7 @@ async def attesting_world(
     cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY, places=places) as informers,
+        issuing(cluster, informers, clock, ENTROPY),
         attesting(cluster, informers, Around(clock, ENTROPY, cipher, Collateral(clock, imported=documents))) as doors,
     ):
         yield AttestingWorld(cluster, doors, informers, vendor, clock, cipher)

@@ -21,6 +21,7 @@ from fastness.cluster.clock import Clock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
@@ -147,6 +148,7 @@ async def delivering_world(
         served = await ServedConfigs.open(cluster, informers, clock, ENTROPY, shelf)
         around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=served)
         async with (
+            issuing(cluster, informers, clock, ENTROPY),
             attesting(
                 cluster,
                 informers,

@@ -25,6 +25,7 @@ from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
@@ -194,7 +195,10 @@ async def doors(
     """A door in front of a cluster, for the time of the block."""
     await settle_cluster(cluster, spec or {"mode": "Enforce", "simulated": True})
     vendor, clock, record = vendor or SimVendor(ENTROPY), MovedClock(), MemoryRecord()
-    async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
+    async with (
+        Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        issuing(cluster, informers, clock, ENTROPY),
+    ):
         keys = await MacKeys.open("enrolment", cluster, informers, clock, ENTROPY)
         works = vendor.tpm
         simulated = SimulatedMaker.of(vendor.roots.tpm, works.authority.certificate, works.root.certificate)

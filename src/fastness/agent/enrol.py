@@ -27,6 +27,7 @@ from fastness.agent.errors import AgentError
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.https import HttpsClient, TooLong, unreachable
 from fastness.crypto.secret import SecretText
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
 from fastness.formats.errors import JsonError
@@ -211,7 +212,7 @@ class HttpTransport:
     """HTTPS to the door; believes only the given context."""
 
     def __init__(self, url: str, trust: ssl.SSLContext, seconds: float = 30.0) -> None:
-        self._http = HttpsClient(url, trust, seconds)
+        self._http = HttpsClient(url, trust, seconds, DoorRole.ENROLMENT)
 
     async def __aenter__(self) -> Self:
         return self

@@ -24,6 +24,7 @@ from fastness.agent.prove import BrokerClient, BrokerRefused, DoorRefused, refus
 from fastness.cluster.https import Answered, HttpsClient, TooLong, unreachable
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.enrolment import identity_thumbprint
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
@@ -85,7 +86,7 @@ async def from_gate(
         "authorization": f"DPoP {broker.token.reveal()}",
         **({"accept": question.accept} if question.accept else {}),
     }
-    async with HttpsClient(gate, tls, SECONDS) as http:
+    async with HttpsClient(gate, tls, SECONDS, DoorRole.GATE) as http:
         answer = await _asked(http, path + query, shown)
         if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
             proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
@@ -97,7 +98,7 @@ async def from_gate(
 
 async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, question: Question) -> Delivered:
     """A rendered config for the node whose certificate `tls` shows; raises ConfigServerRefused."""
-    async with HttpsClient(url, tls, SECONDS) as http:
+    async with HttpsClient(url, tls, SECONDS, DoorRole.CONFIG_SERVER) as http:
         path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': question.rendered})}"
         answer = await _asked(http, path, {NODE_NONCE: question.nonce}, ConfigServerRefused, "config server")
     if answer.status != 200:

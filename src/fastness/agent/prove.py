@@ -30,6 +30,7 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.jwk import decoded, public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.dpop import Demand, make_proof
 from fastness.domain.attestation.guestkey import identity_message, identity_text
 from fastness.domain.attestation.membership import node_name
@@ -75,7 +76,7 @@ class BrokerClient:
     def __init__(
         self, url: str, trust: ssl.SSLContext, attester: Attester, entropy: Entropy, seconds: float = 30.0
     ) -> None:
-        self._http = HttpsClient(url, trust, seconds)
+        self._http = HttpsClient(url, trust, seconds, DoorRole.BROKER)
         self._attester = attester
         self._entropy = entropy
         self.key = PrivateKey.generate(entropy)

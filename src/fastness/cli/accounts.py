@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Final
 
 from fastness.domain.access.user import NODE_PREFIX, NODES
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.crd.files import as_yaml
 from fastness.model.kind import JsonObject
 from fastness.trust import clientca, collateralnews, resources
 from fastness.trust.admins import ADMIN_KEYS
 from fastness.trust.authorities import NAMESPACE
+from fastness.trust.certificates import secret_name
 from fastness.trust.configkey import CONFIG_JWKS, CONFIG_KEYS
 from fastness.trust.doorkeys import DOOR_KEYS
-from fastness.trust.doors import DOORS
-from fastness.trust.internal import INTERNAL
 from fastness.trust.mackeys import MAC_KEYS
 from fastness.trust.tokens import TOKEN_JWKS, TOKEN_KEYS
 
@@ -77,13 +77,13 @@ def _door_key(role: str) -> str:
 
 
 GATE: Final = RoleAccount(
-    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), DOORS.name, INTERNAL.name), (_door_key("gate"),),
+    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), secret_name(DoorRole.GATE)), (_door_key("gate"),),
     {_F: ["confidentialclusters", "jointickets", "appraisalpolicies", "distrusts"], **_MACHINES},
     (_EVENTS, _BATCHES), record="gate",
 )  # fmt: skip
 BROKER: Final = RoleAccount(
     "broker",
-    (MAC_KEYS["broker"].name, TOKEN_KEYS.name, ADMIN_KEYS.name, _door_key("broker"), DOORS.name, INTERNAL.name),
+    (MAC_KEYS["broker"].name, TOKEN_KEYS.name, ADMIN_KEYS.name, _door_key("broker"), secret_name(DoorRole.BROKER)),
     (TOKEN_JWKS.name, _door_key("broker"), collateralnews.NAME),
     {
         _F: [
@@ -105,7 +105,7 @@ BROKER: Final = RoleAccount(
     record="broker",
 )  # fmt: skip
 CONFIG_SERVER: Final = RoleAccount(
-    "configserver", (CONFIG_KEYS.name, _door_key("configserver"), DOORS.name, INTERNAL.name),
+    "configserver", (CONFIG_KEYS.name, _door_key("configserver"), secret_name(DoorRole.CONFIG_SERVER)),
     (CONFIG_JWKS.name, _door_key("configserver")),
     {
         _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"], _M: ["machineconfigpools", "machineconfigs"],
@@ -116,7 +116,7 @@ CONFIG_SERVER: Final = RoleAccount(
     record="configserver",
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
-    "enrol", (MAC_KEYS["enrolment"].name, _door_key("enrolment"), DOORS.name), (_door_key("enrolment"),),
+    "enrol", (MAC_KEYS["enrolment"].name, _door_key("enrolment"), secret_name(DoorRole.ENROLMENT)), (_door_key("enrolment"),),
     {
         _F: ["confidentialclusters", "jointickets", "distrusts"],
         _T: ["machines", "approvedimages", "attestationkeys", "trustedexecutionclusters"],
@@ -129,7 +129,7 @@ ENROLMENT: Final = RoleAccount(
     record="enrolment",
 )  # fmt: skip
 PAGE: Final = RoleAccount(
-    "page", (DOORS.name,), (),
+    "page", (secret_name(DoorRole.PAGE),), (),
     {
         _F: [
             "confidentialclusters", "verdicts", "rolloutpolicies", "referencevaluesets", "appraisalpolicies", "distrusts",
@@ -144,7 +144,7 @@ PAGE: Final = RoleAccount(
     ),
 )  # fmt: skip
 WEBHOOK: Final = RoleAccount(
-    "webhook", (DOORS.name, _door_key("webhook")), (_door_key("webhook"),),
+    "webhook", (secret_name(DoorRole.WEBHOOK), _door_key("webhook")), (_door_key("webhook"),),
     {
         _F: ["confidentialclusters"], _M: ["machineconfigpools"], "kataconfiguration.openshift.io": ["kataconfigs"],
         "node.k8s.io": ["runtimeclasses"], "": ["namespaces"],

@@ -20,6 +20,7 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cluster.kube.connection import Connection, Impersonation
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.places import AT_HOME, Places
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from fastness.services.api.health import Health
     from fastness.services.attesting import Around
     from fastness.services.gate.configs import RemoteConfigs
-    from fastness.trust.authorities import LiveAuthority
-    from fastness.trust.internal import RoleName
+    from fastness.trust.certificates import DoorCertificates, RoleCertificates
     from fastness.trust.resources import Cipher
 
 CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE = "configserver", "enrol", "broker", "gate", "webhook", "page"
@@ -128,7 +128,7 @@ async def _broker(
     listen = BrokerOptions(options.host, options.broker_port, options.names)
     documents = Documents(options.collateral, options.collateral_cache, options.vendor_services)
     async with (
-        _remote("broker", cluster, informers, options, clock, entropy) as configs,
+        _remote(DoorRole.BROKER, cluster, informers, options, clock) as configs,
         opened(documents, clock) as collateral,
     ):
         cipher = _cipher(options.vault, clock, entropy)
@@ -147,7 +147,7 @@ async def _gate(
 
     record = ClusterRecord(cluster, clock, entropy, "gate")
     listen = ListenOptions(options.host, options.gate_port, names=options.names)
-    async with _remote("gate", cluster, informers, options, clock, entropy) as configs:
+    async with _remote(DoorRole.GATE, cluster, informers, options, clock) as configs:
         if configs is None:
             raise CliError(
                 "the gate does not know where the config server is",
@@ -200,18 +200,19 @@ def as_bearer(connection: Connection, token: SecretText) -> Connection:
 
 @asynccontextmanager
 async def _remote(
-    role: RoleName, cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
+    role: DoorRole, cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock
 ) -> AsyncIterator[RemoteConfigs | None]:
     """The config server, as a role reaches it; None when nobody said where it is."""
     from fastness.services.gate.configs import RemoteConfigs
-    from fastness.trust.authorities import LiveAuthority
-    from fastness.trust.internal import INTERNAL
+    from fastness.services.http.door import Listening
+    from fastness.trust.certificates import DoorCertificates
 
     if not options.internal_url:
         yield None
         return
-    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
-    configs = RemoteConfigs(options.internal_url, Shown(internal, clock, role).context)
+    names = Listening(options.host, names=options.names).hosts
+    certificates = await DoorCertificates.open(role, cluster, informers, clock, names)
+    configs = RemoteConfigs(options.internal_url, Shown(certificates).context)
     try:
         yield configs
     finally:
@@ -219,27 +220,23 @@ async def _remote(
 
 
 class Shown:
-    """What gate and broker show to the config server: a certificate of a day, taken anew in time."""
+    """What gate and broker show to the config server: the certificate of their role, as the controllers renew it."""
 
-    def __init__(self, internal: LiveAuthority, clock: Clock, role: RoleName) -> None:
-        self._internal = internal
-        self._role: RoleName = role
-        self._clock = clock
-        self._until = clock.now()
+    def __init__(self, certificates: DoorCertificates) -> None:
+        self._certificates = certificates
+        self._shown: RoleCertificates | None = None
         self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext:
-        """The context of now; the same object until the certificate is due."""
+        """The context of now; the same object until the certificate is another one."""
         from fastness.services.http.showing import load
-        from fastness.trust.internal import InternalAuthority
 
-        now = self._clock.now()
-        if self._context is None or now >= self._until:
-            authority = InternalAuthority(self._internal.current)
-            credential = authority.client(self._role, now)
-            context = ssl.create_default_context(cadata=authority.bundle)
-            load(context, credential)
-            self._context, self._until = context, now + (credential.certificate.not_after - now) / 2
+        held = self._certificates.current
+        if self._context is None or held is not self._shown:
+            context = ssl.create_default_context(cadata=held.internal.bundle)
+            if held.inner is not None:
+                load(context, held.inner)
+            self._context, self._shown = context, held
         return self._context
 
 

@@ -26,6 +26,8 @@ from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.embedded.store import StoreSettings
 from fastness.cluster.informers import Informers
+from fastness.controllers.attestation import certificates
+from fastness.controllers.attestation.certificates import issuing
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
 from fastness.controllers.machineconfig.plane import Around
@@ -153,6 +155,7 @@ async def running(
     try:
         async with (
             Informers(server.cluster, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
+            issuing(server.cluster, informers, clock, entropy),
             _doors(server, informers, options, simulated, clock, entropy) as endpoints,
         ):
             runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
@@ -235,7 +238,7 @@ def _runner(
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
     kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), server.pki)
     around = Around(clock, entropy, SIMULATED, doors, tiles=FileTiles(options.state / "record"))
-    controllers = [*kube.controllers, *product_loops(server.cluster, informers, around)]
+    controllers = [*kube.controllers, *product_loops(server.cluster, informers, around, without=(certificates.FAMILY,))]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
 
 

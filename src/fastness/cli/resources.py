@@ -155,7 +155,9 @@ async def _sent(method: str, path: str, url: str, kubeconfig: Path | None, conte
 
     import httpx
 
+    from fastness.cluster.https import HttpsLines
     from fastness.cluster.kube import Surroundings, connect, find
+    from fastness.domain.attestation.doorrole import DoorRole
     from fastness.trust.doors import NAME, NAMESPACE, SECRETS
 
     async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
@@ -164,7 +166,9 @@ async def _sent(method: str, path: str, url: str, kubeconfig: Path | None, conte
     trusted = base64.b64decode(authority["data"].get("ca.crt") or authority["data"]["tls.crt"]).decode()
     headers = {"authorization": f"Bearer {token}"}
     try:
-        async with httpx.AsyncClient(verify=ssl.create_default_context(cadata=trusted), timeout=_SECONDS) as http:
+        # The token of an administrator opens the broker: another door must not get it.
+        lines = HttpsLines(ssl.create_default_context(cadata=trusted), role=DoorRole.BROKER)
+        async with httpx.AsyncClient(transport=lines, timeout=_SECONDS, trust_env=False) as http:
             return await http.request(method, f"{url}/kbs/v0/{path}", content=body, headers=headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise CliError(f"the broker at {url} cannot be reached: {error}", "Check --broker.", Exit.CLUSTER) from error

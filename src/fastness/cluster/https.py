@@ -10,6 +10,7 @@ client sees is the same: its timeouts, its errors, its streams. `HttpsClient` is
 * A connection is kept when its answer was read to the end, for a while, and dropped in every other case.
 * A connection that the server closed meanwhile is not used again. One that dies later is an error: only the caller knows whether
   asking twice does harm.
+* Where a door of a certain role is dialled, its certificate must name that role, or nothing is sent.
 * Answers are read strictly: one framing, a bounded head, no folded lines.
 """
 
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 import httpx
+
+from fastness.domain.attestation.doorrole import DoorRole, role_named
 
 MAX_HEAD: Final = 64 * 1024
 MAX_LINE: Final = 4096
@@ -72,6 +75,8 @@ class Answered(NamedTuple):
 
 def unreachable(error: BaseException) -> str:
     """Why a server could not be asked, in words for an operator: what is wrong with its certificate, or the kind of error."""
+    if isinstance(error, WrongDoor):
+        return f"is not trusted, {error}"
     distrust = certificate_problem(error)
     if distrust is None:
         return f"cannot be reached: {type(error).__name__}"
@@ -87,6 +92,10 @@ def certificate_problem(error: BaseException) -> ssl.SSLCertVerificationError | 
     return cause
 
 
+class WrongDoor(httpx.ConnectError):
+    """The certificate is good and names another role than the one that was dialled: nothing was sent."""
+
+
 class TooLong(httpx.HTTPError):
     """The answer has more bytes than the caller takes."""
 
@@ -98,9 +107,9 @@ class HttpsClient:
     answers, cookies are headers, and bodies are asked for as they are: a small one that grows when it is unpacked is no answer.
     """
 
-    def __init__(self, origin: str, tls: ssl.SSLContext, seconds: float) -> None:
+    def __init__(self, origin: str, tls: ssl.SSLContext, seconds: float, role: DoorRole | None = None) -> None:
         self.origin = origin.rstrip("/")
-        self._lines = HttpsLines(tls)
+        self._lines = HttpsLines(tls, role=role)
         self._extensions = {"timeout": dict.fromkeys(("connect", "read", "write", "pool"), seconds)}
 
     async def __aenter__(self) -> Self:
@@ -136,10 +145,20 @@ class HttpsLines(httpx.AsyncBaseTransport):
     """Keeps connections and sends requests over them."""
 
     def __init__(
-        self, tls: ssl.SSLContext, options: SocketOptions = (), kept: int = MOST_KEPT, *, plain: bool = False
+        self,
+        tls: ssl.SSLContext,
+        options: SocketOptions = (),
+        kept: int = MOST_KEPT,
+        *,
+        plain: bool = False,
+        role: DoorRole | None = None,
     ) -> None:
-        """Believe what this context believes; `plain` allows addresses that say http, for servers that others guard."""
+        """Believe what this context believes, and of our doors those of `role` alone.
+
+        `plain` allows addresses that say http, for servers that others guard.
+        """
         self._tls = tls
+        self._role = role
         self._plain = plain
         self._options = options
         self._kept = kept
@@ -184,6 +203,10 @@ class HttpsLines(httpx.AsyncBaseTransport):
             raise httpx.ConnectTimeout(f"no connection in {seconds} seconds", request=request) from error
         except (OSError, ssl.CertificateError) as error:
             raise httpx.ConnectError(str(error), request=request) from error
+        if self._role is not None and (shown := _role_shown(writer)) is not self._role:
+            writer.transport.abort()
+            other = f"of the role {shown}" if shown else "without a role"
+            raise WrongDoor(f"it shows a certificate {other}, and {self._role} was dialled", request=request)
         bare = writer.get_extra_info("socket")
         for option in self._options:
             with suppress(OSError):
@@ -202,6 +225,12 @@ class HttpsLines(httpx.AsyncBaseTransport):
     def _drop(self, line: _Line) -> None:
         self._lines.pop(id(line), None)
         line.drop()
+
+
+def _role_shown(writer: asyncio.StreamWriter) -> DoorRole | None:
+    """The role in the certificate that TLS has just verified."""
+    certificate = writer.get_extra_info("peercert") or {}
+    return role_named([value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"])
 
 
 def _origin(request: httpx.Request) -> Origin:

@@ -15,6 +15,8 @@ from typing import Final
 
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation import certificates
+from fastness.controllers.attestation.certificates import DoorIssuer
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.confidential import Confidential
 from fastness.controllers.attestation.distrust import Distrusting
@@ -86,7 +88,9 @@ def product_loops(
     joins = fenced(Joins.name, Joins.writes)
     features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
+    issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
     return [
+        *([issuer] if certificates.FAMILY not in without else ()),
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
         Sequencer(record, tiles, around.clock, around.entropy, guard=guard, ask_witnesses=witnesses.ask_first),
         witnesses,

@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -128,14 +128,33 @@ class Certificate:
     @property
     def hosts(self) -> tuple[str, ...]:
         """DNS names and addresses that the certificate speaks for; raises BadCertificate."""
-        try:
-            names = self.handle.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except x509.ExtensionNotFound:
+        names = self._alternative_names()
+        if names is None:
             return ()
-        except _UNREADABLE as error:
-            raise BadCertificate("the extensions of the certificate cannot be read") from error
         addresses = (str(address) for address in names.get_values_for_type(x509.IPAddress))
         return (*names.get_values_for_type(x509.DNSName), *addresses)
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """URIs among the alternative names of the subject, in their order; raises BadCertificate."""
+        names = self._alternative_names()
+        return tuple(names.get_values_for_type(x509.UniformResourceIdentifier)) if names is not None else ()
+
+    def _alternative_names(self) -> x509.SubjectAlternativeName | None:
+        try:
+            return self.handle.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except x509.ExtensionNotFound:
+            return None
+        except _UNREADABLE as error:
+            raise BadCertificate("the extensions of the certificate cannot be read") from error
+
+    def is_signed_by(self, authority: Certificate) -> bool:
+        """Whether this very authority issued it; dates and purposes are not looked at."""
+        try:
+            self.handle.verify_directly_issued_by(authority.handle)
+        except (InvalidSignature, *_UNREADABLE):
+            return False
+        return True
 
     def belongs_to(self, key: PrivateKey) -> bool:
         """Whether `key` is the private half of this certificate."""
@@ -196,16 +215,23 @@ class CertificateAuthority:
         """The authority's key as PEM."""
         return self.key.to_pem()
 
-    def issue_server(self, hosts: Sequence[str], lifetime: timedelta, now: datetime) -> Credential:
+    def issue_server(
+        self, hosts: Sequence[str], lifetime: timedelta, now: datetime, uris: Sequence[str] = ()
+    ) -> Credential:
         """A serving certificate for these names and addresses; the first is also the common name."""
         if not hosts:
             raise BadCertificate("a serving certificate needs at least one host", "Name the hosts that clients dial.")
-        names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+        names = x509.SubjectAlternativeName([*map(_general_name, hosts), *map(x509.UniformResourceIdentifier, uris)])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
         return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, lifetime, now, names)
 
     def issue_client(
-        self, common_name: str, organizations: Sequence[str], lifetime: timedelta, now: datetime
+        self,
+        common_name: str,
+        organizations: Sequence[str],
+        lifetime: timedelta,
+        now: datetime,
+        uris: Sequence[str] = (),
     ) -> Credential:
         """A client certificate: user name in CN, groups in O."""
         try:
@@ -215,7 +241,8 @@ class CertificateAuthority:
             raise BadCertificate(
                 f"{common_name!r} cannot be named in a certificate", "Names have 1 to 64 characters (X.520)."
             ) from error
-        return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, lifetime, now)
+        names = x509.SubjectAlternativeName([*map(x509.UniformResourceIdentifier, uris)]) if uris else None
+        return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, lifetime, now, names)
 
     def _issue(
         self,

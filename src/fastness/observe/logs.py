@@ -29,6 +29,8 @@ EVENTS: Mapping[str, str] = {
     "authority.failed": "an authority could not be renewed; the last good one is used on",
     "broker.refused": "the key broker refused somebody; the code says why",
     "broker.unavailable": "the key broker could not do its work: the cluster, the record or a key failed it",
+    "certificates.failed": "a listener could not take a new certificate; what it shows stays, and it is tried again",
+    "certificates.waiting": "a door waits for its certificate: the controllers issue it, so they must be running",
     "clientca.damaged": "the authorities of clients that the API server publishes cannot be read; the last good ones count on",
     "clientca.none": "the API server's authorities of clients cannot be had: no node gets configs for its certificate",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",

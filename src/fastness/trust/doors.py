@@ -1,8 +1,8 @@
 """The authority of the doors (gate, config server, broker, enrolment) and what each shows.
 
-The authority lives in a Secret of the cluster, so that replicas share it (`authorities.py`). A door gets a serving
-certificate of its own from it and keeps that in memory. Machines learn the authority from their user-data or from their
-image, so two generations overlap for a month at least, and a successor does not issue before all images know it.
+The authority lives in a Secret of the cluster that the controllers alone read (`authorities.py`). They issue to each role a
+serving certificate that names it (`certificates.py`). Machines learn the authority from their user-data or from their image, so
+two generations overlap for a month at least, and a successor does not issue before all images know it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 from fastness.cluster.clock import Entropy
 from fastness.cluster.port import Cluster
 from fastness.crypto.x509 import Credential
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.trust.authorities import NAMESPACE, SECRETS, AuthoritySecret, Lineage
 
 DOORS: Final = AuthoritySecret("doors-ca", "fastness doors", overlap=timedelta(days=30))
@@ -35,9 +36,9 @@ class DoorsAuthority:
         """What machines trust, as PEM."""
         return self.lineage.bundle
 
-    def serving(self, hosts: Sequence[str], now: datetime) -> Credential:
-        """A serving certificate for one door."""
-        return self.lineage.issuing.issue_server(list(hosts), SERVING_LIFETIME, now)
+    def serving(self, role: DoorRole, hosts: Sequence[str], now: datetime) -> Credential:
+        """A serving certificate for the doors of one role."""
+        return self.lineage.issuing.issue_server(list(hosts), SERVING_LIFETIME, now, [role.uri])
 
 
 async def doors_authority(cluster: Cluster, entropy: Entropy, now: datetime) -> DoorsAuthority:

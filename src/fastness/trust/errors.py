@@ -6,6 +6,7 @@
     ├── DamagedKeyFile       a key file that cannot be understood
     ├── DamagedAuthority     a Secret that should hold an authority and does not
     ├── DamagedKeys          a Secret that should hold keys and does not
+    ├── BadDoorNames         names that no certificate of a door can speak for
     ├── BadToken             a token that does not count here
     ├── NoTokenKeys          nobody published keys of tokens yet, so none can be verified
     ├── KmsFailed            the command that wraps the vault key failed
@@ -55,6 +56,12 @@ class DamagedKeyFile(TrustError):
     """A key file that cannot be understood."""
 
     code = "damaged-key-file"
+
+
+class BadDoorNames(TrustError):
+    """A name that is none, or more names than one certificate speaks for."""
+
+    code = "bad-door-names"
 
 
 class DamagedAuthority(TrustError):

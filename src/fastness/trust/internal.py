@@ -1,8 +1,8 @@
 """The authority between our own parts: who may ask the config server for the config of a confidential pool.
 
 Gate and broker attest a machine and fetch its config for it. They show a certificate of this authority, good for a day, which
-names their role; nobody else has one. The config server shows one of the same authority on that port, so neither side trusts
-anything but this Secret.
+names their role; nobody else has one. The config server shows one of the same authority on that port, with its own role. The
+controllers alone hold the authority's key (`certificates.py`): a gate cannot make itself a broker.
 """
 
 from __future__ import annotations
@@ -10,31 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
 from fastness.cluster.clock import Entropy
 from fastness.cluster.port import Cluster
 from fastness.crypto.x509 import Certificate, Credential, verify_client
+from fastness.domain.attestation.doorrole import DoorRole, role_named
 from fastness.trust.authorities import AuthoritySecret, Lineage
 
 INTERNAL: Final = AuthoritySecret("internal-ca", "fastness internal", overlap=timedelta(days=2))
 LEAF_LIFETIME: Final = timedelta(hours=24)
 GROUP: Final = "fastness:internal"
-
-RoleName = Literal["gate", "broker"]
-
-
-class Role(StrEnum):
-    """Parts that fetch configs for machines which they have attested."""
-
-    GATE = "gate"
-    BROKER = "broker"
+ASKING: Final = (DoorRole.GATE, DoorRole.BROKER)
+"""Roles that fetch configs for machines which they have attested."""
 
 
 @dataclass(frozen=True, slots=True)
 class InternalAuthority:
-    """The authority that gate, broker and config server share."""
+    """The authority that issues to gate, broker and config server."""
 
     lineage: Lineage
 
@@ -43,20 +36,20 @@ class InternalAuthority:
         """What the parts trust, as PEM."""
         return self.lineage.bundle
 
-    def client(self, role: RoleName, now: datetime) -> Credential:
-        """What a part shows when it asks; good for a day, so take a new one in time (`is_due`)."""
-        return self.lineage.issuing.issue_client(f"fastness:{Role(role)}", [GROUP], LEAF_LIFETIME, now)
+    def client(self, role: DoorRole, now: datetime) -> Credential:
+        """What a part shows when it asks; good for a day."""
+        return self.lineage.issuing.issue_client(f"fastness:{role}", [GROUP], LEAF_LIFETIME, now, [role.uri])
 
     def serving(self, hosts: Sequence[str], now: datetime) -> Credential:
         """What the config server shows on its internal port."""
-        return self.lineage.issuing.issue_server(list(hosts), LEAF_LIFETIME, now)
+        return self.lineage.issuing.issue_server(list(hosts), LEAF_LIFETIME, now, [DoorRole.CONFIG_SERVER.uri])
 
-    def role_of(self, certificate: Certificate, now: datetime) -> Role | None:
-        """The role that a certificate names; None for another name. Raises UntrustedCertificate, BadCertificate."""
-        subject = verify_client(certificate, self.lineage.trusted, at=now)
-        if subject.organizations != (GROUP,):
-            return None
-        return next((role for role in Role if subject.common_name == f"fastness:{role}"), None)
+
+def asking_role(certificate: Certificate, trusted: Sequence[Certificate], now: datetime) -> DoorRole | None:
+    """Which of the parts that may ask shows a certificate; None for another one. Raises UntrustedCertificate, BadCertificate."""
+    subject = verify_client(certificate, trusted, at=now)
+    role = role_named(certificate.uris)
+    return role if role in ASKING and subject.organizations == (GROUP,) else None
 
 
 def is_due(credential: Credential, now: datetime) -> bool:

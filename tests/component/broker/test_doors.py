@@ -18,11 +18,15 @@ from fastness.cluster.clock import SystemClock
 from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.attestation import dpop
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import kbs
 from fastness.services.broker.routes import ROUTES, Auth, Route, find
 from fastness.services.limits import Limits, Rate
+from fastness.trust.doors import doors_authority
+from fastness.trust.internal import InternalAuthority, internal_authority
 from tests.component.broker.world import ENTROPY, Guest, World, subject, until, world
 
+GATE = DoorRole.GATE.uri
 STATUS = "/kbs/v0/resource/default/attestation-status/status"
 CREDENTIALS = ("nothing", "garbage", "session", "challenge", "token", "admin", "narrow-admin", "internal", "stranger")
 ADMITTED = {
@@ -34,6 +38,10 @@ ADMITTED = {
 }
 
 
+async def internal(here: World) -> InternalAuthority:
+    return await internal_authority(here.cluster, ENTROPY, here.clock.now())
+
+
 def _path(route: Route) -> str:
     return route.pattern.replace("<repository>/<type>/<tag>", "default/attestation-status/status").replace("<**>", "x")
 
@@ -41,7 +49,7 @@ def _path(route: Route) -> str:
 async def _client(here: World, credential: str) -> tuple[httpx.AsyncClient, dict[str, str]]:
     now = here.clock.now()
     if credential == "internal":
-        return await here.client(credential=here.door.internal.client("gate", now)), {}
+        return await here.client(credential=(await internal(here)).client(DoorRole.GATE, now)), {}
     http = await here.client()
     if credential in ("session", "challenge", "token"):
         guest = Guest(http, subject())
@@ -69,7 +77,7 @@ async def test_every_route_admits_the_credentials_of_its_column_and_no_others(he
 async def test_a_certificate_of_a_stranger_does_not_even_get_a_connection(here: World) -> None:
     now = here.clock.now()
     made = CertificateAuthority.create("fastness internal", now, ENTROPY, timedelta(days=1))
-    stranger = made.issue_client("fastness:gate", ["fastness:internal"], timedelta(hours=1), now)
+    stranger = made.issue_client("fastness:gate", ["fastness:internal"], timedelta(hours=1), now, [GATE])
     http = await here.client(credential=stranger)
     with pytest.raises(httpx.TransportError):
         await http.post("/attestation/v1/introspect", json={"token": "x"})
@@ -77,22 +85,25 @@ async def test_a_certificate_of_a_stranger_does_not_even_get_a_connection(here: 
 
 async def test_a_certificate_of_the_doors_authority_may_not_introspect(here: World) -> None:
     now = here.clock.now()
-    issued = here.door.doors.lineage.issuing.issue_client(
-        "fastness:gate", ["fastness:internal"], timedelta(hours=1), now
-    )
+    authority = (await doors_authority(here.cluster, ENTROPY, now)).lineage.issuing
+    issued = authority.issue_client("fastness:gate", ["fastness:internal"], timedelta(hours=1), now, [GATE])
     http = await here.client(credential=issued)
     with pytest.raises(httpx.TransportError):
         await http.post("/attestation/v1/introspect", json={"token": "x"})
 
 
 async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here: World) -> None:
-    issuing, now = here.door.internal.lineage.issuing, here.clock.now()
-    for name, groups in (
-        ("fastness:page", ["fastness:internal"]),
-        ("fastness:gate", ["others"]),
-        ("fastness:gate", []),
+    issuing, now = (await internal(here)).lineage.issuing, here.clock.now()
+    for uris, groups in (
+        ([DoorRole.PAGE.uri], ["fastness:internal"]),
+        ([], ["fastness:internal"]),
+        ([GATE, DoorRole.BROKER.uri], ["fastness:internal"]),
+        ([GATE], ["others"]),
+        ([GATE], []),
     ):
-        http = await here.client(credential=issuing.issue_client(name, groups, timedelta(hours=1), now))
+        http = await here.client(
+            credential=issuing.issue_client("fastness:gate", groups, timedelta(hours=1), now, uris)
+        )
         answer = await http.post("/attestation/v1/introspect", json={"token": "x.y.z"})
         assert (answer.status_code, answer.json()["code"]) == (403, "other-role")
 
@@ -100,7 +111,7 @@ async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here:
 async def test_introspection_knows_revocation(here: World) -> None:
     guest = await here.guest()
     await guest.attest()
-    http = await here.client(credential=here.door.internal.client("gate", here.clock.now()))
+    http = await here.client(credential=(await internal(here)).client(DoorRole.GATE, here.clock.now()))
     asked = {"token": guest.token, "audience": "broker"}
     found = (await http.post("/attestation/v1/introspect", json=asked)).json()
     assert (found["active"], found["sub"]) == (True, guest.who.thumbprint)
@@ -119,7 +130,7 @@ async def test_introspection_says_nothing_of_tokens_while_the_broker_cannot_know
 ) -> None:
     guest = await here.guest()
     await guest.attest()
-    http = await here.client(credential=here.door.internal.client("gate", here.clock.now()))
+    http = await here.client(credential=(await internal(here)).client(DoorRole.GATE, here.clock.now()))
     monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
     answer = await http.post("/attestation/v1/introspect", json={"token": guest.token, "audience": "broker"})
     assert (answer.status_code, answer.json()["code"]) == (503, "out-of-touch")

@@ -16,6 +16,7 @@ import httpx
 from fastness.cluster.clock import Clock, SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto import jwe
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.jwk import public_jwk
@@ -264,6 +265,7 @@ async def brokered(
     judges = Judges(judge, ledger, revoked, KeyRing([SealKey.generate(ENTROPY)], ENTROPY), policy)
     async with AsyncExitStack() as stack:
         informers = await stack.enter_async_context(Informers(cluster, clock=clock, entropy=ENTROPY))
+        await stack.enter_async_context(issuing(cluster, informers, clock, ENTROPY))
         options = BrokerOptions(limits=limits or Limits())
         door = await stack.enter_async_context(broker(cluster, informers, clock, ENTROPY, judges, options))
         made = World(cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges)

@@ -14,6 +14,7 @@ import httpx
 from fastness.cluster.clock import Clock, SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.x509 import Credential
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
@@ -21,6 +22,9 @@ from fastness.model.registry import find
 from fastness.services.configserver.server import ConfigDoor, config_server
 from fastness.services.http.door import ListenOptions
 from fastness.services.http.showing import anonymous
+from fastness.trust.authorities import Lineage
+from fastness.trust.doors import doors_authority
+from fastness.trust.internal import InternalAuthority, internal_authority
 from fastness.trust.tickets import join_ticket, mint
 from tests.embedded.fixtures import Embedded
 
@@ -78,6 +82,14 @@ class Doors:
         await asyncio.sleep(0.05)
         return ticket.reveal()
 
+    async def internal(self) -> InternalAuthority:
+        """The authority between our own parts, as the controllers have it."""
+        return await internal_authority(self.cluster, SystemEntropy(), datetime.now(UTC))
+
+    async def authority(self) -> Lineage:
+        """The authority of the doors, as the controllers have it."""
+        return (await doors_authority(self.cluster, SystemEntropy(), datetime.now(UTC))).lineage
+
     def outer(self) -> httpx.AsyncClient:
         """A machine: trusts the doors, has no certificate."""
         trust = ssl.create_default_context(cadata=self.door.doors.bundle)
@@ -111,6 +123,7 @@ async def open_doors(
     await furnish(cluster)
     async with (
         Informers(cluster, clock=SystemClock(), entropy=entropy) as informers,
+        issuing(cluster, informers, clock, entropy),
         config_server(cluster, informers, clock, entropy, ListenOptions(rust=rust)) as door,
     ):
         yield Doors(door, cluster)

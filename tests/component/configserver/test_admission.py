@@ -12,12 +12,14 @@ import pytest
 from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority, Credential
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
 from fastness.trust.internal import GROUP
 from tests.component.configserver.doors import POOLS, Doors, open_doors
 from tests.embedded.fixtures import Embedded
 
 DAY = timedelta(days=1)
+GATE = [DoorRole.GATE.uri]
 SERVED, NO_TICKET, OTHER_POOL = (200, ""), (401, "ticket-required"), (403, "wrong-pool")
 ATTESTED_ONLY = (403, "attestation-required")
 TICKET_MATRIX = {
@@ -80,16 +82,16 @@ async def test_methods_paths_heads_and_etags_are_the_same_with_both_listeners(
         assert outcome(await machine.get("/config/%2e%2e", headers=ticket))[0] in (401, 404)
 
 
-def strangers(doors: Doors) -> dict[str, Credential | None]:
+async def strangers(doors: Doors) -> dict[str, Credential | None]:
     """Everybody whom TLS must not let in."""
     now = datetime.now(UTC)
-    internal, outer = doors.door.internal, doors.door.doors
+    internal, outer = await doors.internal(), await doors.authority()
     fake = CertificateAuthority.create("fastness internal", now, SystemEntropy())
     return {
         "nobody": None,
-        "gate of an authority of the same name": fake.issue_client("fastness:gate", [GROUP], DAY, now),
-        "gate of the doors' authority": outer.lineage.issuing.issue_client("fastness:gate", [GROUP], DAY, now),
-        "gate of yesterday": internal.client("gate", now - 2 * DAY),
+        "gate of an authority of the same name": fake.issue_client("fastness:gate", [GROUP], DAY, now, GATE),
+        "gate of the doors' authority": outer.issuing.issue_client("fastness:gate", [GROUP], DAY, now, GATE),
+        "gate of yesterday": internal.client(DoorRole.GATE, now - 2 * DAY),
         "the config server itself": internal.serving(["127.0.0.1"], now),
     }
 
@@ -99,7 +101,7 @@ def strangers(doors: Doors) -> dict[str, Credential | None]:
 async def test_the_internal_port_has_no_connection_for_strangers(embedded_server: Embedded) -> None:
     async with open_doors(embedded_server) as doors:
         ticket = {"authorization": f"Bearer {await doors.ticket('plain')}"}
-        for who, credential in strangers(doors).items():
+        for who, credential in (await strangers(doors)).items():
             async with doors.inner(credential) as client:
                 with pytest.raises((httpx.TransportError, ssl.SSLError)):
                     await client.get("/config/plain", headers=ticket)
@@ -110,21 +112,25 @@ async def test_the_internal_port_gives_copies_to_the_broker_and_nothing_to_any_r
     embedded_server: Embedded,
 ) -> None:
     async with open_doors(embedded_server) as doors:
-        now, issuing = datetime.now(UTC), doors.door.internal.lineage.issuing
-        async with doors.inner(doors.door.internal.client("broker", now)) as client:
+        now, internal = datetime.now(UTC), await doors.internal()
+        issuing = internal.lineage.issuing
+        async with doors.inner(internal.client(DoorRole.BROKER, now)) as client:
             for pool in POOLS:
                 answer = await client.get(f"/config/{pool}")
                 assert outcome(answer) == SERVED
                 assert f"config%20of%20{pool}" in answer.text
             assert outcome(await client.get("/config/missing")) == (404, "unknown-pool")
-        async with doors.inner(doors.door.internal.client("gate", now)) as client:
+        async with doors.inner(internal.client(DoorRole.GATE, now)) as client:
             for pool in (*POOLS, "missing"):
-                assert outcome(await client.get(f"/config/{pool}")) == (401, "token-required")
+                assert outcome(await client.get(f"/config/{pool}")) == (403, "wrong-role")
         others = (
-            issuing.issue_client("fastness:enrol", [GROUP], DAY, now),
-            issuing.issue_client("fastness:gate", [], DAY, now),
-            issuing.issue_client("gate", [GROUP], DAY, now),
-            issuing.issue_client("fastness:gate", [GROUP, "system:masters"], DAY, now),
+            internal.client(DoorRole.ENROLMENT, now),
+            internal.client(DoorRole.CONFIG_SERVER, now),
+            issuing.issue_client("fastness:gate", [], DAY, now, GATE),
+            issuing.issue_client("fastness:broker", [GROUP], DAY, now),
+            issuing.issue_client("fastness:broker", [GROUP], DAY, now, ["fastness://role/broker/"]),
+            issuing.issue_client("fastness:gate", [GROUP], DAY, now, [*GATE, DoorRole.BROKER.uri]),
+            issuing.issue_client("fastness:gate", [GROUP, "system:masters"], DAY, now, GATE),
         )
         for credential in others:
             async with doors.inner(credential) as client:

@@ -21,9 +21,11 @@ from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Credential
 from fastness.domain.attestation.configproof import HEADER, Served, ServedToNode, signed
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.services.http import Answer, send_answer
 from fastness.services.http.showing import LoopListener
+from fastness.trust.doors import doors_authority
 from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from tests.component.configserver.test_nodes import ENTROPY, HOST, NEW, NODE_OF_A_MACHINE, OLD, World, opened
@@ -47,7 +49,9 @@ async def door_between(world: World, answer: Callable[[str], Awaitable[Answer]])
         await send_answer(await answer(nonce), send)
 
     listener = LoopListener(app)
-    await listener.show(world.door.doors.serving(["127.0.0.1"], datetime.now(UTC)))
+    now = datetime.now(UTC)
+    authority = await doors_authority(world.cluster, ENTROPY, now)
+    await listener.show(authority.serving(DoorRole.CONFIG_SERVER, ["127.0.0.1"], now))
     try:
         yield f"https://127.0.0.1:{listener.port}"
     finally:

@@ -18,6 +18,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.kube.connection import Connection
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Credential
@@ -30,6 +31,7 @@ from fastness.services.configserver.server import ConfigDoor, config_server
 from fastness.services.http.door import ListenOptions
 from fastness.trust import clientca
 from fastness.trust.clientca import ClientAuthorities
+from fastness.trust.doors import doors_authority
 from fastness.trust.tickets import join_ticket, mint
 from tests.component.broker.world import until as until_so
 from tests.component.configserver.doors import CONFIDENTIAL, CONFIG, TICKET, furnish, rendered
@@ -141,6 +143,7 @@ async def opened(embedded: Embedded) -> AsyncIterator[World]:
     believed = [ca.certificate]
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        issuing(cluster, informers, clock, ENTROPY),
         config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True), lambda: believed) as door,
     ):
         yield World(door, cluster, ca, believed)
@@ -201,7 +204,9 @@ async def test_a_config_that_was_taken_back_is_refused_at_once(world: World) -> 
 async def test_certificates_of_other_authorities_and_of_another_time_are_refused(world: World) -> None:
     forged = [world.shows("plain-1", authority()), world.shows("plain-1", since=2 * DAY)]
     forged.append(
-        world.door.doors.lineage.issuing.issue_client("system:node:plain-1", ["system:nodes"], HOUR, datetime.now(UTC))
+        (await doors_authority(world.cluster, ENTROPY, datetime.now(UTC))).lineage.issuing.issue_client(
+            "system:node:plain-1", ["system:nodes"], HOUR, datetime.now(UTC)
+        )
     )
     for credential in forged:
         with pytest.raises((httpx.TransportError, ssl.SSLError)):

@@ -10,21 +10,26 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 
-from fastness.agent.enrol import DoorUnreachable, HttpTransport
-from fastness.cluster.clock import SystemEntropy
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.https import HttpsClient, unreachable
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType
+from fastness.controllers.attestation.certificates import DATES_SECONDS, DoorIssuer
 from fastness.crypto.x509 import Certificate, split_pem
+from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.objects import ObjectName
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import metrics
 from fastness.services.configserver.server import config_server
-from fastness.services.http.rotation import DATES_SECONDS, LOOK_SECONDS
+from fastness.services.http.rotation import LOOK_SECONDS
 from fastness.services.http.rust import GRACE
 from fastness.trust.authorities import NAMESPACE, ROTATE, SECRETS
+from fastness.trust.certificates import NAMES, DoorCertificates, names_in, secret_name
 from fastness.trust.doors import DOORS, SERVING_LIFETIME
-from fastness.trust.errors import DamagedAuthority
+from fastness.trust.errors import BadDoorNames, DamagedAuthority
 from fastness.trust.imagesknow import DOORS_CA, carried
 from tests.component.configserver.doors import ACCEPT, Doors, open_doors
 from tests.embedded.fixtures import Embedded
@@ -141,18 +146,18 @@ async def test_the_authority_of_the_doors_changes_with_overlap_under_load(
 ) -> None:
     clock = started(75 * DAY)
     async with open_doors(embedded_server, rust=rust, clock=clock) as doors, calling(doors) as caller:
-        old = doors.door.doors.lineage.issuing.certificate
+        old = (await doors.authority()).issuing.certificate
         await ask_to_rotate(doors)
         await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
-        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint
+        assert (await doors.authority()).issuing.certificate.fingerprint == old.fingerprint
         caller.bundle = doors.door.doors.bundle  # what user-data and new images carry from now on
         await clock.jump(DOORS.overlap - DAY)
-        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint  # a month is not over
+        assert (await doors.authority()).issuing.certificate.fingerprint == old.fingerprint  # a month is not over
         await clock.jump(2 * DAY)
-        await caller.until(lambda: doors.door.doors.lineage.issuing.certificate.fingerprint != old.fingerprint)
-        new = doors.door.doors.lineage.issuing.certificate
+        await caller.until(lambda: doors.door.doors.trusted[0].fingerprint != old.fingerprint)
+        new = doors.door.doors.trusted[0]
         await caller.until(lambda: caller.shown[-1].handle.issuer == new.handle.subject)
-        assert [entry.fingerprint for entry in doors.door.doors.lineage.trusted] == [new.fingerprint, old.fingerprint]
+        assert [entry.fingerprint for entry in doors.door.doors.trusted] == [new.fingerprint, old.fingerprint]
         await clock.jump(DOORS.overlap + DAY)
         await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 1)
         assert split_pem(doors.door.doors.bundle.encode())[0].fingerprint == new.fingerprint
@@ -162,7 +167,7 @@ async def test_the_authority_of_the_doors_changes_with_overlap_under_load(
 async def test_a_successor_waits_for_the_images_that_do_not_know_it(embedded_server: Embedded) -> None:
     clock = started(75 * DAY)
     async with open_doors(embedded_server, clock=clock) as doors, calling(doors, 1) as caller:
-        old = doors.door.doors.lineage.issuing.certificate
+        old = (await doors.authority()).issuing.certificate
         image = {
             "apiVersion": APPROVED_IMAGE.api_version, "kind": "ApprovedImage", "spec": {"image": f"os@sha256:{'ab' * 32}"},
             "metadata": {"name": "os", "namespace": NAMESPACE, "annotations": {DOORS_CA: carried([old])}},
@@ -175,13 +180,13 @@ async def test_a_successor_waits_for_the_images_that_do_not_know_it(embedded_ser
         for _ in range(3):
             await clock.jump(DAY)
             await caller.ask()
-        assert doors.door.doors.lineage.issuing.certificate.fingerprint == old.fingerprint
-        notes = {DOORS_CA: carried(doors.door.doors.lineage.trusted)}
+        assert (await doors.authority()).issuing.certificate.fingerprint == old.fingerprint
+        notes = {DOORS_CA: carried(doors.door.doors.trusted)}
         patch = {"metadata": {"annotations": notes}}
         await doors.cluster.patch(APPROVED_IMAGE.resource, "os", patch, PatchType.MERGE, NAMESPACE)
         await asyncio.sleep(0.1)
         await clock.jump(DAY)
-        await caller.until(lambda: doors.door.doors.lineage.issuing.certificate.fingerprint != old.fingerprint)
+        await caller.until(lambda: doors.door.doors.trusted[0].fingerprint != old.fingerprint)
 
 
 async def test_internal_certificates_of_an_older_generation_are_accepted_until_it_is_forgotten(
@@ -189,22 +194,22 @@ async def test_internal_certificates_of_an_older_generation_are_accepted_until_i
 ) -> None:
     clock = started(5 * DAY)
     async with open_doors(embedded_server, clock=clock) as doors:
-        internal = doors.door.internal
-        gate = internal.lineage.issuing.issue_client("fastness:broker", ["fastness:internal"], 30 * DAY, clock.now())
+        issuing, uris = (await doors.internal()).lineage.issuing, [DoorRole.BROKER.uri]
+        broker = issuing.issue_client("fastness:broker", ["fastness:internal"], 30 * DAY, clock.now(), uris)
         patch = {"metadata": {"annotations": {ROTATE: "asked"}}}
         await doors.cluster.patch(SECRETS, "internal-ca", patch, PatchType.MERGE, NAMESPACE)
         waiting = Caller(0, "", "")
         await waiting.until(lambda: doors.door.internal.bundle.count("BEGIN") == 2)
         await clock.jump(2 * DAY + timedelta(hours=1))
-        await waiting.until(lambda: len(doors.door.internal.lineage.predecessors) == 1)
+        await waiting.until(lambda: doors.door.internal.trusted[0].fingerprint != issuing.certificate.fingerprint)
         # The leaf of the server is a day old at most in its own calendar, which is not today's.
         await clock.jump(datetime.now(UTC) - clock.now() - timedelta(hours=1))
-        await waiting.until(lambda: doors.door.internal.lineage.predecessors == ())
-        async with doors.inner(gate) as client:
+        await waiting.until(lambda: len(doors.door.internal.trusted) == 1)
+        async with doors.inner(broker) as client:
             answer = await client.get("/config/secret")
             # OpenSSL cannot forget an authority; we can.
             assert (answer.status_code, answer.json()["code"]) == (401, "bad-certificate")
-        async with doors.inner(doors.door.internal.client("broker", clock.now())) as client:
+        async with doors.inner((await doors.internal()).client(DoorRole.BROKER, clock.now())) as client:
             assert (await client.get("/config/secret")).status_code == 200
 
 
@@ -219,16 +224,62 @@ async def test_a_damaged_authority_stops_nobody_and_is_put_right_by_a_repair(emb
         renewed = caller.shown[-1]
         assert renewed.not_after > caller.shown[0].not_after  # by the last good state
         async with Informers(doors.cluster, clock=clock, entropy=SystemEntropy()) as informers:
+            anew = DoorIssuer(doors.cluster, informers, clock, SystemEntropy())
             with pytest.raises(DamagedAuthority, match="fastness-system/doors-ca does not hold an authority"):
-                async with config_server(doors.cluster, informers, clock, SystemEntropy()):
-                    raise AssertionError("it opened")
+                await anew.reconcile(ObjectName(NAMESPACE, DOORS.name))
         await doors.cluster.patch(SECRETS, DOORS.name, {"data": good["data"]}, PatchType.MERGE, NAMESPACE)
         await ask_to_rotate(doors)
         await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 2)
 
 
 def test_a_serving_certificate_lives_long_enough_for_its_renewal() -> None:
-    assert timedelta(seconds=LOOK_SECONDS) < SERVING_LIFETIME / 3
+    assert timedelta(seconds=DATES_SECONDS) < SERVING_LIFETIME / 3
+
+
+async def test_a_door_goes_on_and_opens_again_without_the_controllers(embedded_server: Embedded) -> None:
+    """What was issued lies in the Secret of the role: nobody needs to be there to issue it once more."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    async with open_doors(embedded_server) as doors:
+        first = doors.door.certificates.current.serving.certificate
+    async with (
+        Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers,
+        config_server(embedded_server.cluster, informers, clock, entropy) as again,
+    ):
+        assert again.certificates.current.serving.certificate.fingerprint == first.fingerprint
+
+
+async def test_replicas_share_a_certificate_with_the_names_of_all(embedded_server: Embedded) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    async with (
+        open_doors(embedded_server) as doors,
+        Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers,
+    ):
+        role, names = DoorRole.CONFIG_SERVER, ["configs.example", "0:0::1"]
+        replica = await DoorCertificates.open(role, embedded_server.cluster, informers, clock, names)
+        hosts = set(replica.current.serving.certificate.hosts)
+        assert hosts == {"configs.example", "::1", "127.0.0.1", "localhost"}
+        await Caller(0, "", "").until(lambda: set(doors.door.certificates.current.serving.certificate.hosts) == hosts)
+        held = doors.door.certificates.current
+        assert held.inner is not None
+        assert set(held.inner.certificate.hosts) == hosts
+
+
+async def test_names_that_somebody_takes_out_of_the_secret_are_asked_for_again(embedded_server: Embedded) -> None:
+    async with open_doors(embedded_server) as doors:
+        name = secret_name(DoorRole.CONFIG_SERVER)
+        patch = {"metadata": {"annotations": {NAMES: "elsewhere.example"}}}
+        await doors.cluster.patch(SECRETS, name, patch, PatchType.MERGE, NAMESPACE)
+        async with asyncio.timeout(15):
+            while "127.0.0.1" not in names_in(await doors.cluster.get(SECRETS, name, NAMESPACE)):  # noqa: ASYNC110  # the API is asked
+                await asyncio.sleep(0.01)
+
+
+async def test_a_door_with_too_many_names_or_one_that_is_none_does_not_open(embedded_server: Embedded) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    async with Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers:
+        for names in (["*.example"], ["a b"], [""], [f"n{number}.example" for number in range(65)]):
+            with pytest.raises(BadDoorNames):
+                await DoorCertificates.open(DoorRole.PAGE, embedded_server.cluster, informers, clock, names)
 
 
 class Leaping(Jumping):
@@ -249,7 +300,7 @@ async def test_a_certificate_of_a_time_that_has_not_come_is_told_and_replaced_wh
     clock.ahead(timedelta(minutes=45))
     async with open_doors(embedded_server, rust=rust, clock=clock) as doors:
         trust = ssl.create_default_context(cadata=doors.door.doors.bundle)
-        with pytest.raises(DoorUnreachable, match="its certificate is not yet valid: its clock was ahead"):
+        with pytest.raises(ConnectionError, match="its certificate is not yet valid: its clock was ahead"):
             await _ask(doors, trust)
         clock.ahead(timedelta(minutes=-45))
         async with asyncio.timeout(15):
@@ -258,14 +309,17 @@ async def test_a_certificate_of_a_time_that_has_not_come_is_told_and_replaced_wh
 
 
 async def _ask(doors: Doors, trust: ssl.SSLContext) -> None:
-    async with HttpTransport(f"https://127.0.0.1:{doors.door.port}", trust) as transport:
-        await transport.post("/healthz", b"{}")
+    async with HttpsClient(f"https://127.0.0.1:{doors.door.port}", trust, 5.0, DoorRole.CONFIG_SERVER) as client:
+        try:
+            await client.ask("GET", "/healthz", {}, b"", lambda _: 1024)
+        except httpx.HTTPError as error:
+            raise ConnectionError(unreachable(error)) from error
 
 
 async def _healed(doors: Doors, trust: ssl.SSLContext) -> bool:
     try:
         await _ask(doors, trust)
-    except DoorUnreachable:
+    except ConnectionError:
         await asyncio.sleep(0.01)
         return False
     return True

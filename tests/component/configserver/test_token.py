@@ -15,11 +15,13 @@ import pytest
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informer, Informers
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.jws import SigningKey
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.ear import Proved
 from fastness.domain.attestation.subject import Subject
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -58,7 +60,7 @@ class World:
     ) -> httpx.Response:
         """What somebody with the certificate of a role is answered."""
         headers = {"fastness-nonce": nonce, **({"authorization": credential} if credential else {})}
-        async with self.doors.inner(self.doors.door.internal.client(role, datetime.now(UTC))) as client:
+        async with self.doors.inner((await self.doors.internal()).client(DoorRole(role), datetime.now(UTC))) as client:
             return await client.get(f"/config/{pool}", headers=headers)
 
     async def ask(self, role: Literal["gate", "broker"], token: str = "", pool: str = "secret") -> tuple[int, str]:
@@ -86,6 +88,7 @@ async def opened(embedded: Embedded) -> AsyncIterator[World]:
     await furnish(cluster)
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        issuing(cluster, informers, clock, ENTROPY),
         config_server(cluster, informers, clock, ENTROPY) as door,
     ):
         tokens = await TokenIssuer.open(cluster, informers, clock, ENTROPY)
@@ -103,7 +106,7 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
 
 
 async def test_a_gate_gets_nothing_without_the_token_of_a_machine_of_that_pool(world: World) -> None:
-    assert await world.ask("gate") == (401, "token-required")
+    assert await world.ask("gate") == (403, "wrong-role")
     assert await world.ask("gate", "not-a-token") == (401, "bad-token")
     assert await world.ask("gate", world.token(audience=BROKER)) == (401, "bad-token")
     assert await world.ask("gate", world.token(pool="other")) == (403, "wrong-pool")
@@ -168,7 +171,7 @@ async def test_the_broker_gets_copies_only_while_it_delivers_from_copies_and_a_g
     check(answer.headers[HEADER], statement, world.keys, until_then - timedelta(seconds=1))
     with pytest.raises(BadConfigProof):
         check(answer.headers[HEADER], statement, world.keys, until_then)
-    assert await world.ask("gate") == (401, "token-required")
+    assert await world.ask("gate") == (403, "wrong-role")
     await world.set(delivery={"via": "Broker", "sync": "OnDemand"})
     assert await world.ask("broker") == (401, "token-required")
     assert await world.ask("broker", world.token()) == (200, "")
@@ -180,7 +183,7 @@ async def test_a_gate_that_only_watches_forwards_the_ticket_of_the_machine_until
     world: World,
 ) -> None:
     ticket, other = await world.doors.ticket("secret"), await world.doors.ticket("plain")
-    for mode, expected in (("Audit", [200, 401, 403, 401]), ("Enforce", [401, 401, 401, 401])):
+    for mode, expected in (("Audit", [200, 403, 403, 401]), ("Enforce", [401, 403, 401, 401])):
         await world.set(mode=mode)
         shown = [f"Bearer {ticket}", "", f"Bearer {other}", "Bearer made-up"]
         assert [(await world.answer("gate", one)).status_code for one in shown] == expected

@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.http.listener import server_context
 from fastness.services.http.showing import load
-from tests.delivering import DeliveringWorld
+from fastness.trust.doors import doors_authority
+from tests.delivering import ENTROPY, DeliveringWorld
 
 
 @dataclass
@@ -45,7 +47,8 @@ class Meddler:
 async def meddling(world: DeliveringWorld) -> AsyncIterator[Meddler]:
     """A meddler whom machines take for the gate, for the time of the block."""
     context = server_context()
-    load(context, world.gate.doors.serving(["127.0.0.1"], world.clock.now()))
+    authority = await doors_authority(world.cluster, ENTROPY, world.clock.now())
+    load(context, authority.serving(DoorRole.GATE, ["127.0.0.1"], world.clock.now()))
     meddler = Meddler(world.gate.port, world.trust.tls)
     server = await asyncio.start_server(meddler.connected, "127.0.0.1", 0, ssl=context)
     async with server:

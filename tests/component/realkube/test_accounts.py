@@ -31,6 +31,7 @@ from fastness.cluster.kube import Surroundings, connect, find
 from fastness.cluster.kube.connection import Impersonation
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes, SecretText
@@ -67,9 +68,10 @@ OWNERS = {
     "token-keys": {"broker"}, "broker-admin-keys": {"broker"}, "broker-mac-keys": {"broker"}, "broker-record-key": {"broker"},
     "gate-mac-keys": {"gate"}, "gate-record-key": {"gate"},
     "enrolment-mac-keys": {"enrol"}, "enrolment-record-key": {"enrol"},
-    "config-signing-keys": {"configserver"}, "configserver-record-key": {"configserver"},
-    "internal-ca": {"gate", "broker", "configserver"},
-    "doors-ca": {"gate", "broker", "configserver", "enrol", "page", "webhook"},
+    "config-signing-keys": {"configserver"}, "configserver-record-key": {"configserver"}, "webhook-record-key": {"webhook"},
+    "gate-certificates": {"gate"}, "broker-certificates": {"broker"}, "configserver-certificates": {"configserver"},
+    "enrolment-certificates": {"enrol"}, "page-certificates": {"page"}, "webhook-certificates": {"webhook"},
+    "internal-ca": set(), "doors-ca": set(),
     "record-key": set(), "controllers-record-key": set(), "somebody-elses": set(),
 }  # fmt: skip
 GROUPS_OF = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
@@ -150,6 +152,8 @@ async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(ku
             for name, cluster in roles.items()
         }
         admin = await stack.enter_async_context(acting(kube, None))
+        all_caches = await stack.enter_async_context(Informers(admin, clock=CLOCK, entropy=ENTROPY))
+        await stack.enter_async_context(issuing(admin, all_caches, CLOCK, ENTROPY))
         spec = {"mode": "Enforce", "simulated": True}
         body = {"apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "spec": spec}
         await admin.create(CONFIDENTIAL_CLUSTER.resource, {**body, "metadata": {"name": "cluster"}})
@@ -230,10 +234,10 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
     kube: RealKube,
 ) -> None:
     """With the authority that the API server publishes, the accounts that we print, and a certificate that the API believes."""
-    issuing = CertificateAuthority.load(
+    authority = CertificateAuthority.load(
         kube.credentials.ca.read_bytes(), SecretBytes(kube.credentials.ca_key.read_bytes()), ENTROPY
     )
-    shown = issuing.issue_client("system:node:plain-1", ["system:nodes"], timedelta(hours=1), CLOCK.now())
+    shown = authority.issue_client("system:node:plain-1", ["system:nodes"], timedelta(hours=1), CLOCK.now())
     own, other = (f"rendered-plain-{letter * 32}" for letter in "ab")
     notes = {names.DESIRED_CONFIG: own, names.CURRENT_CONFIG: own}
     labels = {f"{names.NODE_ROLE_PREFIX}plain": ""}
@@ -242,6 +246,8 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
         acting(kube, None) as admin,
         acting(kube, CONFIG_SERVER) as account,
         Informers(account, clock=CLOCK, entropy=ENTROPY) as informers,
+        Informers(admin, clock=CLOCK, entropy=ENTROPY) as all_caches,
+        issuing(admin, all_caches, CLOCK, ENTROPY),
     ):
         for resource, made in (
             (CONFIG, rendered(own, "mine")), (CONFIG, rendered(other, "other")), (POOL, pool("plain", own)), (NODES, node),

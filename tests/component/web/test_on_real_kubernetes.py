@@ -14,6 +14,7 @@ from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.informers import Informers
 from fastness.cluster.kube import KubeCluster, Surroundings, connect, find
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.controllers.attestation.certificates import issuing
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.crd import manifests
 from fastness.model.kind import Resource
@@ -54,7 +55,10 @@ async def test_people_log_in_with_tokens_of_the_server_and_decide_as_themselves(
         with suppress(AlreadyExists):
             await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         door = ReviewDoor(cluster, lambda token: connect(as_bearer(connection, token)), clock)
-        async with web_server(cluster, informers, door, clock, ENTROPY, PageOptions()) as page:
+        async with (
+            issuing(cluster, informers, clock, ENTROPY),
+            web_server(cluster, informers, door, clock, ENTROPY, PageOptions()) as page,
+        ):
             await _machine(cluster)
             boss, nobody, stranger = Browser(page), Browser(page), Browser(page)
             try:

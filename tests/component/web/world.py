@@ -19,6 +19,7 @@ import httpx
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.controllers.attestation.certificates import issuing
 from fastness.domain.access import User
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.verdict import VERDICT
@@ -206,6 +207,7 @@ async def web_world(
     )
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
+        issuing(cluster, informers, clock, ENTROPY),
         web_server(
             cluster,
             informers,

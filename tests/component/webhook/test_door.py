@@ -17,6 +17,7 @@ from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType
+from fastness.controllers.attestation.certificates import issuing
 from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.request import AdmissionLookups
 from fastness.domain.admission.workloads import ENFORCEMENT
@@ -46,6 +47,7 @@ async def webhook(
     cluster, clock, entropy = embedded.cluster, SystemClock(), SystemEntropy()
     async with (
         Informers(cluster, clock=clock, entropy=entropy) as informers,
+        issuing(cluster, informers, clock, entropy),
         webhook_server(cluster, informers, clock, entropy, trials=trials) as door,
     ):
         bundle = (await cluster.get(SECRETS, DOORS.name, NAMESPACE))["data"]["ca.crt"]
@@ -249,9 +251,13 @@ async def test_serve_runs_it_as_a_role(embedded_server: Embedded, capsys: pytest
     options = DoorOptions(
         "127.0.0.1", (), 0, 0, 0, 0, 0, "", "", "", None, webhook_port=0, webhook_url="https://webhook.example.com:9443"
     )  # fmt: skip
-    health = Health()
-    serving = asyncio.create_task(serve_door(WEBHOOK, embedded_server.cluster, options, health))
-    await until(embedded_server, lambda found: found is not None)
+    health, clock, entropy = Health(), SystemClock(), SystemEntropy()
+    async with (
+        Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers,
+        issuing(embedded_server.cluster, informers, clock, entropy),
+    ):
+        serving = asyncio.create_task(serve_door(WEBHOOK, embedded_server.cluster, options, health))
+        await until(embedded_server, lambda found: found is not None)
     async with asyncio.timeout(10):
         while "webhook on https://127.0.0.1:" not in (said := capsys.readouterr().err):  # noqa: ASYNC110  # a process' output
             await asyncio.sleep(0.02)

@@ -16,6 +16,7 @@ from fastness.cli.main import cli
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import issuing
 from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
 from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
 from fastness.controllers.attestation.sequencer import PACE_SECONDS, Sequencer
@@ -78,6 +79,7 @@ async def test_real_server_asks_and_obeys(kube: RealKube) -> None:
         async with (
             https(kube.kubeconfig) as cluster,
             Informers(cluster, clock=clock, entropy=entropy) as informers,
+            issuing(cluster, informers, clock, entropy),
             webhook_server(cluster, informers, clock, entropy),
         ):
             await _walk(admin)
@@ -193,6 +195,7 @@ async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube
         async with https(kube.kubeconfig) as cluster:
             async with (
                 Informers(cluster, clock=clock, entropy=entropy) as informers,
+                issuing(cluster, informers, clock, entropy),
                 webhook_server(cluster, informers, clock, entropy),
             ):
                 loops = Loops(cluster, informers, tiles, watched=True)

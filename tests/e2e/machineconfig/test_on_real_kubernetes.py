@@ -12,6 +12,7 @@ from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.kube import Surroundings, connect, find
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.controllers.attestation.certificates import FAMILY, issuing
 from fastness.controllers.engine import Runner
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
@@ -87,11 +88,12 @@ async def test_a_config_reaches_virtual_machines_over_a_real_api_and_leaves_agai
     async with (
         connect(find(around, kubeconfig=bare_kube.kubeconfig)) as cluster,
         Informers(cluster, clock=clock, entropy=entropy) as informers,
+        issuing(cluster, informers, clock, entropy),
         config_server(cluster, informers, clock, entropy) as door,
         asyncio.TaskGroup() as tasks,
     ):
         doors = Doors("", f"https://127.0.0.1:{door.port}", door.doors.bundle)
-        loops = product_loops(cluster, informers, Around(clock, entropy, SIMULATED, lambda: doors))
+        loops = product_loops(cluster, informers, Around(clock, entropy, SIMULATED, lambda: doors), without=(FAMILY,))
         work = tasks.create_task(Runner(loops, informers, clock, entropy).run())
         async with machines(Fleet(cluster, lambda _name: cluster, tmp_path, clock, entropy), 2):
             await until(lambda: updated(cluster, "50-real-motd", present=False))

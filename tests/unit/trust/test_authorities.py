@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from fastness.crypto.errors import CertificateExpired, UntrustedCertificate, WrongPurpose
 from fastness.crypto.x509 import Certificate, verify_server
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.trust.authorities import NAMESPACE, PROMOTED, AuthoritySecret, Lineage, _data
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import DamagedAuthority
-from fastness.trust.internal import GROUP, INTERNAL, LEAF_LIFETIME, InternalAuthority, Role, is_due
+from fastness.trust.internal import ASKING, INTERNAL, LEAF_LIFETIME, InternalAuthority, asking_role, is_due
 from tests.unit.crypto.seeded import NOW
 from tests.virtual import SeededEntropy
 
@@ -124,7 +125,8 @@ def test_doors_overlap_for_a_month_and_internal_leaves_live_for_a_day() -> None:
 
 def test_a_door_shows_a_certificate_that_the_bundle_verifies() -> None:
     doors = DoorsAuthority(made())
-    shown = doors.serving(["127.0.0.1", "configs.example"], NOW)
+    shown = doors.serving(DoorRole.CONFIG_SERVER, ["127.0.0.1", "configs.example"], NOW)
+    assert shown.certificate.uris == ("fastness://role/configserver",)
     verify_server(shown.certificate, doors.lineage.trusted, "configs.example", NOW + 89 * DAY)
     with pytest.raises(UntrustedCertificate):
         verify_server(shown.certificate, doors.lineage.trusted, "other.example", NOW)
@@ -132,31 +134,25 @@ def test_a_door_shows_a_certificate_that_the_bundle_verifies() -> None:
 
 def test_roles_are_read_from_certificates_of_this_authority_only_and_for_a_day_only() -> None:
     internal, other = InternalAuthority(made()), InternalAuthority(made())
-    for role in Role:
-        shown = internal.client(role.value, NOW).certificate
-        assert internal.role_of(shown, NOW) is role
+    trusted = internal.lineage.trusted
+    for role in DoorRole:
+        shown = internal.client(role, NOW).certificate
+        assert asking_role(shown, trusted, NOW) is (role if role in ASKING else None)
         with pytest.raises(UntrustedCertificate):
-            other.role_of(shown, NOW)
+            asking_role(shown, other.lineage.trusted, NOW)
         with pytest.raises(CertificateExpired):
-            internal.role_of(shown, NOW + DAY + timedelta(seconds=1))
+            asking_role(shown, trusted, NOW + DAY + timedelta(seconds=1))
     with pytest.raises(WrongPurpose):
-        internal.role_of(internal.serving(["127.0.0.1"], NOW).certificate, NOW)
-    stranger = internal.lineage.issuing.issue_client("fastness:page", [GROUP], DAY, NOW)
-    assert internal.role_of(stranger.certificate, NOW) is None
-
-
-def test_a_role_that_does_not_exist_gets_no_certificate() -> None:
-    with pytest.raises(ValueError, match="page"):
-        InternalAuthority(made()).client("page", NOW)  # type: ignore[arg-type]
+        asking_role(internal.serving(["127.0.0.1"], NOW).certificate, trusted, NOW)
 
 
 def test_a_credential_is_due_with_a_third_left() -> None:
-    shown = InternalAuthority(made()).client("gate", NOW)
+    shown = InternalAuthority(made()).client(DoorRole.GATE, NOW)
     assert not is_due(shown, NOW + timedelta(hours=15))
     assert is_due(shown, NOW + timedelta(hours=17))
 
 
 def test_a_credential_from_a_time_that_has_not_come_is_due() -> None:
-    shown = InternalAuthority(made()).client("gate", NOW)
+    shown = InternalAuthority(made()).client(DoorRole.GATE, NOW)
     assert is_due(shown, NOW - timedelta(minutes=45))
     assert not is_due(shown, NOW)

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.grant import Standing
 from fastness.formats import json, urlpath
 from fastness.formats.errors import FormatError
@@ -35,7 +36,6 @@ from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
 from fastness.trust.admins import Admin, Admins
 from fastness.trust.errors import BadToken, RecordError
-from fastness.trust.internal import InternalAuthority
 from fastness.trust.tickets import bearer
 from fastness.trust.tokens import BROKER
 
@@ -49,7 +49,7 @@ class Ours:
     """What the broker needs to know its callers."""
 
     admins: Admins
-    internal: Callable[[], InternalAuthority]
+    internal: Callable[[], Sequence[Certificate]]
 
 
 class Broker:

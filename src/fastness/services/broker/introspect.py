@@ -7,31 +7,32 @@ that a token is good.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
 from fastness.trust.errors import BadToken
-from fastness.trust.internal import InternalAuthority, Role
+from fastness.trust.internal import asking_role
 from fastness.trust.tokens import AUDIENCES, GATE, Revocations, TokenVerifier
 
 MAX_BODY: Final = 32 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
 
 
-def internal_caller(request: Request, authority: Callable[[], InternalAuthority], now: datetime) -> Role:
+def internal_caller(request: Request, trusted: Callable[[], Sequence[Certificate]], now: datetime) -> DoorRole:
     """The part of ours that asks; raises Refusal."""
     if request.peer is None:
         raise Refusal(401, "certificate-required", "show a client certificate of the internal authority")
     try:
-        role = authority().role_of(Certificate.from_der(request.peer), now)
+        role = asking_role(Certificate.from_der(request.peer), trusted(), now)
     except CryptoError as error:
         raise Refusal(401, error.code, "the client certificate does not count here") from error
     if role is None:

@@ -20,7 +20,9 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.crypto.digests import Digest
 from fastness.crypto.x509 import Certificate, Credential
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -45,18 +47,15 @@ from fastness.services.configserver.server import POOLS
 from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
 from fastness.services.http.bounds import Bounds
-from fastness.services.http.door import InternalDoor, Listening
+from fastness.services.http.door import Listening, OpenDoor
 from fastness.services.http.listener import Listener, server_context
-from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.rotation import Chosen, Face, Rotation
 from fastness.services.http.showing import load
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
-from fastness.trust.authorities import LiveAuthority
 from fastness.trust.bootstrap import BootstrapTokens
-from fastness.trust.doors import DOORS, DoorsAuthority
-from fastness.trust.imagesknow import ImagesKnow
-from fastness.trust.internal import INTERNAL, InternalAuthority
+from fastness.trust.certificates import DoorCertificates, RoleCertificates
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record, Verifier
@@ -90,7 +89,7 @@ class BrokerOptions(Listening):
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerDoor(InternalDoor):
+class BrokerDoor(OpenDoor):
     """A running broker, and the keys that it trusts its callers by."""
 
     tokens: TokenIssuer
@@ -100,11 +99,10 @@ class BrokerDoor(InternalDoor):
 class BrokerListener:
     """A listener that shows a door's certificate and asks peers for one of the internal authority, without demanding it."""
 
-    def __init__(self, app: Any, internal: LiveAuthority, options: BrokerOptions) -> None:
+    def __init__(self, app: Any, options: BrokerOptions) -> None:
         self._context = server_context()
         self._context.verify_mode = ssl.CERT_OPTIONAL
-        self._internal = internal
-        self._believed: set[bytes] = set()
+        self._believed: set[Digest] = set()
         self._listener = Listener(app, host=options.host, port=options.port, tls=self._context, bounds=options.bounds)
         self._started = False
 
@@ -114,19 +112,18 @@ class BrokerListener:
         return self._listener.port
 
     async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
-        """Show this certificate from the next handshake on."""
+        """Show this certificate from the next handshake on, and let peers of these authorities show themselves.
+
+        OpenSSL cannot forget one; `asking_role` decides whether a peer counts.
+        """
         load(self._context, credential)
-        await self.renew()
+        for certificate in trusted:
+            if certificate.fingerprint not in self._believed:
+                self._context.load_verify_locations(cadata=certificate.pem.decode())
+                self._believed.add(certificate.fingerprint)
         if not self._started:
             self._started = True
             await self._listener.start()
-
-    async def renew(self) -> None:
-        """Let peers of all generations of the internal authority show themselves; `role_of` decides whether they count."""
-        for certificate in self._internal.current.trusted:
-            if certificate.pem not in self._believed:
-                self._context.load_verify_locations(cadata=certificate.pem.decode())
-                self._believed.add(certificate.pem)
 
     async def stop(self) -> None:
         """Stop accepting."""
@@ -142,7 +139,7 @@ async def broker(
     judges: Judges,
     options: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
 ) -> AsyncIterator[BrokerDoor]:
-    """A broker that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
+    """A broker that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError."""
     confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
     bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
     policies = informers.of(APPRAISAL_POLICY.resource)
@@ -152,8 +149,7 @@ async def broker(
     rules = (confidential, bindings, policies, informers.of(DISTRUST.resource))
     touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images))
     await touch.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
-    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
+    certificates = await DoorCertificates.open(DoorRole.BROKER, cluster, informers, clock, options.hosts)
     macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
     tokens = await TokenIssuer.open(cluster, informers, clock, entropy)
     admins = await Admins.open(cluster, informers, clock, entropy)
@@ -171,30 +167,28 @@ async def broker(
     app = Broker(
         Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
         Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
-        Ours(admins, lambda: InternalAuthority(internal.current)), turnstile, clock, entropy, events,
+        Ours(admins, lambda: certificates.current.internal.trusted), turnstile, clock, entropy, events,
     )  # fmt: skip
-    listener = BrokerListener(app, internal, options)
-    face = Face(
-        FACE,
-        listener,
-        doors,
-        lambda found, now: DoorsAuthority(found).serving(options.hosts, now),
-        await ImagesKnow.open(informers),
-    )
-    rotation = Rotation(cluster, [face], clock)
+    listener = BrokerListener(app, options)
+    rotation = Rotation([Face(FACE, listener, certificates, _to_all)], clock)
     try:
         await rotation.begin()
         keys = partial(
-            keep_renewed, FACE, clock, listener.renew, partial(macs.renew, cluster, entropy),
+            keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
             partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
         )  # fmt: skip
         copies = {"copies": delivering.run} if delivering is not None else {}
         async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
             with metrics.refreshed_by(touch.publish):
-                yield BrokerDoor(listener.port, doors, internal, tokens, macs)
+                yield BrokerDoor(listener.port, certificates, tokens, macs)
     finally:
         await listener.stop()
         await events.close()
+
+
+def _to_all(certificates: RoleCertificates) -> Chosen:
+    """What everybody sees; our own parts may show themselves in return."""
+    return certificates.serving, certificates.internal
 
 
 async def _configs(

@@ -10,13 +10,14 @@ authority; the certificate is verified once more, against the authorities that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import urlpath
 from fastness.model.objects import rfc3339
 from fastness.observe import logs, metrics
@@ -26,7 +27,7 @@ from fastness.services.configserver.daytwo import SIGNATURE, nonce_of
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
-from fastness.trust.internal import InternalAuthority, Role
+from fastness.trust.internal import asking_role
 from fastness.trust.touch import Touch
 
 OVERLAYS: Final = b"fastness-overlays"
@@ -38,10 +39,10 @@ class InternalConfigServer:
     """The internal port as an application."""
 
     def __init__(
-        self, served: ConfigSource, authority: Callable[[], InternalAuthority], touch: Touch, clock: Clock
+        self, served: ConfigSource, trusted: Callable[[], Sequence[Certificate]], touch: Touch, clock: Clock
     ) -> None:
         self._served = served
-        self._authority = authority
+        self._trusted = trusted
         self._touch = touch
         self._clock = clock
 
@@ -71,16 +72,19 @@ class InternalConfigServer:
         role, pool, rendered = self._role(request), segments[1], rendered_in(request)
         demand(self._touch)
         credential, accept = request.header(b"authorization"), request.header(b"accept")
-        if not credential and role is Role.BROKER:
+        if not credential:
+            # A gate passes on what a machine showed; who asks without it wants to keep the configuration.
+            if role is not DoorRole.BROKER:
+                raise Refusal(403, "wrong-role", "copies are for the broker alone")
             return _answer(request, await self._served.copy(pool, accept, rendered))
         wanted = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
         return _answer(request, await self._served.fetch(wanted))
 
-    def _role(self, request: Request) -> Role:
+    def _role(self, request: Request) -> DoorRole:
         if request.peer is None:
             raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
         try:
-            role = self._authority().role_of(Certificate.from_der(request.peer), self._clock.now())
+            role = asking_role(Certificate.from_der(request.peer), self._trusted(), self._clock.now())
         except CryptoError as error:
             raise Refusal(401, "bad-certificate", error.message) from error
         if role is None:

@@ -17,6 +17,8 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.crypto.errors import BadCertificate
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
@@ -28,13 +30,10 @@ from fastness.services.configserver.internal import InternalConfigServer
 from fastness.services.configserver.nodes import Authorities, NodeCallers
 from fastness.services.configserver.replies import Replies
 from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
-from fastness.services.http.door import InternalDoor, ListenOptions, listener_of
-from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
+from fastness.services.http.rotation import Chosen, Face, Rotation
 from fastness.services.http.showing import LoopListener
-from fastness.trust.authorities import LiveAuthority
-from fastness.trust.doors import DOORS, DoorsAuthority
-from fastness.trust.imagesknow import ImagesKnow
-from fastness.trust.internal import INTERNAL, InternalAuthority
+from fastness.trust.certificates import DoorCertificates, RoleCertificates
 from fastness.trust.record import ClusterRecord
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.touch import Touch
@@ -49,7 +48,7 @@ TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigDoor(InternalDoor):
+class ConfigDoor(OpenDoor):
     """A running config server: its second port, for gate and broker, and what it serves."""
 
     internal_port: int
@@ -65,7 +64,7 @@ async def config_server(
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     clients: Authorities | None = None,
 ) -> AsyncIterator[ConfigDoor]:
-    """A config server that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError.
+    """A config server that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError.
 
     `clients` are the authorities of nodes' certificates; without them nodes get nothing for a certificate.
     """
@@ -73,12 +72,11 @@ async def config_server(
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
     for informer in (pools, configs, tickets, confidential):
         await informer.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
-    internal = await LiveAuthority.open(INTERNAL, cluster, informers, clock, entropy)
-    replies, hosts = Replies(pools, configs), options.hosts
+    certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
+    replies = Replies(pools, configs)
     served = await ServedConfigs.open(cluster, informers, clock, entropy, RenderedConfigs(replies))
     touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
-    ours = InternalConfigServer(served, lambda: InternalAuthority(internal.current), touch, clock)
+    ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock)
     book = TicketBook(cluster, tickets, clock)
     nodes = None
     if clients is not None:
@@ -94,17 +92,20 @@ async def config_server(
         else listener_of(app, clock, options)
     )
     inner = LoopListener(ours, host=options.host, port=options.internal_port, mutual=True)
-    known = await ImagesKnow.open(informers)
-    faces = [
-        Face(TICKET_FACE, outer, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now), known),
-        Face(INTERNAL_FACE, inner, internal, lambda found, now: InternalAuthority(found).serving(hosts, now)),
-    ]
-    rotation = Rotation(cluster, faces, clock)
+    faces = [Face(TICKET_FACE, outer, certificates), Face(INTERNAL_FACE, inner, certificates, _to_our_parts)]
+    rotation = Rotation(faces, clock)
     try:
         await rotation.begin()
         async with beside(TICKET_FACE, rotation=rotation.run):
             with metrics.refreshed_by(touch.publish):
-                yield ConfigDoor(outer.port, doors, internal, inner.port, served)
+                yield ConfigDoor(outer.port, certificates, inner.port, served)
     finally:
         await inner.stop()
         await outer.stop()
+
+
+def _to_our_parts(certificates: RoleCertificates) -> Chosen:
+    """What gate and broker see, and whom of them the internal port believes."""
+    if certificates.inner is None:
+        raise BadCertificate("the controllers have not issued the certificate of the internal port")
+    return certificates.inner, certificates.internal

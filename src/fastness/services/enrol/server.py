@@ -10,14 +10,13 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
-from fastness.trust.authorities import LiveAuthority
-from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
-from fastness.trust.imagesknow import ImagesKnow
 from fastness.trust.ports import Record
 from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
@@ -46,24 +45,22 @@ async def enrol_server(
     urls: Callable[[], DoorUrls] = DoorUrls,
     pace: Pace = Pace(),  # noqa: B008  # frozen
 ) -> AsyncIterator[EnrolServer]:
-    """An enrolment door that listens for the time of the block; raises DamagedAuthority, ApiError, OSError.
+    """An enrolment door that listens for the time of the block; raises BadDoorNames, ApiError, OSError.
 
     `simulated` gives the vendor of a simulated cluster as it is now; it counts in no other. `urls` says where machines
     find the other doors, which may open later than this one.
     """
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    certificates = await DoorCertificates.open(DoorRole.ENROLMENT, cluster, informers, clock, options.hosts)
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events)
     listener = listener_of(app, clock, options)
-    known = await ImagesKnow.open(informers)
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
-    rotation = Rotation(cluster, [face], clock)
+    rotation = Rotation([Face(FACE, listener, certificates)], clock)
     try:
         await rotation.begin()
         async with beside(FACE, rotation=rotation.run, uses=enrolments.uses.run, events=events.run):
-            yield EnrolServer(listener.port, doors, enrolments)
+            yield EnrolServer(listener.port, certificates, enrolments)
     finally:
         await listener.stop()
         await enrolments.uses.close()

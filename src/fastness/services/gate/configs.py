@@ -17,6 +17,7 @@ import httpx
 
 from fastness.cluster.https import HttpsLines
 from fastness.domain.attestation.configproof import HEADER, MAX_SIGNATURE
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.services.configs import Config, ConfigRequest
@@ -92,7 +93,10 @@ class RemoteConfigs:
         if self._http is None or context is not self._shown:
             await self.close()
             self._http = httpx.AsyncClient(
-                base_url=self._url, transport=HttpsLines(context), timeout=SECONDS, trust_env=False
+                base_url=self._url,
+                transport=HttpsLines(context, role=DoorRole.CONFIG_SERVER),
+                timeout=SECONDS,
+                trust_env=False,
             )
             self._shown = context
         return self._http

@@ -12,6 +12,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
@@ -28,9 +29,7 @@ from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
-from fastness.trust.authorities import LiveAuthority
-from fastness.trust.doors import DOORS, DoorsAuthority
-from fastness.trust.imagesknow import ImagesKnow
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record
@@ -59,7 +58,7 @@ async def gate(
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     limits: Limits = Limits(),  # noqa: B008  # frozen
 ) -> AsyncIterator[GateDoor]:
-    """A gate that listens for the time of the block; raises DamagedAuthority, DamagedKeys, ApiError, OSError."""
+    """A gate that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError."""
     confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
     tickets, policies = informers.of(JOIN_TICKET.resource), informers.of(APPRAISAL_POLICY.resource)
     revocations = MachineRevocations(cluster, informers, clock)
@@ -68,7 +67,7 @@ async def gate(
     await revocations.synced()
     rules = (confidential, policies, informers.of(DISTRUST.resource))
     touch = Touch(FACE, rules, (informers.of(MACHINE.resource),))
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    certificates = await DoorCertificates.open(DoorRole.GATE, cluster, informers, clock, options.hosts)
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     events = DoorEvents(cluster, FACE, clock, confidential)
     workers = PolicyWorkers(clock, events.policy_exceeded)
@@ -80,15 +79,13 @@ async def gate(
     )  # fmt: skip
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
     listener = listener_of(app, clock, options)
-    known = await ImagesKnow.open(informers)
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now), known)
-    rotation = Rotation(cluster, [face], clock)
+    rotation = Rotation([Face(FACE, listener, certificates)], clock)
     try:
         await rotation.begin()
         keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
         async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
             with metrics.refreshed_by(touch.publish):
-                yield GateDoor(listener.port, doors)
+                yield GateDoor(listener.port, certificates)
     finally:
         await listener.stop()
         await events.close()

@@ -12,9 +12,7 @@ from typing import Any
 from fastness.cluster.clock import Clock
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.showing import LoopListener, Showing
-from fastness.trust.authorities import LiveAuthority
-from fastness.trust.doors import DoorsAuthority
-from fastness.trust.internal import InternalAuthority
+from fastness.trust.certificates import DoorCertificates, Generations
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -54,24 +52,17 @@ def listener_of(app: Any, clock: Clock, options: ListenOptions) -> Showing:
 
 @dataclass(frozen=True, slots=True)
 class OpenDoor:
-    """A running door: its port, and the authority behind its certificate as it is now."""
+    """A running door: its port, and the certificates of its role as they are now."""
 
     port: int
-    _doors: LiveAuthority
+    certificates: DoorCertificates
 
     @property
-    def doors(self) -> DoorsAuthority:
+    def doors(self) -> Generations:
         """The authority that machines trust."""
-        return DoorsAuthority(self._doors.current)
-
-
-@dataclass(frozen=True, slots=True)
-class InternalDoor(OpenDoor):
-    """A running door that our own parts come to as well."""
-
-    _internal: LiveAuthority
+        return self.certificates.current.doors
 
     @property
-    def internal(self) -> InternalAuthority:
-        """The authority that issues to our own parts."""
-        return InternalAuthority(self._internal.current)
+    def internal(self) -> Generations:
+        """The authority that our own parts trust; nothing for a door that none of them comes to."""
+        return self.certificates.current.internal

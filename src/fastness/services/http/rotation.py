@@ -1,13 +1,10 @@
 """What the listeners show, kept fresh without a restart.
 
-A `Face` is one listener with the authority that its certificate comes from. Its certificate is replaced when less than a third of
-its life is left, when it is not valid yet (the clock was ahead when it was issued, and was set right), when another generation of
-the authority issues, and when the set of trusted generations changes. What concerns the authority is told by its Secret, so every
-replica follows whoever renewed it, within moments. Dates are looked at every few seconds, which costs nothing: no news tells of a
-clock that was set.
+A `Face` is one listener with the certificate of its role that it shows. The controllers issue and renew certificates
+(`controllers.attestation.certificates`): in time, when the clock was ahead, and when another generation of an authority issues.
+The Secret of the role tells of it, so every replica shows the new one within moments.
 
-The authority itself is renewed here as well, by whichever replica comes first. A Secret that somebody damaged stops nothing: the
-last good state is used on, and the log says so.
+A Secret that somebody damaged stops nothing: the last good state is shown on.
 """
 
 from __future__ import annotations
@@ -16,65 +13,56 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
-from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import news_or_time
-from fastness.crypto.digests import Digest
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Credential
-from fastness.model.objects import object_name
 from fastness.observe import logs, metrics
 from fastness.services.http.showing import Showing
-from fastness.trust.authorities import Lineage, LiveAuthority, MayPromote, nobody_objects
+from fastness.trust.certificates import DoorCertificates, Generations, RoleCertificates
 from fastness.trust.errors import TrustError
-from fastness.trust.internal import is_due
 
 LOOK_SECONDS: Final = 600.0
-DATES_SECONDS: Final = 15.0
+AGAIN_SECONDS: Final = 15.0
+Chosen = tuple[Credential, Generations]
 _log = logs.logger("rotation")
+
+
+def to_machines(certificates: RoleCertificates) -> Chosen:
+    """What a door shows to machines and people, none of whom it knows by a certificate of ours."""
+    return certificates.serving, certificates.doors
 
 
 @dataclass(slots=True)
 class Face:
-    """One listener: its name in metrics, where its certificate comes from, and what it shows now."""
+    """One listener: its name in metrics, whose certificates it shows, which of them, and what it shows now."""
 
     name: str
     listener: Showing
-    authority: LiveAuthority
-    issue: Callable[[Lineage, datetime], Credential]
-    may_promote: MayPromote = nobody_objects
+    certificates: DoorCertificates
+    choose: Callable[[RoleCertificates], Chosen] = to_machines
     shown: Credential | None = None
-    generations: tuple[Digest, ...] = field(default=())
+    generations: tuple[str, ...] = field(default=())
 
-    async def refresh(self, now: datetime) -> bool:
-        """Show a new certificate if one is due; whether it was."""
-        lineage = self.authority.current
-        generations = tuple(entry.fingerprint for entry in lineage.trusted)
-        if self.shown is not None and not is_due(self.shown, now) and generations == self.generations:
+    async def refresh(self) -> bool:
+        """Show the certificate of now if it is another one; whether it is."""
+        credential, believed = self.choose(self.certificates.current)
+        same = self.shown is not None and self.shown.certificate.fingerprint == credential.certificate.fingerprint
+        if same and believed.fingerprints == self.generations:
             return False
-        credential = self.issue(lineage, now)
-        await self.listener.show(credential, lineage.trusted)
-        self.shown, self.generations = credential, generations
+        await self.listener.show(credential, believed.trusted)
+        self.shown, self.generations = credential, believed.fingerprints
+        metrics.CERTIFICATE_EXPIRY.labels(self.name).set(credential.certificate.not_after.timestamp())
         return True
-
-    def publish_expiry(self) -> None:
-        """Say in the metrics when certificate and authority expire."""
-        ends = {self.authority.kind.name: self.authority.current.issuing.certificate.not_after}
-        if self.shown is not None:
-            ends[self.name] = self.shown.certificate.not_after
-        for name, end in ends.items():
-            metrics.CERTIFICATE_EXPIRY.labels(name).set(end.timestamp())
 
 
 class Rotation:
     """Keeps the faces of one process fresh."""
 
-    def __init__(self, cluster: Cluster, faces: Sequence[Face], clock: Clock) -> None:
-        self._cluster = cluster
+    def __init__(self, faces: Sequence[Face], clock: Clock) -> None:
         self._faces = faces
         self._clock = clock
         self._news = asyncio.Event()
@@ -82,46 +70,31 @@ class Rotation:
     async def begin(self) -> None:
         """Give every listener its first certificate, from then on it accepts; raises CryptoError, OSError."""
         for face in self._faces:
-            await face.refresh(self._clock.now())
-            face.publish_expiry()
+            await face.refresh()
 
     async def run(self) -> None:
-        """Follow the authorities until cancelled."""
-        names = {face.authority.kind.name for face in self._faces}
+        """Follow the certificates until cancelled."""
 
-        def tell(_old: Any, new: Any) -> None:
-            if new is not None and object_name(new).name in names:
-                self._news.set()
+        def tell(_old: Any, _new: Any) -> None:
+            self._news.set()
 
         with ExitStack() as stack:
-            for informer in {id(face.authority.informer): face.authority.informer for face in self._faces}.values():
-                stack.callback(informer.subscribe(tell))
+            for face in self._faces:
+                stack.callback(face.certificates.informer.subscribe(tell))
             while True:
                 self._news.clear()
-                await self._renew()
-                await self._dates()
+                await news_or_time(self._news, self._clock, LOOK_SECONDS if await self._refresh() else AGAIN_SECONDS)
 
-    async def _dates(self) -> None:
-        """Keep the certificates fresh until there is news of an authority, or for as long as nobody needs to ask for any."""
-        end = self._clock.monotonic() + LOOK_SECONDS
-        while (left := end - self._clock.monotonic()) > 0:
-            await self._refresh()
-            if await news_or_time(self._news, self._clock, min(left, DATES_SECONDS)):
-                return
-
-    async def _renew(self) -> None:
+    async def _refresh(self) -> bool:
+        """Show what is new; whether all went well. What is shown is good for a while, and the next look tries again."""
+        well = True
         for face in self._faces:
             try:
-                await face.authority.renew(self._cluster, face.may_promote)
-            except (ApiError, TrustError) as error:
-                _log.warning("authority.failed", authority=face.authority.kind.name, error=error, hint=error.hint)
-
-    async def _refresh(self) -> None:
-        for face in self._faces:
-            try:
-                if await face.refresh(self._clock.now()):
+                if await face.refresh():
                     _log.info("pki.renewed", what=face.name)
-            except (CryptoError, OSError) as error:
-                # What is shown is good for a while, and the next look tries again.
-                _log.warning("authority.failed", authority=face.authority.kind.name, error=error)
-            face.publish_expiry()
+                # Somebody may have taken the names of this door out of the Secret.
+                await face.certificates.ask()
+            except (CryptoError, OSError, ApiError, TrustError) as error:
+                well = False
+                _log.warning("certificates.failed", what=face.name, error=error)
+        return well

@@ -17,6 +17,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
 from fastness.domain.access import User
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.http import Request
 from fastness.services.http.door import Listening, OpenDoor
 from fastness.services.http.rotation import Face, Rotation
@@ -28,8 +29,7 @@ from fastness.services.web.record import Reader
 from fastness.services.web.sessions import Credential, Sessions
 from fastness.services.web.sight import Stock
 from fastness.services.web.simulator import Simulator
-from fastness.trust.authorities import LiveAuthority
-from fastness.trust.doors import DOORS, DoorsAuthority
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.recordview import grown
 from fastness.trust.tiles import TileStore
 
@@ -87,10 +87,10 @@ class Page(OpenDoor):
 async def web_server(
     cluster: Cluster, informers: Informers, door: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
 ) -> AsyncIterator[Page]:
-    """A page that listens for the time of the block; raises DamagedAuthority, ApiError, OSError."""
+    """A page that listens for the time of the block; raises BadDoorNames, ApiError, OSError."""
     stock = Stock(informers)
     await stock.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    certificates = await DoorCertificates.open(DoorRole.PAGE, cluster, informers, clock, options.hosts)
     sessions, news = Sessions(clock, entropy), News(clock)
     app = PageApp(Behind(
         door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,
@@ -98,12 +98,11 @@ async def web_server(
     ))  # fmt: skip
     app.prepare()
     listener = LoopListener(app, host=options.host, port=options.port)
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(options.hosts, now))
-    rotation = Rotation(cluster, [face], clock)
+    rotation = Rotation([Face(FACE, listener, certificates)], clock)
     try:
         await rotation.begin()
         with news.follow(stock):
             async with beside(FACE, rotation=rotation.run, pulse=partial(news.pulse, cluster)):
-                yield Page(listener.port, doors, sessions, news, options.host, options.administrator)
+                yield Page(listener.port, certificates, sessions, news, options.host, options.administrator)
     finally:
         await listener.stop()

@@ -21,7 +21,7 @@ from fastness.model.objects import object_name
 from fastness.observe import logs
 from fastness.services.webhook.configuration import NAME, RESOURCE, Reachable, configuration
 from fastness.services.webhook.paths import RecordedPath
-from fastness.trust.authorities import LiveAuthority
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.errors import DamagedKeys
 
 LOOK_SECONDS: Final = 300.0
@@ -38,14 +38,14 @@ class Registration:
         self,
         cluster: Cluster,
         known: Informer,
-        doors: LiveAuthority,
+        certificates: DoorCertificates,
         where: Reachable,
         clock: Clock,
         path: RecordedPath,
     ) -> None:
         self._cluster = cluster
         self._known = known
-        self._doors = doors
+        self._certificates = certificates
         self._where = where
         self._path = path
         self._clock = clock
@@ -54,7 +54,7 @@ class Registration:
 
     async def settle(self) -> bool:
         """Write the configuration if it is not right; whether it was written. Raises ApiError, DamagedKeys."""
-        wanted = configuration(self._where, self._doors.current.bundle, await self._path.current())
+        wanted = configuration(self._where, self._certificates.current.doors.bundle, await self._path.current())
         found = self._known.get("", NAME)
         if found is not None and found.get("webhooks") == wanted["webhooks"]:
             return False
@@ -65,11 +65,11 @@ class Registration:
         """Follow authority and configuration until cancelled."""
 
         def tell_of_ours(old: Any, new: Any) -> None:
-            if object_name(new or old).name in (NAME, self._doors.kind.name):
+            if object_name(new or old).name in (NAME, self._certificates.name):
                 self._news.set()
 
         with ExitStack() as stack:
-            for informer in (self._known, self._doors.informer):
+            for informer in (self._known, self._certificates.informer):
                 stack.callback(informer.subscribe(tell_of_ours))
             while True:
                 self._news.clear()

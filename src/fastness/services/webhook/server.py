@@ -15,6 +15,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.http.door import ListenOptions
 from fastness.services.http.rotation import Face, Rotation
 from fastness.services.http.showing import LoopListener
@@ -23,9 +24,8 @@ from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE
 from fastness.services.webhook.lookups import Sources, prepared
 from fastness.services.webhook.paths import RecordedPath
 from fastness.services.webhook.registration import Registration
-from fastness.trust.authorities import LiveAuthority
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.doorkeys import DoorSigner
-from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.personacts import RecordedActs
 from fastness.trust.policytrials import PolicyTrials
 from fastness.trust.record import ClusterRecord
@@ -54,23 +54,22 @@ async def webhook_server(
     *,
     trials: PolicyTrials | None = None,
 ) -> AsyncIterator[WebhookServer]:
-    """A webhook that answers for the time of the block; raises DamagedAuthority, ApiError, OSError.
+    """A webhook that answers for the time of the block; raises BadDoorNames, ApiError, OSError.
 
     Without `where` the API server is told the port that is bound here, on loopback: good for tests and single machines.
     """
     known = informers.of(RESOURCE)
     await known.synced()
-    doors = await LiveAuthority.open(DOORS, cluster, informers, clock, entropy)
+    names = [*options.hosts, *SERVICE_NAMES]
+    certificates = await DoorCertificates.open(DoorRole.WEBHOOK, cluster, informers, clock, names)
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
     path = RecordedPath(DoorSigner(FACE, cluster, clock, entropy))
     reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)))
     door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews)
     listener = LoopListener(door, host=options.host, port=options.port)
-    hosts = [*options.hosts, *SERVICE_NAMES]
-    face = Face(FACE, listener, doors, lambda found, now: DoorsAuthority(found).serving(hosts, now))
-    rotation = Rotation(cluster, [face], clock)
+    rotation = Rotation([Face(FACE, listener, certificates)], clock)
     reached = where or Reachable(f"https://127.0.0.1:{listener.port}")
-    registration = Registration(cluster, known, doors, reached, clock, path)
+    registration = Registration(cluster, known, certificates, reached, clock, path)
     try:
         await rotation.begin()
         await registration.settle()
