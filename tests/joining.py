@@ -19,7 +19,8 @@ from typing import Any
 
 import httpx
 
-from fastness.controllers.attestation.joins import REQUESTS, Joins, JoinTokens
+from fastness.controllers.attestation.joins import REQUESTS, Joins
+from fastness.controllers.attestation.jointokens import JoinTokens
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.runner import Runner
 from fastness.controllers.kube.signing import NodeSigner, NodeSigning

@@ -223,7 +223,7 @@ async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
 
 async def approvers(cluster: Cluster) -> Finding:
     """Whether somebody else lets machines join, past attestation."""
-    from fastness.controllers.attestation.joins import BINDINGS
+    from fastness.controllers.attestation.jointokens import BINDINGS
     from fastness.domain.attestation.joins import other_approvers
 
     others = other_approvers((await cluster.list(BINDINGS)).items)

@@ -21,7 +21,8 @@ from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.confidential import Confidential
 from fastness.controllers.attestation.distrust import Distrusting
 from fastness.controllers.attestation.images import Images
-from fastness.controllers.attestation.joins import Joins, JoinTokens
+from fastness.controllers.attestation.joins import Joins
+from fastness.controllers.attestation.jointokens import JoinTokens
 from fastness.controllers.attestation.kbsconfig import KbsConfigs, TrusteeConfigs
 from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.overlays import NodeOverlays

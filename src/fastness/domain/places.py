@@ -39,8 +39,9 @@ TRUSTED_CLUSTERS: Final = "trusted-execution-clusters"
 TRUSTEE: Final = "trustee-operator-system"
 DISCOVERY: Final = "openshift-nfd"
 SEALED: Final = "fastness-resources"
+JOINS: Final = "fastness-joins"
 OPERATORS: Final = (TRUSTED_CLUSTERS, TRUSTEE, DISCOVERY)
-MADE_HERE: Final = (HOME, SEALED, *OPERATORS, USER_DATA_NAMESPACE)
+MADE_HERE: Final = (HOME, SEALED, JOINS, *OPERATORS, USER_DATA_NAMESPACE)
 """The namespaces that the embedded API makes at its first start."""
 
 

@@ -21,6 +21,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -37,6 +38,7 @@ from fastness.model.objects import annotations_of, metadata, rfc3339
 from fastness.trust.errors import DamagedAuthority
 
 SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
 NAMESPACE: Final = "fastness-system"
 HERE: Final = Scope(NAMESPACE)
 ACCOUNTS_HINT: Final = (
@@ -84,6 +86,17 @@ async def first_content(cluster: Cluster, name: str, empty: JsonObject | None, d
     except Forbidden as error:
         raise Forbidden(f"the Secret {NAMESPACE}/{name} cannot be made: {error.message}. {ACCOUNTS_HINT}") from error
     return True
+
+
+async def create_in_namespace(cluster: Cluster, secret: JsonObject, options: WriteOptions) -> None:
+    """Make a Secret in a namespace of ours, and that namespace if nobody installed it; raises AlreadyExists, ApiError."""
+    try:
+        await cluster.create(SECRETS, secret, options)
+    except NotFound:
+        with suppress(AlreadyExists):
+            meta = {"name": metadata(secret)["namespace"]}
+            await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, options)
+        await cluster.create(SECRETS, secret, options)
 
 
 def nobody_objects(_successor: Certificate) -> bool:

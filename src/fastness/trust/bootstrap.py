@@ -2,12 +2,18 @@
 
     token = await BootstrapTokens(cluster, clock, entropy).release(grant, key)        # "abcdef.0123456789abcdef"
 
-The broker hands one out as `machine/<uid>/bootstrap-token` to the machine of that uid and to nobody else. It is a Secret as
-kubeadm makes them, so any API server accepts it; it lets its holder ask for a certificate, and nothing more. Who gets one is
-decided by `domain.attestation.joins`, from what the Secret says of its machine and key.
+    broker       Secret fastness-joins/join-<id>                   the token that it hands out, for which machine and key
+    controllers  Secret kube-system/bootstrap-token-<id>           the same as kubeadm makes them, so any API server accepts it
 
-* The id follows from the machine, so all replicas of the broker find the same Secret and a machine has one token at a time. Ids
-  are short: when two machines meet in one, the later takes the next of its own.
+The broker hands one out as `machine/<uid>/bootstrap-token` to the machine of that uid and to nobody else. It lets its holder ask
+for a certificate, and nothing more. Who gets one is decided by `domain.attestation.joins`, from what the Secret says of its
+machine and key.
+
+* No rule of Kubernetes limits Secrets by the beginning of their names, and kube-system holds those of others. So the broker asks
+  in a namespace that has nothing else in it. The controllers, which decide about joins anyway, publish what they understand of it
+  (`published`): group, usages and the longest life are theirs to say.
+* The id follows from the machine, so all replicas of the broker find the same request and a machine has one token at a time. Ids
+  are short: when two machines meet in one, or somebody else has it, the later takes the next of its own.
 * Asking again gives the same token while it is good for a while, and a new secret under the same id otherwise, or when the key is
   another. Each is one write that depends on what was read.
 * It authenticates only: discovery (`cluster-info`) is not signed with it, because the measured image knows the authority.
@@ -17,6 +23,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -29,14 +36,20 @@ from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.joins import BOOTSTRAP_GROUP, JoinToken
 from fastness.domain.attestation.resources import ResourcePath
 from fastness.domain.attestation.subject import Grant
+from fastness.domain.places import JOINS
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name, rfc3339
-from fastness.trust.authorities import SECRETS
+from fastness.trust.authorities import SECRETS, create_in_namespace
 from fastness.trust.errors import TokenContended
 
 NAMESPACE: Final = "kube-system"
 TYPE: Final = "bootstrap.kubernetes.io/token"
 PREFIX: Final = "bootstrap-token-"
+ASKED_NAMESPACE: Final = JOINS
+ASKED_TYPE: Final = "fastness.dev/join-token"
+ASKED_PREFIX: Final = "join-"
+PUBLISHED: Final = "fastness.dev/published"
+TAKEN: Final = "fastness.dev/id-taken"
 LABEL: Final = "fastness.dev/join-token"
 MACHINE: Final = "fastness.dev/machine"
 MACHINE_NAME: Final = "fastness.dev/machine-name"
@@ -51,6 +64,10 @@ _ID, _SECRET = 6, 16
 _LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TRIES: Final = 8
 PAUSE: Final = 0.01
+PUBLISH_SECONDS: Final = 6.0  # below what the door gives a release, so that its reason reaches the machine
+LONGEST_PAUSE: Final = 0.5
+_TOKEN_ID: Final = re.compile(r"[a-z0-9]{6}\Z")
+_TOKEN_SECRET: Final = re.compile(r"[a-z0-9]{16}\Z")
 _AS: Final = WriteOptions(manager="broker")
 
 
@@ -78,46 +95,67 @@ class BootstrapTokens:
             "no id for a bootstrap token is free", "Delete bootstrap tokens in kube-system that nobody uses."
         )
 
+    async def _asked(self, identity: str) -> JsonObject | None:
+        try:
+            return await self._cluster.get(SECRETS, f"{ASKED_PREFIX}{identity}", ASKED_NAMESPACE)
+        except NotFound:
+            return None
+
     async def _at(self, identity: str, grant: Grant, key: Digest) -> SecretBytes | None:
         """The token under one id; None when the id is somebody else's."""
         for turn in range(_TRIES):
             now = self._clock.now()
-            try:
-                secret = await self._cluster.get(SECRETS, f"{PREFIX}{identity}", NAMESPACE)
-            except NotFound:
-                secret = None
+            secret = await self._asked(identity)
             if secret is not None:
-                known = join_token(secret)
-                if known is None or known.machine != grant.subject.machine:
+                held = asked_token(secret)
+                if held is None or held.machine != grant.subject.machine or TAKEN in annotations_of(secret):
                     return None
-                same = (known.key, known.tee, known.endorsement) == (str(key), *grant.subject.endorsed)
-                if same and known.expires - now >= GOOD_FOR:
-                    return _text(identity, _value(secret, "token-secret"))
-            wanted = self._object(identity, grant, key, now)
+                same = (held.key, held.tee, held.endorsement) == (str(key), *grant.subject.endorsed)
+                if same and held.expires - now >= GOOD_FOR:
+                    return await self._once_published(identity, _value(secret, "token-secret"))
+            made = self._object(identity, grant, key, now)
             try:
-                await self._write(secret, wanted)
+                await self._write(secret, made)
             except (AlreadyExists, Conflict, NotFound):
                 # Another replica was faster; what it wrote may not be visible yet.
                 await self._clock.sleep(PAUSE * 2**turn * (0.5 + self._entropy.fraction()))
                 continue
-            return _text(identity, _value(wanted, "token-secret"))
+            return await self._once_published(identity, _value(made, "token-secret"))
         raise TokenContended("the bootstrap token is being changed by others", "Ask again.")
 
-    async def _write(self, known: JsonObject | None, wanted: JsonObject) -> None:
-        if known is None:
-            await self._cluster.create(SECRETS, wanted, _AS)
+    async def _once_published(self, identity: str, secret: str) -> SecretBytes | None:
+        """The token, when the API accepts it; None when its id turned out to be somebody else's. Raises TokenContended."""
+        end, pause = self._clock.monotonic() + PUBLISH_SECONDS, PAUSE
+        while self._clock.monotonic() < end:
+            asked = await self._asked(identity)
+            if asked is None:
+                raise TokenContended(
+                    "the controllers publish no bootstrap token for this machine", "See whether it is still trusted."
+                )
+            notes = annotations_of(asked)
+            if TAKEN in notes:
+                return None
+            if notes.get(PUBLISHED) == _mark(secret):
+                return _text(identity, secret)
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        raise TokenContended(
+            "the controllers have not published the bootstrap token", "See that they run, and ask again."
+        )
+
+    async def _write(self, held: JsonObject | None, made: JsonObject) -> None:
+        if held is None:
+            await create_in_namespace(self._cluster, made, _AS)
             return
-        meta = {**wanted["metadata"], "resourceVersion": metadata(known)["resourceVersion"]}
-        patch = {"metadata": meta, "data": wanted["data"]}
-        await self._cluster.patch(SECRETS, object_name(known).name, patch, PatchType.MERGE, NAMESPACE, _AS)
+        meta = {**made["metadata"], "resourceVersion": metadata(held)["resourceVersion"]}
+        patch = {"metadata": meta, "data": made["data"]}
+        await self._cluster.patch(SECRETS, object_name(held).name, patch, PatchType.MERGE, ASKED_NAMESPACE, _AS)
 
     def _object(self, identity: str, grant: Grant, key: Digest, now: datetime) -> JsonObject:
         data = {
             "token-id": identity,
             "token-secret": _random(self._entropy, _SECRET),
             "expiration": rfc3339(now + LIFETIME),
-            "usage-bootstrap-authentication": "true",
-            "auth-extra-groups": BOOTSTRAP_GROUP,
             "description": f"released to {grant.subject.name} by {grant.id}",
         }
         subject = grant.subject
@@ -126,11 +164,12 @@ class BootstrapTokens:
             ENDORSEMENT: subject.endorsement, KEY: str(key),
         }  # fmt: skip
         return {
-            "apiVersion": "v1", "kind": "Secret", "type": TYPE,
+            "apiVersion": "v1", "kind": "Secret", "type": ASKED_TYPE,
             "metadata": {
-                "name": f"{PREFIX}{identity}", "namespace": NAMESPACE, "labels": {LABEL: "true"}, "annotations": notes,
+                "name": f"{ASKED_PREFIX}{identity}", "namespace": ASKED_NAMESPACE, "labels": {LABEL: "true"},
+                "annotations": notes,
             },
-            "data": {name: base64.b64encode(value.encode()).decode() for name, value in data.items()},
+            "data": _encoded(data),
         }  # fmt: skip
 
 
@@ -141,11 +180,40 @@ def token_id(machine: str, number: int) -> str:
 
 
 def join_token(secret: Mapping[str, Any]) -> JoinToken | None:
-    """What a Secret says of a token; None when it is not one of ours, or cannot be read."""
+    """What a Secret of kube-system says of a token; None when it is not one of ours, or cannot be read."""
+    return _token(secret, TYPE, PREFIX)
+
+
+def asked_token(secret: Mapping[str, Any]) -> JoinToken | None:
+    """What the broker asks for in a Secret of its own; None when it cannot be read."""
+    return _token(secret, ASKED_TYPE, ASKED_PREFIX)
+
+
+def published(asked: Mapping[str, Any], token: JoinToken) -> JsonObject | None:
+    """The Secret by which the API accepts a token that the broker asks for; None when it would be none."""
+    secret, notes = _value(asked, "token-secret"), annotations_of(asked)
+    if not _TOKEN_ID.match(token.id) or not _TOKEN_SECRET.match(secret):
+        return None
+    data = {
+        "token-id": token.id, "token-secret": secret, "expiration": rfc3339(token.expires),
+        "usage-bootstrap-authentication": "true", "auth-extra-groups": BOOTSTRAP_GROUP,
+        "description": _value(asked, "description")[:256],
+    }  # fmt: skip
+    kept = {name: notes.get(name, "") for name in (MACHINE, MACHINE_NAME, EVIDENCE_TYPE, ENDORSEMENT, KEY)}
+    meta = {"name": f"{PREFIX}{token.id}", "namespace": NAMESPACE, "labels": {LABEL: "true"}, "annotations": kept}
+    return {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": _encoded(data)}
+
+
+def mark_of(asked: Mapping[str, Any]) -> str:
+    """What the annotation says once this very token is published."""
+    return _mark(_value(asked, "token-secret"))
+
+
+def _token(secret: Mapping[str, Any], kind: str, prefix: str) -> JoinToken | None:
     name, notes = object_name(secret).name, annotations_of(secret)
     identity = _value(secret, "token-id")
-    ours = secret.get("type") == TYPE and labels_of(secret).get(LABEL) == "true"
-    if not ours or name != f"{PREFIX}{identity}" or not notes.get(MACHINE) or not notes.get(KEY):
+    ours = secret.get("type") == kind and labels_of(secret).get(LABEL) == "true"
+    if not ours or name != f"{prefix}{identity}" or not notes.get(MACHINE) or not notes.get(KEY):
         return None
     try:
         expires = datetime.fromisoformat(_value(secret, "expiration"))
@@ -155,6 +223,14 @@ def join_token(secret: Mapping[str, Any]) -> JoinToken | None:
         identity, notes[MACHINE], notes[KEY], expires if expires.tzinfo else expires.replace(tzinfo=UTC),
         notes.get(EVIDENCE_TYPE, ""), notes.get(ENDORSEMENT, ""),
     )  # fmt: skip
+
+
+def _mark(secret: str) -> str:
+    return str(sha256(f"fastness published token\0{secret}".encode()))
+
+
+def _encoded(data: Mapping[str, str]) -> dict[str, str]:
+    return {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
 
 
 def _value(secret: Mapping[str, Any], name: str) -> str:

@@ -21,12 +21,11 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.notes import NoteSigner, NoteVerifier
 from fastness.crypto.secret import SecretBytes
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
+from fastness.trust.authorities import NAMESPACES, SECRETS
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
 IDENTITY: Final = "kube-system"
 SECRET: Final = "record-key"
 PUBLIC: Final = "record-keys"

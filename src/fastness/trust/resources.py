@@ -18,7 +18,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from fastness.cluster.errors import AlreadyExists, NotFound
@@ -30,8 +29,7 @@ from fastness.domain.attestation.resources import STATUS, ResourcePath, parse_pa
 from fastness.domain.places import SEALED
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
-from fastness.trust.authorities import NAMESPACE, SECRETS
-from fastness.trust.logkey import NAMESPACES
+from fastness.trust.authorities import NAMESPACE, SECRETS, create_in_namespace
 
 STORE_LABEL: Final = "fastness.dev/resource-store"
 RESOURCE_LABEL: Final = "fastness.dev/resource"
@@ -111,20 +109,11 @@ class SealedResources:
         data = {"sealed": sealed}
         try:
             made = {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": data}
-            await self._create(made)
+            await create_in_namespace(self._cluster, made, _AS)
         except AlreadyExists:
             await self._cluster.patch(SECRETS, name, {"data": data}, PatchType.MERGE, SEALED_NAMESPACE, _AS)
             return False
         return True
-
-    async def _create(self, made: JsonObject) -> None:
-        try:
-            await self._cluster.create(SECRETS, made, _AS)
-        except NotFound:
-            with suppress(AlreadyExists):
-                space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SEALED_NAMESPACE}}
-                await self._cluster.create(NAMESPACES, space, _AS)
-            await self._cluster.create(SECRETS, made, _AS)
 
     async def delete(self, path: ResourcePath) -> bool:
         """Delete a resource; whether there was one. Raises ApiError."""

@@ -7,6 +7,7 @@ import json
 import stat
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.join import JoinFileFailed, prepare_join
 from fastness.agent.prove import DoorRefused
 from fastness.cluster.clock import SystemClock
+from fastness.cluster.waiting import beside
+from fastness.controllers.attestation.jointokens import JoinTokens
+from fastness.controllers.engine.runner import Runner
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
@@ -38,9 +42,15 @@ QUOTED = (4, 7, 11, 12, 14)
 
 @pytest.fixture
 async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
-    async with attesting_world(embedded_server.cluster) as world:
+    async with attesting_world(embedded_server.cluster) as world, publishing(world):
         await world.approve("tpm")
         yield world
+
+
+def publishing(world: AttestingWorld) -> AbstractAsyncContextManager[None]:
+    """The loop that has the API accept what the broker hands out."""
+    loop = JoinTokens(world.cluster, world.informers, world.clock)
+    return beside("joins", tokens=Runner([loop], world.informers, world.clock, ENTROPY).run)
 
 
 async def image_trust(world: AttestingWorld, path: Path) -> Path:
@@ -80,8 +90,8 @@ async def test_a_refusal_is_final_and_leaves_no_token(here: AttestingWorld, tmp_
     trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
     with pytest.raises(BootRefused):
         await prepare_join(broker_of(here), machine, trust, tmp_path / "key", patience())
-    secrets = (await here.cluster.list(SECRETS)).items
-    assert not [one for one in secrets if one["metadata"]["name"].startswith(bootstrap.PREFIX)]
+    secrets = [one["metadata"]["name"] for one in (await here.cluster.list(SECRETS)).items]
+    assert not [name for name in secrets if name.startswith((bootstrap.PREFIX, bootstrap.ASKED_PREFIX))]
 
 
 async def test_a_broker_that_is_not_there_is_waited_for(here: AttestingWorld, tmp_path: Path) -> None:
@@ -105,7 +115,7 @@ async def test_the_command_joins_a_machine_with_a_real_tpm(
 ) -> None:
     root = {"sha256": tpm_maker.root, "for": "tpm", "reason": "the TPM of this test"}
     spec = {"mode": "Enforce", "simulated": True, "attestation": {"extraRoots": [root]}}
-    async with attesting_world(embedded_server.cluster, spec) as world:
+    async with attesting_world(embedded_server.cluster, spec) as world, publishing(world):
         await trusted(world, tpm_maker)
         attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "identity")
         enrolled = await world.enrol(attester, await world.ticket())

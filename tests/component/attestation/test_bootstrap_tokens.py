@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fastness.cluster.clock import Clock
+from fastness.cluster.clock import Clock, SystemEntropy
 from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.joins import BINDING, BINDINGS, TOKENS, JoinTokens
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.waiting import beside
+from fastness.controllers.attestation.jointokens import ASKED, BINDING, BINDINGS, TOKENS, JoinTokens
+from fastness.controllers.engine.runner import Runner
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.broker.joins import JoinTokens as Delivery
 from fastness.services.refusals import Refusal
 from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
 from fastness.trust.bootstrap import BootstrapTokens, join_token, token_id
 from fastness.trust.errors import TokenContended
+from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
 from tests.virtual import SeededEntropy, VirtualClock
@@ -41,40 +49,138 @@ def tokens(cluster: Cluster, clock: Clock, seed: int = 1) -> BootstrapTokens:
     return BootstrapTokens(cluster, clock, SeededEntropy(seed))
 
 
-async def kept(cluster: Cluster) -> list[str]:
-    found = (await cluster.list(SECRETS, TOKENS)).items
-    return [one["metadata"]["name"] for one in found]
+@dataclass
+class Site:
+    """A cluster with an approved Machine, and the loop that publishes tokens."""
+
+    cluster: Cluster
+    clock: MovedClock
+    uid: str
+    loop: JoinTokens
+
+    def grant(self, basis: Basis = Basis.VERDICT) -> Grant:
+        return grant(self.uid, basis)
+
+    @property
+    def tokens(self) -> BootstrapTokens:
+        return tokens(self.cluster, self.clock)
+
+    async def kept(self) -> list[str]:
+        return [one["metadata"]["name"] for one in (await self.cluster.list(SECRETS, TOKENS)).items]
+
+    async def asked(self) -> list[JsonObject]:
+        return (await self.cluster.list(SECRETS, ASKED)).items
 
 
-async def test_a_token_is_the_same_until_it_is_about_to_end(embedded_server: Embedded) -> None:
-    clock = VirtualClock()
-    made = tokens(embedded_server.cluster, clock)
-    first = (await made.release(grant(), KEY)).reveal()
-    await clock.advance(9 * 60)
-    assert (await made.release(grant(), KEY)).reveal() == first
-    await clock.advance(2 * 60)
-    second = (await made.release(grant(), KEY)).reveal()
+@pytest.fixture
+async def site(embedded_server: Embedded) -> AsyncIterator[Site]:
+    cluster, clock, entropy = embedded_server.cluster, MovedClock(), SystemEntropy()
+    body = {
+        "apiVersion": MACHINE.api_version, "kind": MACHINE.kind, "metadata": {"name": "machine-1", "namespace": NAMESPACE},
+        "spec": {"id": "00000000-0000-4000-8000-000000000001", "approval": "Approved"},
+    }  # fmt: skip
+    machine = await cluster.create(MACHINE.resource, body)
+    approved = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "x",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = {"keyThumbprint": "sha256:" + "0" * 64, "conditions": [approved]}
+    options = WriteOptions(subresource="status")
+    await cluster.patch(MACHINE.resource, "machine-1", {"status": status}, PatchType.MERGE, NAMESPACE, options)
+    async with Informers(cluster, clock=clock, entropy=entropy) as informers:
+        loop = JoinTokens(cluster, informers, clock)
+        async with beside("site", loops=Runner([loop], informers, clock, entropy).run):
+            yield Site(cluster, clock, machine["metadata"]["uid"], loop)
+
+
+async def test_a_token_is_the_same_until_it_is_about_to_end(site: Site) -> None:
+    made = site.tokens
+    first = (await made.release(site.grant(), KEY)).reveal()
+    site.clock.ahead = timedelta(minutes=9)
+    assert (await made.release(site.grant(), KEY)).reveal() == first
+    site.clock.ahead = timedelta(minutes=11)
+    second = (await made.release(site.grant(), KEY)).reveal()
     assert second != first
     assert second[:6] == first[:6]
-    found = join_token(
-        await embedded_server.cluster.get(SECRETS, f"bootstrap-token-{first[:6].decode()}", "kube-system")
-    )
+    found = join_token(await site.cluster.get(SECRETS, f"bootstrap-token-{first[:6].decode()}", "kube-system"))
     assert found is not None
-    assert found.expires == clock.now() + bootstrap.LIFETIME
+    assert timedelta() <= site.clock.now() + bootstrap.LIFETIME - found.expires < timedelta(minutes=1)
 
 
-async def test_replicas_that_are_asked_at_once_give_one_token(embedded_server: Embedded) -> None:
-    clock = MovedClock()
-    replicas = [tokens(embedded_server.cluster, clock, seed) for seed in range(6)]
-    found = await asyncio.gather(*(one.release(grant(), KEY) for one in replicas))
+async def test_what_is_handed_out_is_what_the_api_accepts_and_nothing_more(site: Site) -> None:
+    found = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
+    identity, _, secret = found.partition(".")
+    stored = await site.cluster.get(SECRETS, f"bootstrap-token-{identity}", "kube-system")
+    data = {name: base64.b64decode(value).decode() for name, value in stored["data"].items()}
+    assert (data["token-id"], data["token-secret"]) == (identity, secret)
+    assert {name: value for name, value in data.items() if name.startswith(("usage-", "auth-"))} == {
+        "usage-bootstrap-authentication": "true",
+        "auth-extra-groups": "system:bootstrappers:fastness",
+    }
+
+
+async def test_a_broker_that_was_taken_over_gets_no_other_kind_of_token(site: Site) -> None:
+    """It may write anything into its own namespace: other groups, other usages, a life of years, machines that are not."""
+    await site.tokens.release(site.grant(), KEY)
+    (good,) = await site.asked()
+    wrong = {
+        "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "usage-bootstrap-signing": "true",
+        "usage-bootstrap-authentication": "false",
+    }  # fmt: skip
+    await forge(site, good, wrong, {})
+    (name,) = await site.kept()
+    await until(lambda: seen(site, name, lambda data: data["token-secret"] == "f" * 16))
+    stored = await site.cluster.get(SECRETS, name, "kube-system")
+    data = {name: base64.b64decode(value).decode() for name, value in stored["data"].items()}
+    assert data["auth-extra-groups"] == "system:bootstrappers:fastness"
+    assert data["usage-bootstrap-authentication"] == "true"
+    assert "usage-bootstrap-signing" not in data
+    years = {"expiration": "2099-01-01T00:00:00Z"}
+    for data_change, notes in (
+        (years, {}), ({"token-secret": "short"}, {}), ({}, {bootstrap.MACHINE: "uid-of-nobody"}),
+        ({}, {bootstrap.MACHINE_NAME: "machine-2"}), ({"token-id": "../../"}, {}),
+    ):  # fmt: skip
+        await site.tokens.release(site.grant(), KEY)
+        (good,) = await site.asked()
+        await forge(site, good, {"token-secret": "g" * 16} | data_change, notes)
+        await until(lambda: gone(site))
+        for left in await site.kept():
+            held = await site.cluster.get(SECRETS, left, "kube-system")
+            assert base64.b64decode(held["data"]["token-secret"]).decode() != "g" * 16, (data_change, notes)
+
+
+async def forge(site: Site, good: JsonObject, data: dict[str, str], notes: dict[str, str]) -> None:
+    """Change a request as whoever holds the broker's account can."""
+    changed = {
+        name: base64.b64encode(value.encode()).decode() for name, value in ({"token-secret": "f" * 16} | data).items()
+    }
+    patch = {"metadata": {"annotations": notes}, "data": changed}
+    await site.cluster.patch(SECRETS, good["metadata"]["name"], patch, PatchType.MERGE, bootstrap.ASKED_NAMESPACE)
+
+
+async def seen(site: Site, name: str, holds: Callable[[dict[str, str]], bool]) -> bool:
+    stored = await site.cluster.get(SECRETS, name, "kube-system")
+    return holds({key: base64.b64decode(value).decode() for key, value in stored["data"].items()})
+
+
+async def gone(site: Site) -> bool:
+    return await site.asked() == []
+
+
+async def test_replicas_that_are_asked_at_once_give_one_token(site: Site) -> None:
+    replicas = [tokens(site.cluster, site.clock, seed) for seed in range(6)]
+    found = await asyncio.gather(*(one.release(site.grant(), KEY) for one in replicas))
     assert len({one.reveal() for one in found}) == 1
-    other = await replicas[0].release(grant(), OTHER)
+    other = await replicas[0].release(site.grant(), OTHER)
     assert other.reveal() not in {one.reveal() for one in found}
-    assert len(await kept(embedded_server.cluster)) == 1
+    assert len(await site.kept()) == 1
 
 
-async def test_an_id_that_is_taken_is_left_to_its_owner(embedded_server: Embedded) -> None:
-    cluster, taken = embedded_server.cluster, token_id("uid-1", 0)
+async def test_an_id_that_is_taken_is_left_to_its_owner(site: Site) -> None:
+    cluster, taken = site.cluster, token_id(site.uid, 0)
     data = {"token-id": taken, "token-secret": "0" * 16}
     body = {
         "apiVersion": "v1", "kind": "Secret", "type": bootstrap.TYPE,
@@ -82,30 +188,51 @@ async def test_an_id_that_is_taken_is_left_to_its_owner(embedded_server: Embedde
         "data": {name: base64.b64encode(value.encode()).decode() for name, value in data.items()},
     }  # fmt: skip
     await cluster.create(SECRETS, body)
-    found = (await tokens(cluster, VirtualClock()).release(grant(), KEY)).reveal().decode()
-    assert found.partition(".")[0] == token_id("uid-1", 1)
+    found = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
+    assert found.partition(".")[0] == token_id(site.uid, 1)
     untouched = await cluster.get(SECRETS, f"bootstrap-token-{taken}", "kube-system")
     assert untouched["data"] == body["data"]
 
 
-async def test_when_all_ids_are_taken_it_says_so(embedded_server: Embedded) -> None:
+async def test_when_all_ids_are_taken_it_says_so(site: Site) -> None:
     for number in range(8):
-        meta = {"name": f"bootstrap-token-{token_id('uid-1', number)}", "namespace": "kube-system"}
-        await embedded_server.cluster.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta})
-    made = tokens(embedded_server.cluster, VirtualClock())
+        meta = {"name": f"bootstrap-token-{token_id(site.uid, number)}", "namespace": "kube-system"}
+        await site.cluster.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": meta})
     with pytest.raises(TokenContended):
-        await made.release(grant(), KEY)
+        await site.tokens.release(site.grant(), KEY)
     with pytest.raises(Refusal) as refused:
-        await Delivery(made).deliver(grant(), {"key": str(KEY)})
+        await Delivery(site.tokens).deliver(site.grant(), {"key": str(KEY)})
     assert refused.value.status == 503
 
 
-async def test_a_grant_of_audit_mode_gets_no_token(embedded_server: Embedded) -> None:
-    made = Delivery(tokens(embedded_server.cluster, VirtualClock()))
+async def test_without_controllers_the_broker_says_what_is_missing(embedded_server: Embedded) -> None:
+    clock = VirtualClock()
+    asking = asyncio.create_task(tokens(embedded_server.cluster, clock).release(grant(), KEY))
+    async with asyncio.timeout(10):
+        while not asking.done():
+            await clock.advance(1)
+            await asyncio.sleep(0.01)
+    with pytest.raises(TokenContended, match="the controllers have not published"):
+        await asking
+
+
+async def test_a_grant_of_audit_mode_gets_no_token(site: Site) -> None:
     with pytest.raises(Refusal) as refused:
-        await made.deliver(grant(basis=Basis.AUDIT), {"key": str(KEY)})
+        await Delivery(site.tokens).deliver(site.grant(Basis.AUDIT), {"key": str(KEY)})
     assert refused.value.status == 403
-    assert await kept(embedded_server.cluster) == []
+    assert (await site.kept(), await site.asked()) == ([], [])
+
+
+async def test_a_token_that_somebody_deletes_is_published_again(site: Site) -> None:
+    first = await site.tokens.release(site.grant(), KEY)
+    (name,) = await site.kept()
+    await site.cluster.delete(SECRETS, name, "kube-system")
+    await until(lambda: present(site, name))
+    assert (await site.tokens.release(site.grant(), KEY)).reveal() == first.reveal()
+
+
+async def present(site: Site, name: str) -> bool:
+    return name in await site.kept()
 
 
 def test_ids_are_spread_and_have_the_form_that_kubernetes_wants() -> None:
@@ -114,21 +241,22 @@ def test_ids_are_spread_and_have_the_form_that_kubernetes_wants() -> None:
     assert all(len(one) == 6 and one.isalnum() and one == one.lower() for one in found)
 
 
-async def test_tokens_that_ended_or_whose_machine_is_gone_are_swept(embedded_server: Embedded) -> None:
-    cluster, clock = embedded_server.cluster, MovedClock()
-    await BootstrapTokens(cluster, clock, SeededEntropy(1)).release(grant(), KEY)
-    (name,) = await kept(cluster)
-    async with Informers(cluster, clock=clock, entropy=SeededEntropy(2)) as informers:
-        loop = JoinTokens(cluster, informers, clock)
-        clock.ahead = timedelta(minutes=16)
-        await loop.reconcile(ObjectName("kube-system", name))
-        with pytest.raises(NotFound):
-            await cluster.get(SECRETS, name, "kube-system")
-        clock.ahead = timedelta()
-        await BootstrapTokens(cluster, clock, SeededEntropy(3)).release(grant("uid-gone"), KEY)
-        (name,) = await kept(cluster)
-        await loop.reconcile(ObjectName("kube-system", name))
-        assert await kept(cluster) == []
+async def test_tokens_that_ended_or_whose_machine_is_gone_are_swept(site: Site) -> None:
+    await site.tokens.release(site.grant(), KEY)
+    (name,) = await site.kept()
+    (asked,) = await site.asked()
+    site.clock.ahead = timedelta(minutes=16)
+    await site.loop.reconcile(ObjectName("kube-system", name))
+    await site.loop.reconcile(ObjectName(bootstrap.ASKED_NAMESPACE, asked["metadata"]["name"]))
+    assert (await site.kept(), await site.asked()) == ([], [])
+    site.clock.ahead = timedelta()
+    await site.tokens.release(site.grant(), KEY)
+    await site.cluster.delete(MACHINE.resource, "machine-1", NAMESPACE)
+
+    async def swept() -> bool:
+        return (await site.kept(), await site.asked()) == ([], [])
+
+    await until(swept)
 
 
 async def test_holders_of_tokens_may_ask_only_where_attestation_is_wanted(embedded_server: Embedded) -> None:

@@ -15,7 +15,7 @@ from fastness.agent.prove import BrokerRefused
 from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType, Scope, WriteOptions
-from fastness.controllers.attestation.joins import BINDING, BINDINGS
+from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
 from fastness.crypto.csr import make_request
 from fastness.crypto.x509 import Certificate, Subject
 from fastness.domain.attestation.joins import CLIENT_SIGNER

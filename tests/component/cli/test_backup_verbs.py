@@ -24,8 +24,8 @@ from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.trust.authorities import NAMESPACES
 from fastness.trust.log import LogView
-from fastness.trust.logkey import NAMESPACES
 from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhead import read_head

@@ -126,9 +126,11 @@ def test_a_role_has_its_own_secrets_and_no_verb_on_any_other(kube: RealKube, rol
         for verb in VERBS:
             assert not _may(admin, role, verb, NAMESPACE), "no Secret without a name"
             assert not _may(admin, role, verb, "default")
+            assert not _may(admin, role, verb, "kube-system")
             assert _may(admin, role, verb, "fastness-resources") == (
                 role is BROKER and verb in {"get", "list", "create", "patch", "delete"}
             )
+            assert _may(admin, role, verb, "fastness-joins") == (role is BROKER and verb in {"get", "create", "patch"})
     assert {secret for secret, owners in OWNERS.items() if role.name in owners} == set(role.secrets)
 
 

@@ -24,7 +24,7 @@ from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.kind import Resource
-from fastness.model.objects import ObjectName, metadata
+from fastness.model.objects import ObjectName, metadata, object_name
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import logs, metrics
 from fastness.trust.authorities import NAMESPACE, SECRETS, AuthoritySecret, LiveAuthority, named, nobody_objects
@@ -42,8 +42,12 @@ _AS: Final = WriteOptions(manager="door-certificates")
 _log = logs.logger("rotation")
 
 
-def _every(_: Object) -> Iterable[ObjectName]:
-    return (*_AUTHORITIES, *_ROLES)
+def _if_of_a_role(secret: Object) -> Iterable[ObjectName]:
+    return (object_name(secret),) if object_name(secret) in _ROLES else ()
+
+
+def _every_if_authority(secret: Object) -> Iterable[ObjectName]:
+    return (*_AUTHORITIES, *_ROLES) if object_name(secret) in _AUTHORITIES else ()
 
 
 def _doors_authority(_: Object) -> Iterable[ObjectName]:
@@ -58,8 +62,8 @@ class DoorIssuer:
     always: Sequence[ObjectName] = tuple(_AUTHORITIES)
     # Each Secret by its name: the account of the controllers reads no other ones of that namespace.
     sources: Sequence[Source] = (
-        *(Source(SECRETS, scope=named(key.name)) for key in _ROLES),
-        *(Source(SECRETS, keys=_every, scope=named(key.name)) for key in _AUTHORITIES),
+        *(Source(SECRETS, keys=_if_of_a_role, scope=named(key.name)) for key in _ROLES),
+        *(Source(SECRETS, keys=_every_if_authority, scope=named(key.name)) for key in _AUTHORITIES),
         Source(APPROVED_IMAGE.resource, keys=_doors_authority),
     )
 

@@ -4,8 +4,7 @@
                                        ├ Deny    ─ on the record ─ Denied, with the reason
                                        └ Wait    ─ an event; looked at again when the Machine or the Node changes
 
-The decision is `domain.attestation.joins`. `Joins` decides; `JoinTokens` lets bootstrap tokens in at all (RBAC), and takes back
-those that have ended or whose machine is no longer trusted.
+The decision is `domain.attestation.joins`. The tokens with which machines ask first are the business of `jointokens.py`.
 
 * Machine and token are read from the API when a request is decided, never from a cache: what was revoked a moment ago counts.
 * Without a ConfidentialCluster, or with mode Disabled, nothing is decided here. In mode Audit nothing is denied: what would be is
@@ -20,16 +19,15 @@ from contextlib import suppress
 from typing import Final
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
+from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine
 from fastness.domain.attestation.joins import (
-    BOOTSTRAP_GROUP,
     Approve,
     Asked,
     Decision,
@@ -43,7 +41,7 @@ from fastness.domain.attestation.joins import (
     is_decided,
     read_asked,
 )
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
@@ -60,15 +58,10 @@ from fastness.trust.ports import Entry, Record
 REQUESTS: Final = Resource(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
 )
-BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False)
-BINDING: Final = "fastness:node-bootstrapper"
-TOKENS: Final = Scope(bootstrap.NAMESPACE, labels=f"{bootstrap.LABEL}=true")
 LOOK_SECONDS: Final = 60.0
 TRIES: Final = 5
 _APPROVAL: Final = WriteOptions(manager="joins", subresource="approval")
 _STATUS: Final = WriteOptions(manager="joins", subresource="status")
-_AS: Final = WriteOptions(manager="joins")
-_EVERY: Final = ObjectName("", "")
 
 
 def _waits_for(csr: Object) -> Iterable[str]:
@@ -82,18 +75,11 @@ def _node_name(machine: Object) -> Iterable[str]:
     return (name,) if name else ()
 
 
-def _machine_name(secret: Object) -> Iterable[str]:
-    name = annotations_of(secret).get(bootstrap.MACHINE_NAME)
-    return (name,) if name else ()
-
-
 BY_NODE: Final = "joins/node"
 BY_ADDRESS: Final = "joins/address"
-BY_MACHINE: Final = "joins/machine"
 _WAITING: Final = {BY_NODE: _waits_for}
 _MACHINES: Final = {BY_NODE: _node_name}
 _NODES: Final = {BY_ADDRESS: addresses_of}
-_TOKENS: Final = {BY_MACHINE: _machine_name}
 
 
 class Joins:
@@ -172,7 +158,7 @@ class Joins:
             secret = await self._cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE)
         except NotFound:
             return None, None
-        return join_token(secret), await self._machine(next(iter(_machine_name(secret)), ""))
+        return join_token(secret), await self._machine(annotations_of(secret).get(bootstrap.MACHINE_NAME, ""))
 
     async def _machine(self, name: str) -> Machine | None:
         """A Machine as it is now; None when there is none."""
@@ -257,78 +243,3 @@ class Joins:
                 detail={name: value for name, value in facts.items() if value},
             )
         )  # fmt: skip
-
-
-class JoinTokens:
-    """Lets machines ask with bootstrap tokens, and takes tokens back."""
-
-    name = "join-tokens"
-    writes: Sequence[Resource] = (SECRETS, BINDINGS)
-
-    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
-        self.sources: Sequence[Source] = (
-            Source(SECRETS, scope=TOKENS, indexes=_TOKENS),
-            Source(MACHINE.resource, keys=self._of_machine),
-            Source(CONFIDENTIAL_CLUSTER.resource, keys=lambda _: (_EVERY,)),
-        )
-        self._cluster = cluster
-        self._clock = clock
-        self._tokens = informers.of(SECRETS, TOKENS, indexers=_TOKENS)
-        self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-
-    def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
-        return [object_name(one) for one in self._tokens.by_index(BY_MACHINE, object_name(machine).name)]
-
-    async def reconcile(self, key: ObjectName) -> Done:
-        """One token, or what all of them need."""
-        return await (self._allow() if key == _EVERY else self._keep(key))
-
-    async def _allow(self) -> Done:
-        """Let holders of our tokens ask for certificates, in a cluster that wants attestation."""
-        if mode_of(self._clusters.get("", NAME)) is Mode.DISABLED:
-            return Done()
-        try:
-            await self._cluster.get(BINDINGS, BINDING)
-        except NotFound:
-            try:
-                await self._cluster.create(BINDINGS, binding(), _AS)
-            except AlreadyExists:
-                return Done()
-        return Done()
-
-    async def _keep(self, key: ObjectName) -> Done:
-        """Delete a token that has ended, or whose machine is gone or not trusted; else come back when it ends."""
-        try:
-            secret = await self._cluster.get(SECRETS, key.name, key.namespace)
-        except NotFound:
-            return GONE
-        token = join_token(secret)
-        if token is None:
-            return Done()
-        left = (token.expires - self._clock.now()).total_seconds()
-        if left > 0 and await self._trusted(annotations_of(secret).get(bootstrap.MACHINE_NAME, ""), token.machine):
-            return Done(again_after=left)
-        meta = metadata(secret)
-        options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
-        try:
-            await self._cluster.delete(SECRETS, key.name, key.namespace, options)
-        except (NotFound, Conflict):
-            return Done(again_after=1.0)
-        return GONE
-
-    async def _trusted(self, name: str, uid: str) -> bool:
-        try:
-            machine = view(await self._cluster.get(MACHINE.resource, name, NAMESPACE), Machine) if name else None
-        except NotFound:
-            return False
-        return machine is not None and machine.metadata.uid == uid and membership_of(machine) is Membership.APPROVED
-
-
-def binding() -> JsonObject:
-    """What lets holders of our tokens ask for certificates, and look at their requests."""
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1", "kind": BINDINGS.kind, "metadata": {"name": BINDING},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "system:node-bootstrapper"},
-        "subjects": [{"apiGroup": group, "kind": "Group", "name": BOOTSTRAP_GROUP}],
-    }  # fmt: skip

@@ -40,10 +40,11 @@ from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, rfc3339
 from fastness.observe import logs, metrics
+from fastness.trust.authorities import SECRETS
 from fastness.trust.doorkeys import register_doors
 from fastness.trust.errors import RecordBehind
 from fastness.trust.log import LogView, drop_partials, extend
-from fastness.trust.logkey import SECRETS, log_key, log_name
+from fastness.trust.logkey import log_key, log_name
 from fastness.trust.recordepoch import Epoch, read_epoch
 from fastness.trust.recordguard import RecordGuard
 from fastness.trust.recordhead import Intent, RecordHead, read_head, write_head
