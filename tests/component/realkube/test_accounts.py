@@ -200,13 +200,12 @@ async def _kept_out(cluster: Cluster, kind: KeySecret) -> None:
 
 
 async def test_batches_are_written_by_their_own_door_alone(kube: RealKube) -> None:
-    for role in (PAGE, WEBHOOK):
-        async with acting(kube, role) as cluster:
-            with pytest.raises(Forbidden):
-                await cluster.create(AUDIT_BATCH.resource, _batch("gate-1"))
+    async with acting(kube, PAGE) as cluster:
+        with pytest.raises(Forbidden):
+            await cluster.create(AUDIT_BATCH.resource, _batch("gate-1"))
     writers: tuple[tuple[RoleAccount | None, str], ...] = (
         (GATE, "broker-1"), (BROKER, "gate-1"), (ENROLMENT, "gate-1"), (GATE, "nobody-1"), (None, "gate-1"),
-        (CONFIG_SERVER, "gate-1"), (GATE, "configserver-1"),
+        (CONFIG_SERVER, "gate-1"), (GATE, "configserver-1"), (WEBHOOK, "gate-1"), (GATE, "webhook-1"),
     )  # fmt: skip
     for writer, door in writers:
         async with acting(kube, writer) as cluster:
