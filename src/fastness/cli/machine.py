@@ -116,6 +116,40 @@ def release(names: tuple[str, ...], reason: str, kubeconfig: Path | None, contex
     _decide("release", names, reason, kubeconfig, context)
 
 
+@machine.command()
+@click.argument("name")
+@click.option("--pool", required=True, help="The pool that it belongs to from now on.")
+@click.option("--reason", required=True, help="Why; kept on the Machine and in the record.")
+@cluster_options
+def move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> None:
+    """Move a machine to another pool; it gets nothing there before it has proved itself anew."""
+    with told():
+        where, changed = asyncio.run(_move(name, pool, reason, kubeconfig, context))
+    click.echo(f"{where}: {'moves to' if changed else 'is in'} pool {pool}{'' if changed else ' already'}")
+
+
+async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
+    """The Machine's name, and whether it was in another pool."""
+    from fastness.cluster.errors import NotFound
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    async with connected(kubeconfig, context) as cluster:
+        found = _one(await all_machines(cluster), name)
+        meta, status = found["metadata"], found.get("status") or {}
+        if pool == (found["spec"].get("pool") or status.get("pool")):
+            return meta["name"], False
+        try:
+            await cluster.get(MACHINE_CONFIG_POOL.resource, pool)
+        except NotFound as error:
+            raise CliError(f"there is no pool {pool}", "See `kubectl get machineconfigpools`.", Exit.NO) from error
+        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "spec": {"pool": pool, "poolReason": reason}}
+        options = WriteOptions(manager="fastness-cli")
+        await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
+        return meta["name"], True
+
+
 def _decide(verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str) -> None:
     with told():
         done = asyncio.run(_write(verb, names, reason, kubeconfig, context))

@@ -112,7 +112,10 @@ class Places:
 
     def of(self, resource: Resource) -> tuple[str, ...]:
         """The namespaces in which objects of a kind count; empty for kinds that no table limits."""
-        whose = belongs(resource)
+        return self._of(resource.group, resource.plural)
+
+    def _of(self, group: str, plural: str) -> tuple[str, ...]:
+        whose = _TABLE.get((group, plural), Belongs.NAMED)
         if whose is Belongs.HOME:
             return (HOME,)
         if whose is Belongs.PLATFORM:
@@ -125,7 +128,12 @@ class Places:
 
     def counts(self, resource: Resource, namespace: str) -> bool:
         """Whether an object of a kind counts in a namespace."""
-        return not self.of(resource) or namespace in self.of(resource)
+        return self.counts_at(resource.group, resource.plural, namespace)
+
+    def counts_at(self, group: str, plural: str, namespace: str) -> bool:
+        """Whether an object of a kind counts in a namespace; the kind is told by group and plural."""
+        namespaces = self._of(group, plural)
+        return not namespaces or namespace in namespaces
 
 
 AT_HOME: Final = Places()

@@ -102,7 +102,8 @@ class MachineWriter:
         status = view(found, Machine).status
         if status.key_thumbprint not in ("", newcomer.thumbprint):
             raise IdentityConflict("another key enrolled under this name")
-        if status.pool not in ("", newcomer.pool):
+        # A machine that was moved still boots with the ticket of the pool that it came from.
+        if newcomer.pool not in (status.pool or newcomer.pool, status.moved_from):
             raise IdentityConflict("this key enrolled for another pool")
         if status.tee not in ("", newcomer.tee):
             raise IdentityConflict(OTHER_TYPE.format(status.tee))

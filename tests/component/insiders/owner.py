@@ -78,6 +78,7 @@ class Owner:
 class House:
     """A cluster that enforces attestation, with everything that runs in one."""
 
+    embedded: Embedded
     site: JoiningSite
     world: AttestingWorld
     runner: Runner
@@ -152,6 +153,6 @@ async def occupied(directory: Path, **spec: Any) -> AsyncIterator[House]:
         ending.callback(running.cancel)
         http = embedded.client(certificate=False, token=await _owner(embedded))
         ending.push_async_callback(http.aclose)
-        house = House(JoiningSite(place, world), world, runner, Owner(http), entries)
+        house = House(embedded, JoiningSite(place, world), world, runner, Owner(http), entries)
         await house.settle()
         yield house

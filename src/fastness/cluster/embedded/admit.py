@@ -22,6 +22,7 @@ from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Denied
 from fastness.domain.admission.acts import Act, acts_of
 from fastness.domain.admission.request import PolicyTrial
 from fastness.domain.admission.workloads import policy_to_try
+from fastness.domain.places import EMBEDDED
 from fastness.domain.workloads.initdata.workload import TEMPLATES
 from fastness.formats.patch import apply_json_patch
 from fastness.model.kind import JsonObject
@@ -101,7 +102,9 @@ class Admission:
         subresource: str = "",
     ) -> bool:
         """Put what a person does on the record; whether that took time, in which the object may have changed."""
-        acts = acts_of(_request(call, served, operation, new, old, subresource)) if self._log is not None else ()
+        acts = (
+            acts_of(_request(call, served, operation, new, old, subresource), EMBEDDED) if self._log is not None else ()
+        )
         for act in acts:
             if self._log is not None:
                 await self._log.append(act)

@@ -94,19 +94,22 @@ class StoreLookups:
         None in a pool that enforces attestation: there configurations leave by the doors, to machines that prove themselves.
         """
         found = self.find("nodes", "", node)
-        if self._enforced(found):
+        if self._enforced(node, found):
             return frozenset()
         notes = annotations_of(found or {})
         return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
 
-    def barred(self, node: str) -> str:
-        """Why the machine that is a node is no longer trusted; empty for others, and for nodes without a Machine."""
+    def _machine_of(self, node: str) -> Machine | None:
+        """The Machine that is a node, by what enrolment wrote on it."""
         name = machine_of_node(node)
         found = self._get(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name)) if name else None
-        if found is None:
-            return ""
-        machine = view(found, Machine)
-        if machine.status.node_name != node:
+        machine = view(found, Machine) if found is not None else None
+        return machine if machine is not None and machine.status.node_name == node else None
+
+    def barred(self, node: str) -> str:
+        """Why the machine that is a node is no longer trusted; empty for others, and for nodes without a Machine."""
+        machine = self._machine_of(node)
+        if machine is None:
             return ""
         match membership_of(machine):
             case Membership.QUARANTINED:
@@ -116,8 +119,11 @@ class StoreLookups:
             case _:
                 return ""
 
-    def _enforced(self, node: JsonObject | None) -> bool:
-        """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed."""
+    def _enforced(self, name: str, node: JsonObject | None) -> bool:
+        """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed.
+
+        A label does not take the node of a Machine out of such a pool.
+        """
         cluster = self.confidential_cluster()
         if mode_of(cluster) is not Mode.ENFORCE:
             return False
@@ -125,6 +131,8 @@ class StoreLookups:
             pools = PoolSelectors(self.pools()).of(node or {}).pools
         except SeveralPools as error:
             pools = error.pools
+        machine = self._machine_of(name)
+        pools = (*pools, *((machine.status.pool,) if machine is not None and machine.status.pool else ()))
         return any(enforces(cluster, pool) for pool in pools or ("",))
 
     def signing_request(self, name: str) -> JsonObject | None:

@@ -4,6 +4,7 @@
   ask for both, so an approval without a trace lets nobody in; a quarantine needs no trace to count.
 * A Machine that waits because something stood against its chip goes on when nothing does any more; one that changed its chip
   waits for a person (`domain.attestation.chip`).
+* `spec.pool` moves a Machine: that goes on the record, what it proved was for another pool, and tokens of before are dead.
 * Of several Machines with one endorsement key (a reinstalled machine makes a new attestation key) only the newest that is
   approved stays; the others are revoked. It is worked out from all of them, so two that enrolled at the same instant end alike.
 * A Machine that enrolled and never attested is deleted: a day after it was approved, a week if nobody approved it. Its key goes
@@ -29,7 +30,7 @@ from fastness.domain.attestation.chip import (
     standing_against,
     waits_for_bar_alone,
 )
-from fastness.domain.attestation.machinestanding import taken_away
+from fastness.domain.attestation.machinestanding import moved, taken_away
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
     CHIP_CHANGED,
@@ -93,6 +94,7 @@ class Machines:
         if view(machine, Machine).status.key_thumbprint:
             machine = await self._free_chip(machine)
             machine = await self._follow_approval(machine)
+            machine = await self._follow_move(machine)
             machine = await self._revoke_replaced(machine)
         return await self._sweep(machine)
 
@@ -124,6 +126,19 @@ class Machines:
         epoch = int(machine["status"].get("epoch") or 0) + 1
         why = "the machine is in quarantine"
         return await self._set(machine, taken_away(conditions, "Quarantined", why, self._clock.now()), epoch=epoch)
+
+    async def _follow_move(self, machine: JsonObject) -> JsonObject:
+        """Move a machine to the pool that somebody chose for it. Labels of its node never do that."""
+        seen = view(machine, Machine)
+        pool = seen.spec.pool
+        if not pool or pool == seen.status.pool:
+            return machine
+        await self._append("machine-moved", machine, reason=seen.spec.pool_reason, to=pool)
+        conditions = (machine.get("status") or {}).get("conditions") or []
+        status = moved(seen, conditions, pool, self._clock.now())
+        patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": status}
+        name = object_name(machine).name
+        return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
 
     async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
         """Revoke the machine if a newer one has its endorsement key, or the older ones if it is the newest."""

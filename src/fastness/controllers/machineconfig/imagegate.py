@@ -15,7 +15,6 @@ from fastness.domain.attestation.anchors import accepted_evidence
 from fastness.domain.attestation.distrust import read_distrust
 from fastness.domain.attestation.imagelife import digest_of, values_missing
 from fastness.domain.attestation.measured import COMPARED
-from fastness.domain.attestation.membership import POOL_LABEL
 from fastness.domain.attestation.values import ValueBook, approved_images
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
 from fastness.domain.machineconfig.rollout import Hold, free
@@ -25,7 +24,6 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import Resource
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.objects import labels_of
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE
 
@@ -81,6 +79,6 @@ class ImageGate:
         found = frozenset(
             str((machine.get("status") or {}).get("tee") or "")
             for machine in self._machines.list()
-            if labels_of(machine).get(POOL_LABEL) == pool
+            if (machine.get("status") or {}).get("pool") == pool
         )
         return found & COMPARED.keys() & frozenset(accepted_evidence(self._clusters.get("", NAME), pool))

@@ -1,16 +1,27 @@
 """Which node is in which pool, and how many are in which state, kept event by event.
 
+Labels put a node into a pool, but where attestation is enforced it is in the pool of its Machine, whatever labels say.
+
 A pool of five thousand nodes must not be walked for every heartbeat. The ledger is told of each change of a node and adds the
 difference to the counts of its pool; only a new goal or new selectors make it count again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import Counts, Goal, NodeFacts, PoolSelectors, count, counted, facts
+from fastness.domain.machineconfig.nodes import (
+    Counts,
+    Goal,
+    NodeFacts,
+    PoolSelectors,
+    count,
+    counted,
+    facts,
+    machine_membership,
+)
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration.names import UPDATE_TAINT
 from fastness.model.objects import object_name
@@ -84,7 +95,9 @@ class PoolBook:
 class Ledger:
     """All pools and their nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Callable[[str], str], enforced: Callable[[str], bool]) -> None:
+        self._own = own
+        self._enforced = enforced
         self._books: dict[str, PoolBook] = {}
         self._selectors = PoolSelectors(())
         self._signature: object = None
@@ -92,6 +105,7 @@ class Ledger:
         self._place: dict[str, str] = {}
         self.conflicts: dict[str, SeveralPools] = {}
         self.alerts: set[str] = set()
+        self.astray: dict[str, str] = {}
 
     def book(self, pool: str) -> PoolBook:
         """The nodes of a pool; an empty book for one that has none."""
@@ -120,11 +134,22 @@ class Ledger:
         before = self._place.get(name, "")
         if new is None:
             self._nodes.pop(name, None)
+            self.astray.pop(name, None)
             self._leave(name)
             return {before} - {""}
         self._nodes[name] = new
         self._enter(new)
         return {before, self._place.get(name, "")} - {""}
+
+    def machine_changed(self, name: str) -> set[str]:
+        """The Machine of a node changed; the pools that this concerns."""
+        node = self._nodes.get(name)
+        return self.node_changed(node, node) if node is not None else set()
+
+    def demands_changed(self) -> None:
+        """What the cluster enforces changed: every node is placed anew."""
+        for node in list(self._nodes.values()):
+            self._enter(node)
 
     def pool_of(self, name: str) -> str:
         """The pool that counts a node, empty for none."""
@@ -135,7 +160,7 @@ class Ledger:
         self.conflicts.pop(name, None)
         self.alerts.discard(name)
         try:
-            membership = self._selectors.of(node)
+            membership = machine_membership(node, self._selectors, self._own(name), self._enforced)
         except SeveralPools as error:
             self.conflicts[name] = error
             self._leave(name)
@@ -143,6 +168,7 @@ class Ledger:
         if membership.alert:
             self.alerts.add(name)
         pool = membership.primary
+        self._note_labels(node, pool)
         if self._place.get(name) not in (None, pool):
             self._leave(name)
         if pool:
@@ -150,6 +176,17 @@ class Ledger:
             book = self.book(pool)
             book.put(facts(node))
             (book.marked.add if _is_marked(node) else book.marked.discard)(name)
+
+    def _note_labels(self, node: JsonObject, pool: str) -> None:
+        """Remember a node whose labels name another pool than its Machine, so that somebody can be told."""
+        name = object_name(node).name
+        self.astray.pop(name, None)
+        try:
+            labelled = self._selectors.of(node).primary
+        except SeveralPools as error:
+            labelled = error.pools[0]
+        if labelled and labelled != pool:
+            self.astray[name] = labelled
 
     def _leave(self, name: str) -> None:
         pool = self._place.pop(name, "")

@@ -55,6 +55,10 @@ class Proofs:
         """The Machine that is this node."""
         return next((one for one in self._machines.by_index(_BY_NODE, node) if not is_being_deleted(one)), None)
 
+    def pool(self, node: str) -> str:
+        """The pool of the Machine that is this node; empty where there is none."""
+        return str(((self.machine(node) or {}).get("status") or {}).get("pool") or "")
+
     def asks(self) -> object:
         """What the cluster asks for; its status changes all the time and says nothing new."""
         confidential = self._clusters.get("", NAME) or {}

@@ -95,11 +95,12 @@ class Rollout:
         self._unassigned: set[str] = set()
         self._asked: object = None
         self._reports = PolicyReports(cluster, self._policies, clock)
-        self._ledger = Ledger()
+        self._ledger = Ledger(self._proofs.pool, self._proofs.enforces)
         self._concerned: dict[str, set[str]] = {}
+        self._moved: dict[str, set[str]] = {}
         informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
         informers.of(NODES).subscribe(self._node_changed)
-        informers.of(MACHINE.resource).subscribe(lambda _old, new: self._compare(node_name_of(new or {})))
+        informers.of(MACHINE.resource).subscribe(self._machine_changed)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         concerned = self._ledger.node_changed(old, new)
@@ -112,6 +113,13 @@ class Rollout:
             self._concerned[name] = concerned
         self._compare(name)
 
+    def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        for name in {node_name_of(one) for one in (old, new) if one is not None} - {""}:
+            moved = self._ledger.machine_changed(name)
+            if len(moved) > 1:
+                self._moved[name] = moved
+            self._compare(name)
+
     def _compare(self, name: str) -> None:
         """Remember a node whose Machine does not say yet what the node was told."""
         desired = annotations_of(self._ledger.node(name) or {}).get(names.DESIRED_CONFIG, "")
@@ -121,6 +129,8 @@ class Rollout:
     def _pools_of_machine(self, machine: Object) -> Iterable[ObjectName]:
         """The pool of a Machine's node, when that may go now and could not before, or the other way round."""
         name = node_name_of(dict(machine))
+        if name in self._moved:
+            return [ObjectName("", pool) for pool in sorted(self._moved.pop(name))]
         pool = self._ledger.pool_of(name)
         if not pool:
             return ()
@@ -135,6 +145,7 @@ class Rollout:
         if asks == self._asked:
             return ()
         self._asked = asks
+        self._ledger.demands_changed()
         return (EVERY,)
 
     def _pools_of(self, node: Object) -> Iterable[ObjectName]:
@@ -187,6 +198,12 @@ class Rollout:
             if name in conflict.pools:
                 text = f"{conflict.message} ({conflict.hint})"
                 await self._recorder.warning(pool, names.Event.POOL_CONFLICT, text)
+        for node in sorted(node for node, labelled in self._ledger.astray.items() if labelled == name):
+            text = (
+                f"labels put node {node} here, and its machine belongs to pool {self._ledger.pool_of(node) or 'none'}"
+            )
+            hint = "take the labels away, or move the machine with `fastness machine move`"
+            await self._recorder.warning(pool, names.Event.POOL_CONFLICT, f"{text} ({hint})")
 
     async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal, policy: Object | None) -> PoolProgress:
         """Tell the next nodes where to go; how far the pool is, and why the others wait."""

@@ -8,12 +8,14 @@
 * Rules are compiled once and asked for every node; a change of one rule or one node is on the Nodes within a second.
 * What a host says of itself is a hint. Rules cannot write attested properties: their prefix is denied to them, and the loop that
   keeps those (`attestation.standing`) listens to verdicts alone.
+* Nor labels by which pools choose their nodes.
 * Only what this loop wrote is ever removed; a rule that cannot be answered is told in an event and stops no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
@@ -22,7 +24,8 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.machineconfig.rollout import NODES, POOLS
+from fastness.domain.machineconfig.nodes import selector_keys
 from fastness.domain.workloads.features.book import NodeOutcome, RuleBook
 from fastness.domain.workloads.features.builtin import builtin_labels
 from fastness.domain.workloads.features.errors import BadFeatures
@@ -61,12 +64,15 @@ class NodeFeatures:
             Source(NODE_FEATURE.resource, keys=_keys_of_feature, indexes={BY_NODE: node_of}),
             Source(NODE_FEATURE_RULE.resource, keys=self._every_node, delay=BURST_SECONDS),
             Source(NODE_FEATURE_DISCOVERY.resource, keys=self._every_node, delay=BURST_SECONDS),
+            Source(POOLS, keys=self._if_selected_anew, delay=BURST_SECONDS),
         )
         self._cluster = cluster
         self._nodes = informers.of(NODES)
         self._features = informers.of(NODE_FEATURE.resource, indexers={BY_NODE: node_of})
         self._rules = informers.of(NODE_FEATURE_RULE.resource)
         self._discoveries = informers.of(NODE_FEATURE_DISCOVERY.resource)
+        self._pools = informers.of(POOLS)
+        self._selecting: frozenset[str] = frozenset()
         self._recorder = Recorder(cluster, self.name, clock)
         self._book = RuleBook(())
         self._book_of: Any = None
@@ -75,16 +81,25 @@ class NodeFeatures:
     def _every_node(self, _: Object) -> Iterable[ObjectName]:
         return [object_name(node) for node in self._nodes.list()]
 
+    def _if_selected_anew(self, _: Object) -> Iterable[ObjectName]:
+        """Every node when pools choose by other labels than before; their status changes all the time."""
+        before, self._selecting = self._selecting, self._pool_labels()
+        return self._every_node({}) if before != self._selecting else ()
+
+    def _pool_labels(self) -> frozenset[str]:
+        return frozenset(key for pool in self._pools.list() for key in selector_keys(pool))
+
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one node in step."""
-        for informer in (self._features, self._rules, self._discoveries):
+        for informer in (self._features, self._rules, self._discoveries, self._pools):
             await informer.synced()
         node = self._nodes.get("", key.name)
         if node is None:
             self._told.pop(key.name, None)
             return GONE
         discoveries = self._discoveries.list()
-        wanted = await self._wanted(node, settings_of(discoveries)) if discoveries else NodeOutcome()
+        settings = replace(settings_of(discoveries), pool_labels=self._pool_labels())
+        wanted = await self._wanted(node, settings) if discoveries else NodeOutcome()
         try:
             await self._write(node, wanted)
         except Conflict:

@@ -25,6 +25,7 @@ from fastness.domain.admission.policies import policy_weakenings
 from fastness.domain.admission.request import AdmissionRequest, Operation
 from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
+from fastness.domain.places import Places
 from fastness.model.fastness_dev.cluster import REASON
 from fastness.model.objects import annotations_of, metadata
 
@@ -35,6 +36,7 @@ CONTROL_PLANE: Final = "system:fastness"
 ACCOUNTS: Final = "system:serviceaccount:fastness-system:"
 LOWER: Final = "act-lower-protection"
 DELETION: Final = "deleted"
+MOVE: Final = "move-machine"
 PIECE, MOST_PIECES = 256, 4
 
 
@@ -53,9 +55,16 @@ def is_control_plane(user: User) -> bool:
     return user.name == CONTROL_PLANE or user.name.startswith(ACCOUNTS)
 
 
-def acts_of(request: AdmissionRequest) -> tuple[Act, ...]:
-    """What a write is, for the record; nothing for a trial run and for parts of an object that nobody decides by."""
-    if request.dry_run or request.subresource:
+def acts_of(request: AdmissionRequest, places: Places) -> tuple[Act, ...]:
+    """What a write is, for the record; nothing for a trial run and for parts of an object that nobody decides by.
+
+    Nor for an object where its kind does not count: whoever owns a namespace could fill the record with it.
+    """
+    if (
+        request.dry_run
+        or request.subresource
+        or not places.counts_at(request.group, request.resource, request.namespace)
+    ):
         return ()
     where = f"{request.resource}/{request.namespace}/{request.name}" if request.namespace else _cluster_wide(request)
     lowering = _LOWERINGS.get((request.group, request.resource))
@@ -63,7 +72,7 @@ def acts_of(request: AdmissionRequest) -> tuple[Act, ...]:
     found = [Act(LOWER, request.user.name, where, {**detail, **_reason(request)})] if detail else []
     whats = _EVERYDAY.get((request.group, request.resource))
     if whats is not None and not found and not is_control_plane(request.user):
-        found += [Act(f"act-{what}", request.user.name, where, _reason(request)) for what in whats(request)]
+        found += [Act(f"act-{what}", request.user.name, where, _reason(request, what)) for what in whats(request)]
     return tuple(found)
 
 
@@ -71,9 +80,11 @@ def _cluster_wide(request: AdmissionRequest) -> str:
     return f"{request.resource}/{request.name}"
 
 
-def _reason(request: AdmissionRequest) -> dict[str, str]:
+def _reason(request: AdmissionRequest, what: str = "") -> dict[str, str]:
     present = request.old or {} if request.operation is Operation.DELETE else request.new
     spec = _spec(present)
+    if what == MOVE:  # a Machine has a reason for each thing that was decided about it
+        return {"reason": str(spec["poolReason"])} if spec.get("poolReason") else {}
     text = annotations_of(present).get(REASON) or spec.get("approvalReason") or spec.get("reason") or ""
     return {"reason": str(text)} if text else {}
 
@@ -150,6 +161,8 @@ def _machine(request: AdmissionRequest) -> Iterator[str]:
         released = approval == "Approved" and old.get("approval") == "Quarantined"
         verb = {"Quarantined": "quarantine", "Approved": "approve"}.get(str(approval), "suspend")
         yield f"{'release' if released else verb}-machine"
+    if request.operation is not Operation.DELETE and old.get("pool") != new.get("pool"):
+        yield MOVE
 
 
 def _cluster(request: AdmissionRequest) -> Iterator[str]:

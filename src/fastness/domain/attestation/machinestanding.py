@@ -13,6 +13,7 @@ this function and nothing else, so none of them can be greener than another.
     that override has ended                              Stale         until the machine proves itself
     its last appraisal failed                            Refused
     its last good proof grew old                         Stale
+    moved to another pool, and not proved since          Stale
     affirmed, and young enough                           Proved
 
 * Only Proved says that the machine proved what it booted. `simulated` goes with every state: it is no proof by hardware. A bare
@@ -36,7 +37,7 @@ from fastness.domain.attestation.subject import Endorsement
 from fastness.domain.attestation.trustvector import proves_host
 from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
-from fastness.model.objects import Condition, view, with_condition
+from fastness.model.objects import Condition, rfc3339, view, with_condition
 from fastness.model.trusted_execution.machine import Machine
 
 ROUNDS: Final = 2
@@ -44,6 +45,7 @@ NEVER: Final = "NeverAttested"
 PROOF_EXPIRED: Final = "ProofExpired"
 OVERRIDE_ENDED: Final = "OverrideEnded"
 AFFIRMED: Final = "Affirmed"
+MOVED: Final = "Moved"
 RECORDING: Final = "ApprovalBeingRecorded"
 CHIP_REASONS: Final = frozenset({CHIP_BARRED, CHIP_CHANGED})
 # Why `Attested` was taken from a machine whose evidence was good: the time, or people. When those no longer stand against it, its
@@ -141,6 +143,8 @@ def machine_standing(
     never = machine.status.last_attested is None and attested.status == "True"
     if never or (attested.reason in ("", NEVER) and attested.status != "True"):
         return stands(State.WAITING, NEVER, "the machine never passed an appraisal", _moment(attested))
+    if attested.status != "True" and attested.reason == MOVED:
+        return stands(State.STALE, MOVED, attested.message, _moment(attested))
     if attested.status != "True" and attested.reason not in TAKEN_AWAY:
         return stands(State.REFUSED, attested.reason, attested.message, _moment(attested))
     until = proof_ends(machine, interval)
@@ -156,6 +160,21 @@ def taken_away(conditions: Sequence[JsonObject], reason: str, message: str, now:
     if not held:
         return list(conditions)
     return with_condition(conditions, kind="Attested", status="False", reason=reason, message=message[:1024], now=now)
+
+
+def moved(machine: Machine, conditions: Sequence[JsonObject], pool: str, now: datetime) -> JsonObject:
+    """The status of a machine that somebody moved to a pool: what it proved, and what it was given, was for another one."""
+    status, was = machine.status, _condition(machine, "Attested")
+    told = list(conditions)
+    if was.reason not in ("", NEVER):
+        message = f"it was moved from pool {status.pool} and has to prove itself for pool {pool}"
+        told = with_condition(told, kind="Attested", status="False", reason=MOVED, message=message, now=now)
+    return {
+        "pool": pool, "movedFrom": status.moved_from or status.pool, "conditions": told, "epoch": status.epoch + 1,
+        # What it has it may have again; where it was going it goes no longer.
+        "currentConfig": status.desired_config or status.current_config or None, "desiredConfig": None,
+        **({"attestedUntil": rfc3339(now)} if status.attested_until else {}),
+    }  # fmt: skip
 
 
 def standing_change(

@@ -14,7 +14,7 @@ else. The subtle ones:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -200,14 +200,38 @@ class PoolSelectors:
 
 
 def membership(node: Object, pools: Iterable[Object]) -> Membership:
-    """The pools of one node; raises SeveralPools."""
+    """The pools of one node by its labels; raises SeveralPools."""
     return PoolSelectors(pools).of(node)
+
+
+def machine_membership(node: Object, selectors: PoolSelectors, own: str, enforced: Callable[[str], bool]) -> Membership:
+    """The pools of a node whose Machine belongs to the pool `own`, empty for none; raises SeveralPools.
+
+    Where attestation is enforced the Machine decides: with a label, which many may write, a node would be given the files of a
+    pool that its machine never proved itself for. That holds for the way out of such a pool and for the way into one.
+    """
+    if own and enforced(own):
+        return Membership((own,))
+    try:
+        labelled = selectors.of(node)
+    except SeveralPools as error:
+        if own and any(enforced(pool) for pool in error.pools):
+            return Membership((own,))
+        raise
+    return Membership((own,)) if own and labelled.primary and enforced(labelled.primary) else labelled
 
 
 def selects_all(pool: Object) -> bool:
     """Whether the node selector is there and empty: a mistake that would take every node, so it takes none."""
     selector = (pool.get("spec") or {}).get("nodeSelector")
     return isinstance(selector, Mapping) and not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def selector_keys(pool: Object) -> frozenset[str]:
+    """The names of all labels that a pool looks at to choose its nodes."""
+    selector = (pool.get("spec") or {}).get("nodeSelector") or {}
+    plain = selector.get("matchLabels") or {}
+    return frozenset([*plain, *(str(entry.get("key")) for entry in selector.get("matchExpressions") or ())])
 
 
 def selector_labels(pool: Object) -> dict[str, str] | None:

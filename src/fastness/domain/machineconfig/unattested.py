@@ -11,11 +11,12 @@ no configuration of a confidential pool is among what it gets.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors, rendered_pool
-from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.domain.machineconfig.nodes import PoolSelectors, machine_membership, rendered_pool
+from fastness.domain.trustmodel import TrustModel, enforces, trust_model
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of
 
@@ -35,13 +36,21 @@ WRONG_POOL = Withheld("wrong-pool", "the node of this certificate is in another 
 
 
 def withheld(
-    node: Object, selectors: PoolSelectors, confidential: Object | None, pool: str, rendered: str
+    node: Object,
+    selectors: PoolSelectors,
+    confidential: Object | None,
+    pool: str,
+    rendered: str,
+    machine_pool: str = "",
 ) -> Withheld | None:
-    """Why a node may not have a rendered config that it asks for under a pool; None when it may."""
+    """Why a node may not have a rendered config that it asks for under a pool; None when it may.
+
+    `machine_pool` is the pool of the Machine that is the node, if it has one.
+    """
     if trust_model(confidential, pool) is TrustModel.CONFIDENTIAL_CLUSTER:
         return ATTESTED_ONLY
     try:
-        own = selectors.of(node).primary
+        own = machine_membership(node, selectors, machine_pool, partial(enforces, confidential)).primary
     except SeveralPools:
         own = ""
     if not own or own != pool:

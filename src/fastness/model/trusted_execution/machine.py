@@ -47,6 +47,11 @@ _SPEC = s.obj(
             pattern=CHIP,
             maxLength=132,
         ),
+        "pool": s.object_name(
+            "The pool that an administrator moves the machine to; left out, it is in the pool of its join ticket. It has to "
+            "prove itself anew."
+        ),
+        "poolReason": s.string("Why it is moved, in the administrator's words.", maxLength=1024),
     },
     "Who the machine is, and whether it may take part.",
     required=("id",),
@@ -65,7 +70,8 @@ _STATUS = s.immutable_once_set(
     s.obj(
         {
             "conditions": s.conditions("Enrolled, Approved, Attested, Configured, Joined and Revoked."),
-            "pool": s.object_name("Pool that the machine's join ticket was for."),
+            "pool": s.object_name("Pool of the machine: that of its join ticket, or the one that it was moved to."),
+            "movedFrom": s.object_name("Pool of its join ticket, where the machine was moved."),
             "nodeName": s.object_name("Name of the node that this machine, and no other, may become."),
             "keyThumbprint": s.string("Thumbprint of the key that is the machine's identity.", maxLength=128),
             "tee": s.string("Kind of evidence that the machine brings, as tpm, snp or tdx.", maxLength=32),
@@ -118,7 +124,6 @@ _STATUS = s.immutable_once_set(
         },
         "What was observed.",
     ),
-    "pool",
     "nodeName",
     "keyThumbprint",
     "tee",
@@ -140,6 +145,11 @@ MACHINE = Kind(
             "(self.status.chip == oldSelf.status.chip || (has(self.spec.chip) && self.spec.chip == self.status.chip)))",
             "status.chip changes only to the chip that spec.chip names",
         ),
+        s.rule(
+            "!has(oldSelf.status) || !has(oldSelf.status.pool) || (has(self.status) && has(self.status.pool) && "
+            "(self.status.pool == oldSelf.status.pool || (has(self.spec.pool) && self.spec.pool == self.status.pool)))",
+            "status.pool changes only to the pool that spec.pool names",
+        ),
     ),
     columns=(
         Column("ID", ".spec.id"),
@@ -160,6 +170,8 @@ class MachineSpec(View):
     approval: str = "Pending"
     approval_reason: str = ""
     chip: str = ""
+    pool: str = ""
+    pool_reason: str = ""
 
 
 class Endorsement(View):
@@ -174,6 +186,7 @@ class MachineStatus(View):
 
     conditions: tuple[Condition, ...] = ()
     pool: str = ""
+    moved_from: str = ""
     node_name: str = ""
     key_thumbprint: str = ""
     tee: str = ""

@@ -85,7 +85,9 @@ class NodeCallers:
             raise Refusal(403, *NOT_ASSIGNED)
         if found is not None and _is_barred(view(found, Machine), name):
             raise Refusal(403, "revoked", "the machine of this node is no longer trusted")
-        problem = withheld(node, PoolSelectors(self._pools.list()), self._confidential.get("", NAME), pool, rendered)
+        own = _pool_of(view(found, Machine), name) if found is not None else ""
+        selectors, confidential = PoolSelectors(self._pools.list()), self._confidential.get("", NAME)
+        problem = withheld(node, selectors, confidential, pool, rendered, own)
         if problem is not None:
             raise Refusal(403, *problem)
 
@@ -110,3 +112,7 @@ class NodeCallers:
 
 def _is_barred(machine: Machine, node: str) -> bool:
     return machine.status.node_name == node and membership_of(machine) in BARRED
+
+
+def _pool_of(machine: Machine, node: str) -> str:
+    return machine.status.pool if machine.status.node_name == node else ""

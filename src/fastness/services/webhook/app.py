@@ -20,6 +20,7 @@ from fastness.domain.admission.acts import acts_of
 from fastness.domain.admission.request import AdmissionLookups
 from fastness.domain.admission.request import Answer as Decision
 from fastness.domain.admission.review import BEHIND_WEBHOOK
+from fastness.domain.places import AT_HOME, Places
 from fastness.observe import context, logs, metrics
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone, SlowBody
@@ -63,6 +64,7 @@ class RecordedReviews:
 
     path: RecordedPath
     log: RecordedActs
+    places: Places = AT_HOME
 
 
 class WebhookDoor:
@@ -123,7 +125,7 @@ class WebhookDoor:
         try:
             decision = review(*await self._prepare(request), BEHIND_WEBHOOK)
             if acts is not None and not isinstance(decision, Denied):
-                for act in acts_of(request):
+                for act in acts_of(request, acts.places):
                     await acts.log.append(act)
             return decision
         except ApiError as error:

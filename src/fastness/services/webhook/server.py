@@ -64,7 +64,7 @@ async def webhook_server(
     certificates = await DoorCertificates.open(DoorRole.WEBHOOK, cluster, informers, clock, names)
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
     path = RecordedPath(DoorSigner(FACE, cluster, clock, entropy))
-    reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)))
+    reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)), informers.places)
     door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews)
     listener = LoopListener(door, host=options.host, port=options.port)
     rotation = Rotation([Face(FACE, listener, certificates)], clock)

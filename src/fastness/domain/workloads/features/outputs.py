@@ -5,6 +5,8 @@
   `profile.node.kubernetes.io`) with what is below them. Settings deny more, or allow more labels; allowing wins.
 * Our own namespaces, that of attested properties above all, are denied to every rule, whatever the settings say: hosts must not
   be able to write what only a verdict proves.
+* So are roles of nodes, and labels by which a pool chooses its nodes: whoever tells of features would choose the pool, and
+  with it the configuration.
 * `@<domain>.<feature>.<element>` takes the value of an attribute.
 * Whatever breaks a rule here is dropped alone, with a reason; the rest stays.
 """
@@ -27,6 +29,7 @@ PREFIX: Final = "feature.node.kubernetes.io"
 PROFILE: Final = "profile.node.kubernetes.io"
 DENIED: Final = ("kubernetes.io", "*.kubernetes.io")
 OURS: Final = ("fastness.dev", "*.fastness.dev")
+ROLES: Final = ("node-role.kubernetes.io", "*.node-role.kubernetes.io")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MAX_ANNOTATION: Final = 1024
 REFERENCE: Final = "@"
@@ -41,6 +44,7 @@ class Settings:
     deny_label_ns: tuple[str, ...] = ()
     label_white_list: str = ""
     enable_taints: bool = False
+    pool_labels: frozenset[str] = frozenset()
 
 
 DEFAULT: Final = Settings()
@@ -123,6 +127,8 @@ def _label_problem(name: str, value: str, settings: Settings) -> str:
     reason = _name_problem(name, (PREFIX, PROFILE), settings)
     if reason:
         return reason
+    if name in settings.pool_labels:
+        return "a pool chooses its nodes by this label: it is denied to rules"
     if settings.label_white_list:
         try:
             if not matcher(settings.label_white_list)(name.rpartition("/")[2]):
@@ -164,6 +170,8 @@ def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None
         return problems[0]
     if _inside(namespace, OURS):
         return f"the namespace {namespace} is denied to rules: what it says comes from verdicts"
+    if _inside(namespace, ROLES):
+        return f"the namespace {namespace} is denied to rules: roles choose the pool of a node"
     extra = settings.extra_label_ns if settings else ()
     if _inside(namespace, extra) or any(namespace == one or namespace.endswith(f".{one}") for one in allowed):
         return ""
