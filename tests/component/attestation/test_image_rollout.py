@@ -148,7 +148,7 @@ async def test_nodes_wait_for_values_and_old_values_go_a_soak_after_the_last_nod
         here.clock.ahead = timedelta(minutes=61)
         await here.settle()
         assert (await here.values(A))[1] is False
-        committed = condition((await here.cluster.get(IMAGES, "os-a", "default")), "Committed")
+        committed = condition((await here.cluster.get(IMAGES, "os-a", "fastness-system")), "Committed")
         assert committed is not None
         assert (committed["status"], committed["reason"]) == ("False", "Retired")
 
