@@ -9,6 +9,7 @@ from fastness.controllers.attestation.images import IMAGES, SETS
 from fastness.controllers.attestation.policies import POLICIES
 from fastness.domain.attestation.imagevalues import set_name
 from fastness.domain.attestation.values import Standing
+from fastness.domain.places import Places
 from fastness.model.kind import JsonObject
 from tests.component.controllers.approvals import approved_image, manifest, quoted, world
 
@@ -26,7 +27,7 @@ async def test_an_approval_lives_and_dies(cluster: Cluster, namespace: str, uniq
     image = f"registry.example/os@sha256:{hashlib.sha256(unique.encode()).hexdigest()}"
     approval = approved_image(unique, image, manifest(pcrs))
     approval["metadata"]["namespace"] = namespace
-    async with world(cluster) as here:
+    async with world(cluster, places=Places(adopted=frozenset({namespace}))) as here:
         await cluster.create(IMAGES, approval)
         await here.settle(2)
         assert (await here.judge(quoted(pcrs))).affirms("tpm")

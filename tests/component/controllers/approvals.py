@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastness.cluster.informers import Informers
+from fastness.cluster.informers.placed import scopes_of
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.images import IMAGES, SETS, Images
 from fastness.controllers.attestation.policies import POLICIES, Policies
@@ -19,8 +20,9 @@ from fastness.domain.attestation.cases import Trial, try_policy
 from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.domain.attestation.values import ValueBook
+from fastness.domain.places import AT_HOME, Places
 from fastness.formats import json
-from fastness.model.kind import JsonObject
+from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import condition
 from tests.unit.domain.attestation.inprocess import decided
 from tests.virtual import SeededEntropy, VirtualClock
@@ -103,20 +105,24 @@ class World:
         for resource in (IMAGES, SETS):
             informer = self.informers.of(resource)
             for _ in range(MAX_TURNS):
-                there = (await self.cluster.list(resource)).items
+                there = await self._counting(resource)
                 if _versions(informer.list()) == _versions(there):
                     break
                 await asyncio.sleep(0.001)
             else:
                 raise AssertionError("the caches do not catch up")
 
+    async def _counting(self, resource: Resource) -> list[JsonObject]:
+        scopes = scopes_of(self.informers.places, resource)
+        return [obj for scope in scopes for obj in (await self.cluster.list(resource, scope)).items]
+
     async def _all(self, source: Any) -> list[JsonObject]:
-        return (await self.cluster.list(source.resource)).items
+        return await self._counting(source.resource)
 
     async def book(self) -> ValueBook:
         """The values as a verifier sees them now."""
         sets = (await self.cluster.list(SETS)).items
-        images = (await self.cluster.list(IMAGES)).items
+        images = await self._counting(IMAGES)
         return ValueBook.of(sets, self.clock.now(), images)
 
     async def judge(self, document: JsonObject, tee: str = "tpm") -> TrustVector:
@@ -133,10 +139,12 @@ class World:
 
 @asynccontextmanager
 async def world(
-    cluster: Cluster, attempt: Callable[[Mapping[str, Any]], Awaitable[Trial]] = in_process
+    cluster: Cluster,
+    attempt: Callable[[Mapping[str, Any]], Awaitable[Trial]] = in_process,
+    places: Places = AT_HOME,
 ) -> AsyncIterator[World]:
     """The loops over an API."""
     clock = VirtualClock(datetime.now(UTC))
-    async with Informers(cluster, clock=clock, entropy=SeededEntropy()) as informers:
+    async with Informers(cluster, clock=clock, entropy=SeededEntropy(), places=places) as informers:
         made = World(cluster, informers, clock, attempt)
         yield made
