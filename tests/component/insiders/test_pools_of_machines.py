@@ -125,6 +125,21 @@ async def test_a_status_moves_no_machine_into_another_pool(house: House) -> None
         )
 
 
+async def test_a_right_to_write_status_attests_no_machine(house: House) -> None:
+    """The attacker may patch Machines and their status everywhere, also where they count."""
+    machine = await house.world.enrolled("tpm")
+    before = await house.world.machine_object(machine)
+    proved = {"lastAttested": "2026-01-01T00:00:00Z", "attestedUntil": "2099-01-01T00:00:00Z", "epoch": 7}
+    async with await somebody(
+        house, "writer", rule("trusted-execution-clusters.io", "machines", "machines/status")
+    ) as writer:
+        path = MACHINES.path(NAMESPACE, before["metadata"]["name"])
+        assert await patched(writer, f"{path}/status", {"status": proved}) == 403
+        assert await patched(writer, path, {"status": proved}) == 200, "which leaves the status as it is"
+    after = (await house.world.machine_object(machine))["status"]
+    assert {name: after.get(name) for name in proved} == {name: before["status"].get(name) for name in proved}
+
+
 async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(house: House) -> None:
     machine, node = await worker(house)
     found = await house.world.machine_object(machine)

@@ -21,6 +21,7 @@ from fastness.domain.admission import (
     evicting,
     kata,
     machineconfig,
+    machines,
     namespaces,
     operators,
     policies,
@@ -92,6 +93,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.override_is_agreed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(policies.replacing_is_confirmed, _WRITE, confidential.GROUP, policies.RESOURCE),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
+    Row(machines.status_is_found_out, _WRITE, machines.GROUP, "machines", ("status",)),
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
@@ -106,10 +108,11 @@ TABLE: Final[tuple[Row, ...]] = (
 )  # fmt: skip
 
 # A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
-# of a namespace there.
+# of a namespace there. Nor does one see a status: there an admission policy beside the accounts of the doors says who writes it.
 _BUILT_IN: Final = frozenset({
     namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
     rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
+    machines.status_is_found_out,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 
