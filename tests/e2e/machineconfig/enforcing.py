@@ -1,0 +1,316 @@
+"""An enforcing cluster on a real kube-apiserver: every door with its own account, the controllers, and machines of three kinds.
+
+    async with enforcing(kube, directory) as world:
+        world.machines                       virtual machines of pool worker; they enrol, attest and fetch through the gate
+        await world.ordinary("plain-1")      a node of pool plain, which needs no proof; its agent fetches on 22624
+        world.as_node(name), world.node_configs(name)      what whoever has the credential of a node can ask
+
+Nodes have certificates that the API server believes, held to their own by its Node authorizer; nobody else has more than its
+account. Only the kubelet is played (`sim/kubelet.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from fastness.agent.agent import Agent
+from fastness.agent.configs import NodeConfigs, NodeIdentity
+from fastness.agent.hosts import DirectoryMachine
+from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.settings import FAST
+from fastness.cli.accounts import ACCOUNTS, everything
+from fastness.cli.machines import confidential
+from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.cluster.informers import Informers
+from fastness.cluster.kube import KubeCluster, Surroundings, find
+from fastness.cluster.kube.connection import Connection
+from fastness.cluster.kube.tls import context_for
+from fastness.cluster.kube.transport import Transport
+from fastness.cluster.port import Cluster
+from fastness.controllers.attestation.certificates import FAMILY
+from fastness.controllers.attestation.certificates import issuing as certified
+from fastness.controllers.engine import Runner
+from fastness.controllers.machineconfig.plane import Around as Loops
+from fastness.controllers.machineconfig.timing import SIMULATED
+from fastness.controllers.plane import product_loops
+from fastness.crypto.aead import KeyRing, SealKey
+from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.crypto.x509 import CertificateAuthority, Credential
+from fastness.domain.machineconfig.pointer import Doors
+from fastness.drivers.polling import PollingWatcher
+from fastness.formats import json
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.model.kind import JsonObject
+from fastness.model.machineconfiguration import names
+from fastness.model.registry import find as kind
+from fastness.services.attesting import Around, broker_door, enrolment_door
+from fastness.services.broker.server import BrokerOptions
+from fastness.services.configserver.server import ConfigDoor, config_server
+from fastness.services.gate.server import gate
+from fastness.services.http.door import ListenOptions
+from fastness.sim.announce import announce_vendor
+from fastness.sim.hall import hall
+from fastness.sim.hardware import Silicon
+from fastness.sim.kubelet import READY, Kubelet
+from fastness.sim.machines import Fleet, Proofs, VirtualMachine
+from fastness.sim.roster import Spec
+from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.clientca import ClientAuthorities
+from fastness.trust.enrolment import DoorUrls
+from fastness.trust.record import ClusterRecord
+from tests.component.realkube.test_accounts import acting, apply
+from tests.e2e.live import FASTNESS, environment, run
+from tests.realkube import RealKube
+
+CLOCK, ENTROPY = SystemClock(), SystemEntropy()
+NODES = kind("", "v1", "nodes").resource
+MCO = "machineconfiguration.openshift.io"
+CONFIGS, POOLS = kind(MCO, "v1", "machineconfigs").resource, kind(MCO, "v1", "machineconfigpools").resource
+PLAIN, PATIENCE = "plain", 90.0
+
+
+async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
+    """The first answer that is not nothing."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if found := await check():
+                    return found
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise AssertionError(f"{what} did not happen in time") from None
+
+
+@dataclass
+class Enforcing:
+    """The cluster as its administrator sees it, its doors, and those who come to them."""
+
+    kube: RealKube
+    directory: Path
+    admin: Cluster
+    configs: ConfigDoor
+    gate: str
+    issuing: CertificateAuthority = field(repr=False)
+    machines: list[VirtualMachine] = field(default_factory=list)
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+
+    # ------------------------------------------------------------ what nodes have
+
+    def credential(self, node: str) -> Credential:
+        """The certificate of a kubelet."""
+        return self.issuing.issue_client(f"system:node:{node}", ["system:nodes"], timedelta(hours=1), CLOCK.now())
+
+    def connection(self, shown: Credential) -> Connection:
+        """The API server with this certificate and nothing else."""
+        found = find(Surroundings({"KUBECONFIG": str(self.kube.kubeconfig)}, Path("/nonexistent")))
+        return replace(found, certificate=shown.certificate.pem, key=shown.key_pem, token=SecretText(""))
+
+    def as_node(self, node: str) -> Cluster:
+        """The API as the credential of a node opens it."""
+        transport = Transport(self.connection(self.credential(node)), CLOCK, ENTROPY)
+        self._stack.push_async_callback(transport.close)
+        return KubeCluster(transport, ENTROPY)
+
+    def trust(self) -> ImageTrust:
+        """What `fastness image trust` writes for this cluster."""
+        trusted = {"ca": self.configs.doors.bundle, "configKeys": self.configs.served.signer.jwks()}
+        return ImageTrust.parse(json.encode(trusted))
+
+    def node_configs(self, node: str) -> NodeConfigs:
+        """Port 22624 with the certificate of a node."""
+        shown = self.credential(node)
+        tls = context_for(replace(self.connection(shown), ca=self.configs.doors.bundle.encode()))
+        identity = NodeIdentity(node, str(shown.certificate.fingerprint), tls, self.trust().keys)
+        return NodeConfigs(f"https://127.0.0.1:{self.configs.port}", lambda: identity, CLOCK, ENTROPY)
+
+    async def node(self, name: str, pool: str) -> None:
+        """A Node that joined by hand; one of the confidential pool says that it is at the config of the pool."""
+        current = await self.goal(pool)
+        notes = {names.DESIRED_CONFIG: current}
+        if pool != PLAIN:
+            notes |= {names.CURRENT_CONFIG: current, names.STATE: names.NodeState.DONE.value}
+        meta = {"name": name, "labels": {f"{names.NODE_ROLE_PREFIX}{pool}": ""}, "annotations": notes}
+        await self.admin.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+
+    async def ordinary(self, name: str) -> Path:
+        """A node of the pool without attestation, with its agent; the root of the machine."""
+        machine = DirectoryMachine(
+            self.directory / name, PollingWatcher(self.directory / name / "root", CLOCK), ENTROPY.uid
+        )
+        await self.node(name, PLAIN)
+        await Kubelet(self.admin, CLOCK, name, PLAIN, "zone-a").tell(name, READY, machine.power.boot_id())
+        configs = self.node_configs(name)
+
+        async def live() -> None:
+            while True:  # boot by boot, as `fastness agent run` does
+                await Agent(self.as_node(name), machine.host, name, CLOCK, ENTROPY, FAST, configs=configs).run()
+                machine.reboot()
+
+        task = asyncio.create_task(live())
+
+        async def end() -> None:
+            task.cancel()
+            await asyncio.wait([task])
+
+        self._stack.push_async_callback(end)
+        return machine.root
+
+    # ------------------------------------------------------------ what the administrator does and sees
+
+    async def goal(self, pool: str) -> str:
+        """The rendered config of a pool; waits for the first one."""
+
+        async def rendered() -> str:
+            found = next((one for one in (await self.admin.list(POOLS)).items if one["metadata"]["name"] == pool), {})
+            return str(((found.get("spec") or {}).get("configuration") or {}).get("name", ""))
+
+        return str(await until(rendered, f"a config of pool {pool}"))
+
+    async def change(self, pool: str, text: str) -> str:
+        """Put another file on all machines of a pool; the rendered config that says so."""
+        before, name = await self.goal(pool), f"50-{pool}-{text}"
+        files = [{"path": "/etc/day-two", "mode": 420, "contents": {"source": f"data:,{text}"}}]
+        spec = {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}}
+        meta = {"name": name, "labels": {names.ROLE_LABEL: pool}}
+        body = {"apiVersion": f"{MCO}/v1", "kind": "MachineConfig", "metadata": meta, "spec": spec}
+        await self.admin.create(CONFIGS, body)
+
+        async def rendered() -> str:
+            now = await self.goal(pool)
+            return now if now != before else ""
+
+        return str(await until(rendered, "a new rendered config"))
+
+    async def notes(self, node: str) -> dict[str, str]:
+        """The annotations of a Node."""
+        return dict((await self.admin.get(NODES, node))["metadata"].get("annotations") or {})
+
+    async def arrived(self, node: str, config: str) -> None:
+        """Wait until a node says that it is at a config."""
+
+        async def there() -> bool:
+            notes = await self.notes(node)
+            return (notes.get(names.CURRENT_CONFIG), notes.get(names.STATE)) == (config, names.NodeState.DONE.value)
+
+        await until(there, f"{node} at {config}")
+
+    async def recorded(self, what: str) -> list[JsonObject]:
+        """What the record says, as `fastness audit show` prints it."""
+        env = environment(self.directory, KUBECONFIG=str(self.kube.kubeconfig))
+        words: list[str | Path] = [FASTNESS, "audit", "show", "--what", what, "--last", "1000", "-o", "json"]
+        said = await asyncio.to_thread(run, words, env)
+        assert said.code == 0, said.err
+        return list(orjson.loads(said.out))
+
+
+def installed(kube: RealKube) -> None:
+    """Our kinds, and the accounts as `fastness crds --accounts` prints them."""
+    env = environment(kube.directory, KUBECONFIG=str(kube.kubeconfig))
+    said = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds"], env).out)
+    assert said.code == 0, said.err
+    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], env)
+    with kube.client() as admin:
+        for document in everything():
+            apply(admin, document)
+
+
+async def _furnish(admin: Cluster, vendor: SimVendor) -> None:
+    """A cluster that enforces, what its machines boot, and a pool that needs no proof."""
+    pools = [{"name": PLAIN, "trustModel": "None"}]
+    body = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce", "simulated": True, "pools": pools},
+    }  # fmt: skip
+    await admin.create(CONFIDENTIAL_CLUSTER.resource, body)
+    await confidential(admin)
+    await announce_vendor(admin, vendor, CLOCK.now())
+    roles = [{"key": names.ROLE_LABEL, "operator": "In", "values": [names.WORKER, PLAIN]}]
+    spec = {
+        "machineConfigSelector": {"matchExpressions": roles},
+        "nodeSelector": {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{PLAIN}": ""}},
+    }
+    meta = {"name": PLAIN, "labels": {}}
+    await admin.create(POOLS, {"apiVersion": f"{MCO}/v1", "kind": "MachineConfigPool", "metadata": meta, "spec": spec})
+
+
+@asynccontextmanager
+async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIterator[Enforcing]:
+    """The cluster with so many attested machines, for the time of the block."""
+    await asyncio.to_thread(installed, kube)
+    pair, vendor = kube.credentials, SimVendor(ENTROPY)
+    issuing = CertificateAuthority.load(pair.ca.read_bytes(), SecretBytes(pair.ca_key.read_bytes()), ENTROPY)
+    around = Around(CLOCK, ENTROPY, KeyRing([SealKey.generate(ENTROPY)], ENTROPY))
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        admin = await enter(acting(kube, None))
+        await _furnish(admin, vendor)
+        informers = await enter(Informers(admin, clock=CLOCK, entropy=ENTROPY))
+        await enter(certified(admin, informers, CLOCK, ENTROPY))
+        roles = {role.name: await enter(acting(kube, role)) for role in ACCOUNTS}
+        caches = {
+            name: await enter(Informers(cluster, clock=CLOCK, entropy=ENTROPY)) for name, cluster in roles.items()
+        }
+        clients = await ClientAuthorities.open(roles["configserver"], caches["configserver"])
+        assert clients is not None
+        configs = await enter(
+            config_server(roles["configserver"], caches["configserver"], CLOCK, ENTROPY, ListenOptions(), clients)
+        )
+        around = replace(around, configs=configs.served)
+        broker, _ = await enter(broker_door(roles["broker"], caches["broker"], around, BrokerOptions()))
+        record = ClusterRecord(roles["gate"], CLOCK, ENTROPY, "gate")
+        keeper = await enter(gate(roles["gate"], caches["gate"], configs.served, record, CLOCK, ENTROPY))
+        urls = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
+        around = replace(around, urls=lambda: urls)
+        enrolment = await enter(enrolment_door(roles["enrol"], caches["enrol"], around, ListenOptions()))
+        doors = Doors(f"https://127.0.0.1:{enrolment.port}", f"https://127.0.0.1:{configs.port}", configs.doors.bundle)
+        loops = product_loops(admin, informers, Loops(CLOCK, ENTROPY, SIMULATED, lambda: doors), without=(FAMILY,))
+        group = await enter(asyncio.TaskGroup())
+        work = group.create_task(Runner(loops, informers, CLOCK, ENTROPY).run())
+        stack.callback(work.cancel)
+        world = Enforcing(kube, directory, admin, configs, urls.gate, issuing)
+        await enter(world._stack)
+        proofs = Proofs(
+            lambda spec: Silicon(vendor, spec.tee, spec.number), world.trust, lambda: urls.broker, lambda: urls.gate
+        )
+        fleet = Fleet(admin, world.as_node, directory, CLOCK, ENTROPY, proofs=proofs)
+        opened = await enter(hall(fleet))
+        for number in range(count):
+            opened.place(opened.build(Spec(f"worker-{number}", number, "tpm")))
+        world.machines = list(opened)
+        yield world
+
+
+@asynccontextmanager
+async def told(world: Enforcing) -> AsyncIterator[None]:
+    """Print what went wrong in the block, and how machines and nodes stood then: groups of groups hide it."""
+    try:
+        yield
+    except BaseException:
+        traceback.print_exc()
+        for machine in world.machines:
+            print(machine.name, machine.node, machine.console)
+        for node in (await world.admin.list(NODES)).items:
+            print(node["metadata"]["name"], node["metadata"].get("annotations"), node.get("spec"))
+        for pool in (await world.admin.list(POOLS)).items:
+            print(
+                pool["metadata"]["name"],
+                [(one["type"], one["status"], one.get("message")) for one in pool["status"]["conditions"]],
+            )
+        raise
+
+
+async def asked(world: Enforcing, path: str, shown: Credential | None = None) -> httpx.Response:
+    """What the gate answers to somebody with a certificate, or without."""
+    connection = replace(world.connection(shown or world.credential("nobody")), ca=world.configs.doors.bundle.encode())
+    async with httpx.AsyncClient(verify=context_for(connection), trust_env=False, timeout=20) as client:
+        return await client.get(f"{world.gate}{path}")
