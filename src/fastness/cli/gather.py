@@ -20,6 +20,7 @@ from fastness.cluster.errors import ApiError, Forbidden, MethodNotAllowed, NotFo
 from fastness.cluster.kube import KubeCluster
 from fastness.domain.support.layout import Entry, LeftOut, index_page, list_path, safe
 from fastness.domain.support.redact import NEVER, redacted, scrubbed
+from fastness.domain.support.taken import Taken, taken_from_text, taken_out
 from fastness.formats import json
 from fastness.model.kind import JsonObject, Kind, Resource
 from fastness.model.objects import condition, object_name
@@ -28,6 +29,8 @@ from fastness.model.registry import all_kinds, find
 MIB: Final = 1024 * 1024
 PAGE: Final = 500
 LOG_LINES: Final = 5000
+MOST_TAKEN: Final = 20_000
+REDACTIONS: Final = "redacted.txt"
 NODES: Final = find("", "v1", "nodes").resource
 PODS: Final = find("", "v1", "pods").resource
 EVENTS: Final = find("", "v1", "events").resource
@@ -55,6 +58,7 @@ class Bundle:
     bounds: Bounds = field(default_factory=Bounds)
     entries: list[Entry] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
     size: int = 0
 
     def put(self, path: str, text: str, objects: int = 0) -> None:
@@ -77,8 +81,32 @@ class Bundle:
         """Note something that is not in the bundle."""
         self.left_out.append(LeftOut(what, why))
 
+    def shown(self, obj: JsonObject, path: str) -> JsonObject | None:
+        """An object as the file at a path may show it; what was taken out is noted."""
+        made = redacted(obj)
+        if made is not None:
+            what = f"{obj.get('kind', '')} {object_name(obj)}"
+            self._note(path, what, (place for place in taken_out(obj, made) if place != "metadata.managedFields"))
+        return made
+
+    def put_text(self, path: str, text: str, objects: int = 0) -> None:
+        """Write a text without credentials; how many there were is noted."""
+        made = scrubbed(text)
+        self._note(path, "text", filter(None, (taken_from_text(text, made),)))
+        self.put(path, made, objects)
+
+    def _note(self, path: str, what: str, places: Iterable[str]) -> None:
+        for place in places:
+            if len(self.taken) >= MOST_TAKEN:
+                return
+            self.taken.append(Taken(path, what, place))
+
     def finish(self, facts: Mapping[str, str]) -> None:
-        """Write the summary and the page that leads to everything."""
+        """Write what was taken out, the summary, and the page that leads to everything."""
+        lines = sorted({f"{taken.file}  {taken.what}  {taken.path}" for taken in self.taken})
+        more = "# and more, which is not listed\n" if len(self.taken) >= MOST_TAKEN else ""
+        listed = "".join(f"{line}\n" for line in lines) + more
+        self.entries.append(Entry(REDACTIONS, len(listed.encode()), len(lines)))
         self.entries.sort(key=lambda one: one.path)
         self.left_out.sort(key=lambda one: (one.what, one.why))
         summary = {
@@ -88,8 +116,9 @@ class Bundle:
             ],
             "leftOut": [{"what": one.what, "why": one.why} for one in self.left_out],
         }
-        # These two are always there, whatever the bound says.
+        # These are always there, whatever the bound says.
         for name, text in (
+            (REDACTIONS, listed),
             ("summary.json", json.encode(summary).decode() + "\n"),
             ("index.html", index_page(facts, self.entries, self.left_out)),
         ):
@@ -152,9 +181,10 @@ async def listed(cluster: KubeCluster, resource: Resource, bundle: Bundle) -> li
 def _write_lists(bundle: Bundle, resource: Resource, items: Iterable[JsonObject]) -> None:
     places: dict[str, list[JsonObject]] = {}
     for obj in items:
-        shown = redacted(obj)
+        namespace = object_name(obj).namespace
+        shown = bundle.shown(obj, list_path(resource, namespace))
         if shown is not None:
-            places.setdefault(object_name(obj).namespace, []).append(shown)
+            places.setdefault(namespace, []).append(shown)
     for namespace, group in sorted(places.items()):
         group.sort(key=lambda one: str(one["metadata"].get("name")))
         bundle.put(list_path(resource, namespace), documents(group), len(group))
@@ -174,7 +204,8 @@ async def gather_nodes(cluster: KubeCluster, bundle: Bundle) -> None:
     skipped = []
     for node in await listed(cluster, NODES, bundle):
         name = object_name(node).name
-        bundle.put(f"nodes/{safe(name)}/node.yaml", documents([redacted(node)]), 1)
+        path = f"nodes/{safe(name)}/node.yaml"
+        bundle.put(path, documents([bundle.shown(node, path)]), 1)
         if (condition(node, "Ready") or {}).get("status") != "True":
             skipped.append(name)
     if skipped:
@@ -191,9 +222,9 @@ async def gather_events(cluster: KubeCluster, bundle: Bundle) -> list[JsonObject
             f"{_moment(event)[0] or '-'}  {event.get('type', '')}  {event.get('reason', '')}  "
             f"{about.get('kind', '')}/{about.get('name', '')}  x{event.get('count') or 1}  {event.get('message', '')}"
         )
-        places.setdefault(object_name(event).namespace, []).append(scrubbed(" ".join(line.split("\n"))))
+        places.setdefault(object_name(event).namespace, []).append(" ".join(line.split("\n")))
     for namespace, lines in sorted(places.items()):
-        bundle.put(f"namespaces/{safe(namespace)}/events.txt", "\n".join(lines) + "\n", len(lines))
+        bundle.put_text(f"namespaces/{safe(namespace)}/events.txt", "\n".join(lines) + "\n", len(lines))
     return events
 
 
@@ -221,4 +252,4 @@ async def gather_logs(
             except ApiError as error:
                 bundle.miss(where, f"no log: {scrubbed(error.message)}")
                 continue
-            bundle.put(where, scrubbed(data.decode(errors="replace")))
+            bundle.put_text(where, data.decode(errors="replace"))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fastness.cli.gather import Bundle, documents
 from fastness.domain.support.layout import safe
-from fastness.domain.support.redact import redacted, scrubbed
+from fastness.domain.support.redact import scrubbed
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
 
@@ -33,9 +33,11 @@ def manual_part(bundle: Bundle, seen: Mapping[str, Sequence[JsonObject]], events
     for kind, name in DESCRIBED.items():
         objects = seen.get(kind) or ()
         if objects:
-            bundle.put(f"{TOP}/{name}", "".join(_described(one, events) for one in objects), len(objects))
+            path = f"{TOP}/{name}"
+            bundle.put(path, "".join(_described(bundle, path, obj, events) for obj in objects), len(objects))
     for pool in seen.get(POOLS) or ():
-        bundle.put(f"{TOP}/mcps/{safe(object_name(pool).name)}_description", _described(pool, events), 1)
+        path = f"{TOP}/mcps/{safe(object_name(pool).name)}_description"
+        bundle.put(path, _described(bundle, path, pool, events), 1)
     users = [
         pod for pod in seen.get("pods") or () if "kata" in str((pod.get("spec") or {}).get("runtimeClassName") or "")
     ]
@@ -46,11 +48,11 @@ def manual_part(bundle: Bundle, seen: Mapping[str, Sequence[JsonObject]], events
     bundle.put(f"{TOP}/workloads_using_kata.txt", "".join(f"{line}\n" for line in sorted(lines)), len(lines))
 
 
-def _described(obj: JsonObject, events: Sequence[Mapping[str, Any]]) -> str:
+def _described(bundle: Bundle, path: str, obj: JsonObject, events: Sequence[Mapping[str, Any]]) -> str:
     uid = (obj.get("metadata") or {}).get("uid")
     mine = [one for one in events if (one.get("involvedObject") or {}).get("uid") == uid]
     lines = [
         f"  {one.get('lastTimestamp') or '-'}  {one.get('type')}  {one.get('reason')}  {scrubbed(str(one.get('message')))}\n"
         for one in mine
     ]
-    return documents([redacted(obj)]) + "Events:" + ("\n" + "".join(lines) if lines else "  <none>\n")
+    return documents([bundle.shown(obj, path)]) + "Events:" + ("\n" + "".join(lines) if lines else "  <none>\n")

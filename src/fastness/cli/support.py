@@ -127,7 +127,7 @@ def _facts(images: tuple[str, ...], namespace: str, audit: bool) -> Mapping[str,
         "what": "audit logs" if audit else "resources, events, logs, record",
         "images": ", ".join(scrubbed(one) for one in images) + (" (noted, not run)" if images else ""),
         "run namespace": namespace,
-        "redaction": "Secrets are never collected; credentials in other objects and in logs are replaced by <redacted>",
+        "redaction": "Secrets are never collected; what else may hold a credential is replaced by <redacted>, see redacted.txt",
     }
 
 
@@ -165,7 +165,7 @@ async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> No
     """The newest entries of the record, as far as it can be read."""
     from fastness.cli.audit import tiles_of
     from fastness.cluster.errors import ApiError
-    from fastness.domain.support.redact import cleaned
+    from fastness.domain.support.redact import cleaned, scrubbed
     from fastness.formats import json
     from fastness.trust.errors import TrustError
     from fastness.trust.recordview import open_record
@@ -180,15 +180,13 @@ async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> No
             async for index, data in record.view.entries(max(0, record.size - RECORD_ENTRIES))
         ]
     except (ApiError, TrustError, OSError, ValueError) as error:
-        made.miss("record", f"it could not be read: {error}")
+        made.miss("record", f"it could not be read: {scrubbed(str(error))}")
         return
     made.put("record/tail.json", json.encode(found).decode() + "\n", len(found))
 
 
 async def _audit(made: Bundle, beside: Path | None) -> None:
     """Audit logs of an embedded control plane, which lie beside its kubeconfig."""
-    from fastness.domain.support.redact import scrubbed
-
     found = False
     for name in AUDIT_FILES:
         path = beside / name if beside is not None else None
@@ -196,6 +194,6 @@ async def _audit(made: Bundle, beside: Path | None) -> None:
             found = True
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - made.bounds.file + 1))
-                made.put(f"audit_logs/{name}", scrubbed(file.read().decode(errors="replace")))
+                made.put_text(f"audit_logs/{name}", file.read().decode(errors="replace"))
     if not found:
         made.miss("audit_logs", "this API server keeps its audit log where only its nodes can read it")

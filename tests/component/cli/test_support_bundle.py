@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import html.parser
 import json
 import os
+import re
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 import yaml
@@ -27,6 +32,8 @@ from fastness.trust.tiles import ConfigMapTiles
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 
+INIT_DATA = "io.katacontainers.config.hypervisor.cc_init_data"
+WORD = "swordfishcanary"
 CANARY = "Canary7hQ2mVx9LpRtZ3nK8sWd"
 NAMESPACES = find("", "v1", "namespaces").resource
 NS = "openshift-sandboxed-containers-operator"
@@ -85,6 +92,99 @@ async def _world(embedded: Embedded) -> None:
     await _make(embedded, "", "v1", "nodes", {"metadata": {"name": "worker-0"}})
 
 
+async def _plain_world(embedded: Embedded) -> None:
+    """A word that nothing tells from another word, wherever users may have written it, as it is and wrapped up."""
+    await _make(
+        embedded, "", "v1", "namespaces", {"metadata": {"name": "theirs", "annotations": {"example.com/x": WORD}}}
+    )
+    init_data = base64.b64encode(gzip.compress(f'x = "{WORD}"'.encode())).decode()
+    container = {
+        "name": "app", "image": "i", "command": ["run", WORD], "args": ["--x", WORD], "env": [{"name": "PLAIN", "value": WORD}],
+    }  # fmt: skip
+    for name, content in (
+        ("plain", WORD),
+        ("wrapped", base64.b64encode(WORD.encode()).decode()),
+        ("quoted", quote(WORD)),
+    ):
+        body = {"metadata": {"name": name, "namespace": "theirs"}, "data": {"x": content}}
+        await _make(embedded, "", "v1", "configmaps", body)
+    await _make(
+        embedded, "", "v1", "pods",
+        {
+            "metadata": {"name": "p", "namespace": "theirs", "annotations": {INIT_DATA: init_data}},
+            "spec": {"containers": [container]},
+        },
+    )  # fmt: skip
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {"x": WORD}}, "spec": {"containers": [container]}}
+    await _make(
+        embedded, "apps", "v1", "deployments",
+        {"metadata": {"name": "d", "namespace": "theirs"},
+         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}},
+    )  # fmt: skip
+    unit = {"name": "x.service", "contents": f"[Service]\nEnvironment=X={WORD}\n",
+            "dropins": [{"name": "y.conf", "contents": f"[Service]\nEnvironment=Y={WORD}\n"}]}  # fmt: skip
+    packed = base64.b64encode(gzip.compress(WORD.encode())).decode()
+    files = [
+        {"path": "/etc/a", "contents": {"source": f"data:,{quote(WORD)}"}},
+        {"path": "/etc/b", "contents": {"source": f"data:;base64,{packed}", "compression": "gzip"}},
+    ]
+    config = {"ignition": {"version": "3.2.0"}, "systemd": {"units": [unit]}, "storage": {"files": files}}
+    for name in ("99-y", "rendered-worker-" + "ab" * 16):
+        await _make(
+            embedded,
+            "machineconfiguration.openshift.io",
+            "v1",
+            "machineconfigs",
+            {"metadata": {"name": name}, "spec": {"config": config}},
+        )
+    headers = {"kubeletConfig": {"staticPodURLHeader": {"X-Plain": [WORD]}}}
+    await _make(
+        embedded,
+        "machineconfiguration.openshift.io",
+        "v1",
+        "kubeletconfigs",
+        {"metadata": {"name": "k"}, "spec": headers},
+    )
+    case = {"name": "x", "input": {"a": WORD}, "expect": "Refused"}
+    await _make(
+        embedded, "fastness.dev", "v1alpha1", "appraisalpolicies",
+        {"metadata": {"name": "a"}, "spec": {"for": "tpm", "rego": f"package policy\n# {WORD}\n", "cases": [case]}},
+    )  # fmt: skip
+
+
+def _unwrapped(text: str) -> str:
+    """A text, and what stands in it in percent, base64 and gzip."""
+    found = [text, unquote(text)]
+    for run in re.findall(r"[A-Za-z0-9+/_-]{8,}={0,2}", text):
+        plain = run.replace("-", "+").replace("_", "/")
+        data = base64.b64decode(plain[: len(plain) // 4 * 4])
+        found.append(data.decode("latin-1"))
+        with suppress(OSError, EOFError, zlib.error):
+            found.append(gzip.decompress(data).decode("latin-1"))
+    return "\n".join(found)
+
+
+async def test_no_word_leaves_from_where_users_write_and_the_bundle_lists_what_was_taken_out(
+    embedded_server: Embedded, tmp_path: Path
+) -> None:
+    await _plain_world(embedded_server)
+    target = tmp_path / "bundle"
+    done = await _run("--dest-dir", str(target), "--kubeconfig", str(embedded_server.kubeconfig))
+    assert done.exit_code == 0, done.output
+    assert WORD in _unwrapped(quote(base64.b64encode(gzip.compress(WORD.encode())).decode(), safe="+/=")), "it is seen"
+    for path in (one for one in target.rglob("*") if one.is_file()):
+        assert WORD not in _unwrapped(path.read_text()), path
+    listed = (target / "redacted.txt").read_text()
+    for line in (
+        "namespaces/theirs/core/configmaps.yaml  ConfigMap theirs/plain  data.x",
+        "namespaces/theirs/core/pods.yaml  Pod theirs/p  spec.containers[0].env[0].value",
+        "MachineConfig 99-y  spec.config.systemd.units[0].contents",
+        "MachineConfig 99-y  spec.config.systemd.units[0].dropins[0].contents",
+        "AppraisalPolicy a  spec.rego",
+    ):
+        assert line in listed, line
+
+
 def _text(root: Path) -> str:
     return "\n".join(path.read_text() for path in sorted(root.rglob("*")) if path.is_file())
 
@@ -135,7 +235,9 @@ async def test_audit_logs_are_collected_on_request_and_alone(embedded_server: Em
     target, config = tmp_path / "bundle", str(embedded_server.kubeconfig)
     done = await _run("--dest-dir", str(target), "--kubeconfig", config, "--", "/usr/bin/gather_audit_logs")
     assert done.exit_code == 0, done.output
-    assert {path.name for path in target.rglob("*") if path.is_file()} == {"audit.log", "index.html", "summary.json"}
+    assert {path.name for path in target.rglob("*") if path.is_file()} == {
+        "audit.log", "index.html", "summary.json", "redacted.txt",
+    }  # fmt: skip
     assert '"resource":"namespaces"' in (target / "audit_logs/audit.log").read_text()
 
 
@@ -210,7 +312,9 @@ def test_files_are_cut_and_a_full_bundle_says_what_is_missing(tmp_path: Path) ->
     bundle.put("b.txt", "y" * 400)
     bundle.put("c.txt", "z")
     bundle.finish({})
-    assert [(one.path, one.cut) for one in bundle.entries] == [("a.txt", True), ("b.txt", True), ("c.txt", False)]
+    assert [(one.path, one.cut) for one in bundle.entries] == [
+        ("a.txt", True), ("b.txt", True), ("c.txt", False), ("redacted.txt", False),
+    ]  # fmt: skip
     tight = Bundle(tmp_path / "t", Bounds(total=50, file=100))
     tight.root.mkdir()
     tight.put("a.txt", "x" * 60)

@@ -2,6 +2,7 @@
 
     index.html                                       what was collected, what was left out and why
     summary.json                                     the same for programs
+    redacted.txt                                     what was taken out, by file, object and path
     cluster-scoped-resources/<group>/<plural>.yaml   objects of the cluster, without secrets
     namespaces/<namespace>/<group>/<plural>.yaml     objects of namespaces
     namespaces/<namespace>/events.txt                events, oldest first

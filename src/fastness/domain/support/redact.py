@@ -4,13 +4,13 @@
     redacted(obj)    an object as a bundle may show it; None when nothing of it may leave (Secrets)
     scrubbed(text)   a log or any text, with what looks like a credential taken out
 
-* Kept by rule, not by guess: Secrets never leave, whole. Of files in machine configs only the size is shown, because a file
-  may be anything. Copies of whole objects in annotations go.
+* Secrets never leave, whole. Where users write what may be anything (files and units of machine configs, environment and
+  arguments of containers, their ConfigMaps, annotations, init data) only the size is shown: `places`.
 * A field whose name says credential loses its text; so does the `value` beside such a `name` (variables, headers).
+* What looks like a key goes wherever it stands, also as the name of a field: `shapes`.
 * In all text that stays: private keys, tokens, tickets, passwords in addresses and in `key=value` are taken out; also when
   they stand in base64.
 * Digests of secrets go too: a short password is found from its hash.
-* What the host sees anyway, init data and evidence above all, is not secret and stays.
 
 What is taken out is replaced by `<redacted>`; names, sizes and structure stay, so that the object can still be understood.
 """
@@ -23,21 +23,31 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastness.domain.support.places import (
+    PLATFORM,
+    Path,
+    opaque_note,
+    opaque_place,
+    opaque_text,
+    without_argument,
+)
+from fastness.domain.support.shapes import REDACTED, without_keys
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 
-REDACTED: Final = "<redacted>"
 MAX_LINE: Final = 1024 * 1024
 NEVER: Final = frozenset({("", "Secret"), ("fastness.dev", "EvidenceBlob"), ("fastness.dev", "SpentChallenge")})
-INIT_DATA: Final = "io.katacontainers.config.hypervisor.cc_init_data"
-COPIES: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 CREDENTIAL: Final = frozenset({
     "token", "password", "passwd", "passphrase", "secret", "apikey", "privatekey", "accesskey", "secretkey", "authorization",
     "cookie", "credential", "credentials", "ticket", "auth", "identitytoken", "registrytoken", "dockerconfigjson",
     "dockercfg", "bearer", "signingkey", "encryptionkey", "sealingkey", "clientkeydata", "keydata", "jwk", "kubeconfig",
     "userdata", "pullsecret",
 })  # fmt: skip
+# What names an object and its versions; made by the API, or public by nature.
+_IDENTITY: Final = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation", "generateName", "creationTimestamp"}
+)
 _ENDS: Final = ("hash", "value", "data", "text", "file", "content", "contents", "plain", "b64", "base64")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _DATA_URL: Final = re.compile(r"data:[^,\s\"']{0,256},[^\s\"'<>]*")
@@ -77,48 +87,82 @@ _REFERENCES: Final = ("name", "ref", "keyref", "refs", "names", "selector", "nam
 
 def redacted(obj: Mapping[str, Any]) -> JsonObject | None:
     """An object without secrets, or None when it must not leave at all."""
-    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
-    if (group, str(obj.get("kind"))) in NEVER:
+    group, kind = str(obj.get("apiVersion") or "").rpartition("/")[0], str(obj.get("kind"))
+    if (group, kind) in NEVER:
         return None
-    shown = {key: _value(key, value) for key, value in obj.items() if key != "metadata"}
-    if obj.get("kind") == "ConfigMap" and isinstance(obj.get("binaryData"), Mapping):
-        shown["binaryData"] = {str(key): _opaque(str(value)) for key, value in obj["binaryData"].items()}
-    return {**shown, "metadata": _metadata(obj.get("metadata") or {})}
+    meta = obj.get("metadata") or {}
+    shown = {without_keys(key): _value(kind, (key,), value) for key, value in obj.items() if key != "metadata"}
+    if kind == "ConfigMap":
+        hidden = ("binaryData",) if meta.get("namespace") in PLATFORM else ("binaryData", "data")
+        shown |= {name: _sizes(obj[name]) for name in hidden if isinstance(obj.get(name), Mapping)}
+    return {**shown, "metadata": _metadata(meta)}
 
 
 def cleaned(value: Any) -> Any:
     """Any JSON without credentials; for what is not an object of the API."""
-    return _value("", value)
+    return _value("", (), value)
 
 
 def _metadata(meta: Mapping[str, Any]) -> JsonObject:
-    kept = {key: value for key, value in meta.items() if key not in ("managedFields", "annotations")}
+    kept = {
+        key: value if key in _IDENTITY else _value("", ("metadata", key), value)
+        for key, value in meta.items()
+        if key not in ("managedFields", "annotations")
+    }
     notes = meta.get("annotations")
-    if isinstance(notes, Mapping):
-        kept["annotations"] = {
-            str(key): value if key == INIT_DATA else REDACTED if key in COPIES else _value(str(key), value)
-            for key, value in notes.items()
-        }
-    return kept
+    return {**kept, "annotations": _notes(notes)} if isinstance(notes, Mapping) else kept
 
 
-def _value(key: str, value: Any) -> Any:
+def _notes(notes: Mapping[str, Any]) -> JsonObject:
+    """Annotations, those of templates too."""
+    return {without_keys(str(key)): _note(str(key), value) for key, value in notes.items()}
+
+
+def _note(name: str, value: Any) -> Any:
+    return _opaque(str(value)) if value and opaque_note(name) else _value("", ("metadata", name), value)
+
+
+def _sizes(members: Mapping[str, Any]) -> JsonObject:
+    return {without_keys(str(key)): _opaque(str(value)) for key, value in members.items()}
+
+
+def _value(kind: str, path: Path, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return _members(value)
+        return _notes(value) if path[-1:] == ("annotations",) else _members(kind, path, value)
     if isinstance(value, list):
-        return [_value(key, one) for one in value]
+        return [_value(kind, (*path, _place(path, place)), item) for place, item in enumerate(value)]
+    named = next((name for name in reversed(path) if not name.startswith("*")), "")
     if isinstance(value, str):
-        return REDACTED if value and is_credential(key) else scrubbed(value)
+        return _text(kind, path, named, value)
     # Numbers can be credentials too, flags cannot.
-    return REDACTED if is_credential(key) and isinstance(value, int | float) and not isinstance(value, bool) else value
+    return (
+        REDACTED if is_credential(named) and isinstance(value, int | float) and not isinstance(value, bool) else value
+    )
 
 
-def _members(value: Mapping[str, Any]) -> JsonObject:
+def _place(path: Path, place: int) -> str:
+    """The program that a command starts is told from what it is started with."""
+    return "*0" if place == 0 and path[-1:] == ("command",) else "*"
+
+
+def _text(kind: str, path: Path, named: str, text: str) -> str:
+    if text and is_credential(named):
+        return REDACTED
+    if named == "kernelArguments":
+        return scrubbed(without_argument(text))
+    if text and (opaque_place(kind, path) or opaque_text(path, text)):
+        return _opaque(text)
+    return scrubbed(text)
+
+
+def _members(kind: str, path: Path, value: Mapping[str, Any]) -> JsonObject:
     name = value.get("name")
     beside = isinstance(name, str) and (is_credential(name) or name.upper() in ("PASS", "PWD", "PAT"))
     return {
-        str(key): REDACTED if beside and key == "value" and one not in (None, "") else _value(str(key), one)
-        for key, one in value.items()
+        without_keys(str(key)): REDACTED
+        if beside and key == "value" and member not in (None, "")
+        else _value(kind, (*path, str(key)), member)
+        for key, member in value.items()
     }
 
 
@@ -151,7 +195,7 @@ def _json_line(line: str) -> str:
         value = json.decode(body.encode(errors="replace"))
     except JsonError:
         return line
-    return line[:start] + json.encode(_members(value)).decode() + line[end:]
+    return line[:start] + json.encode(_members("", (), value)).decode() + line[end:]
 
 
 def _plain(text: str) -> str:
@@ -162,7 +206,7 @@ def _plain(text: str) -> str:
     text = _without_values(_without_values(text, _NAMED), _BESIDE)
     for pattern in _PATTERNS:
         text = pattern.sub(REDACTED, text)
-    return _BASE64.sub(_hidden, text)
+    return without_keys(_BASE64.sub(_hidden, text))
 
 
 def _without_values(text: str, pattern: re.Pattern[str]) -> str:

@@ -12,7 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.support.redact import INIT_DATA, REDACTED, is_credential, redacted, scrubbed
+from fastness.domain.support.redact import is_credential, redacted, scrubbed
+from fastness.domain.support.shapes import REDACTED
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789"
 canaries = st.text(ALPHABET, min_size=16, max_size=40).map(lambda text: f"Canary{text}")
@@ -91,11 +92,14 @@ def test_secrets_never_leave_and_neither_do_copies_of_them(canary: str) -> None:
 def test_what_helps_stays() -> None:
     pod = {
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "p", "uid": "u", "labels": {"app": "x"}, "annotations": {INIT_DATA: "H4sIAAAAAAAAA6WUS2/TQBCA7"}},
+        "metadata": {
+            "name": "p", "uid": "u", "labels": {"app": "x", "pod-template-hash": "5d59d67564"},
+            "annotations": {"fastness.dev/drift-policy": "repair"},
+        },
         "spec": {
             "automountServiceAccountToken": True, "imagePullSecrets": [{"name": "pull"}],
             "volumes": [{"secret": {"secretName": "tls"}}], "containers": [{
-                "name": "c", "image": "i@sha256:" + "a" * 64, "command": ["sleep", "36000"],
+                "name": "c", "image": "i@sha256:" + "a" * 64, "command": ["sleep"],
                 "env": [{"name": "PASS", "valueFrom": {"secretKeyRef": {"name": "luks", "key": "pass"}}}],
             }],
         },
