@@ -61,6 +61,12 @@ def test_kernel_arguments_of_ignition_itself_are_refused(cluster: Acceptance) ->
     refuses(cluster, machine_config(REFUSED, config={"kernelArguments": {"shouldExist": ["debug"]}}), "kernelArguments")
 
 
+@pytest.mark.row("000-11")
+@pytest.mark.parametrize("path", ["/boot/loader/entries/other.conf", "/etc/default/grub", "/etc/kernel/cmdline"])
+def test_files_that_change_the_boot_are_refused(cluster: Acceptance, path: str) -> None:
+    refuses(cluster, machine_config(REFUSED, config=a_file(path, "debug")), "config.storage.files[0]")
+
+
 @pytest.mark.row("000-14")
 @pytest.mark.row("000-23")
 def test_values_that_change_nothing_are_accepted(cluster: Acceptance) -> None:

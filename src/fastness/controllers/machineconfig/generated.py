@@ -1,8 +1,8 @@
 """Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs.
 
 An owner gets a number when it is first seen (an annotation, so that the name of its config never changes), a finalizer for each
-config, and conditions that say whether it was accepted. Generated configs belong to their owner and are put back when edited;
-rendering exempts them only because regenerating them gives the same content.
+config, and conditions that say whether it was accepted. Generated configs belong to their owner and are put back when edited.
+An owner whose config a pool would refuse is refused itself: rendering exempts nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import generated as domain
 from fastness.domain.machineconfig.errors import BadSettings
 from fastness.domain.machineconfig.readiness import COMPLETED, FAILING, RUNNING
+from fastness.domain.trustmodel import trust_model
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.cluster import NAME as CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
@@ -58,9 +61,18 @@ class Generated:
         self.sources: Sequence[Source] = (
             Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything), Source(POOLS, keys=_everything),
             Source(CONTROLLERS, keys=_everything), Source(CONFIGS, keys=_if_generated, delay=timing.render_delay),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_other_models, delay=timing.render_delay),
         )  # fmt: skip
         self._cluster = cluster
+        self._confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._clock = clock
+        self._generation: object = None
+
+    def _if_other_models(self, cluster: Object) -> Iterable[ObjectName]:
+        """Everything when the spec changed: pools may have other trust models. Its status changes all the time."""
+        generation = cluster["metadata"].get("generation")
+        changed, self._generation = generation != self._generation, generation
+        return (ALL,) if changed else ()
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring everything generated in step with its owners."""
@@ -73,8 +85,9 @@ class Generated:
                 for wanted in domain.base_configs(name, controller, VERSION):
                     await self._keep(known, wanted)
         await self._complete(controller)
+        confidential = self._confidential.get("", CLUSTER)
         for kind, resource in OWNERS:
-            await self._family(kind, resource, pools, known, controller)
+            await self._family(kind, resource, pools, known, controller, confidential)
         return Done()
 
     async def _controller(self) -> JsonObject:
@@ -111,6 +124,7 @@ class Generated:
         pools: list[JsonObject],
         known: dict[str, JsonObject],
         controller: JsonObject,
+        confidential: JsonObject | None,
     ) -> None:
         owners = (await self._cluster.list(resource)).items
         for owner in owners:
@@ -121,6 +135,8 @@ class Generated:
             try:
                 numbered = await self._numbered(resource, owner, owners)
                 made = [domain.generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
+                for config, pool in zip(made, chosen, strict=True):
+                    domain.fits(config, pool, trust_model(confidential, pool))
             except BadSettings as error:
                 await self._tell(resource, owner, f"{error.message}: {error.hint}")
                 continue

@@ -27,17 +27,17 @@ from fastness.controllers.machineconfig.prune import CONFIGS
 from fastness.controllers.machineconfig.rollout import EVERY, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import render as domain
-from fastness.domain.machineconfig.generated import Owners, exempt
+from fastness.domain.machineconfig.generated import Owners
 from fastness.domain.machineconfig.prune import is_rendered
 from fastness.domain.machineconfig.readiness import obstacle
 from fastness.domain.machineconfig.reconcile import overrides_of
 from fastness.domain.machineconfig.status import render_condition
 from fastness.domain.machineconfig.streams import with_stream
-from fastness.domain.machineconfig.validate import Examined, Exempt, examine
+from fastness.domain.machineconfig.validate import Examined, examine
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
+from fastness.model.objects import ObjectName, is_being_deleted, metadata, object_name
 from fastness.model.registry import find
 
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
@@ -130,28 +130,24 @@ class Rendering:
             trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
             current=self._configs.get("", running) if running else None,
             overrides=overrides_of(self._settings.get("", "cluster")),
-            exempt=exempt(owners),
             examine=self._examine,
             obstacle=blocked or missing,
         )
         return setting, stream
 
     def _owners(self) -> Owners:
-        """What configs are generated from: those that their owner regenerates to the byte may do what others may not."""
+        """What configs are generated from."""
         controllers = self._controllers.list()
         return Owners.of(self._kubelets.list(), self._runtimes.list(), controllers[0] if controllers else None)
 
-    def _examine(self, config: Object, trust: TrustModel, exempt: Exempt) -> Examined:
+    def _examine(self, config: Object, trust: TrustModel) -> Examined:
         meta = config["metadata"]
-        # Whether a generated config is exempt depends on its owner as well, so those are examined each time.
-        if names.GENERATED_BY in annotations_of(config):
-            return examine(config, trust, exempt)
         key = (str(meta.get("uid")), str(meta.get("resourceVersion")), trust.value)
         known = self._examined.get(key)
         if known is None:
             if len(self._examined) >= MAX_EXAMINED:
                 self._examined.clear()
-            known = self._examined[key] = examine(config, trust, exempt)
+            known = self._examined[key] = examine(config, trust)
         return known
 
     async def _store(self, pool: JsonObject, rendered: domain.Rendered, defaults: domain.Defaults) -> None:

@@ -4,8 +4,8 @@ Names are `99-<pool>-generated-kubelet` and `99-<pool>-generated-containerruntim
 object remembers its number in an annotation. A pool takes ten of each kind. Every pool of a built-in role also has its base
 configs (`00-<role>`, `01-<role>-container-runtime`, `01-<role>-kubelet`), owned by the ControllerConfig.
 
-A generated config is trusted for what it is, not for what it claims: `exempt` regenerates the spec from the owner that the config
-names and compares. Whoever edits one, or writes one with copied annotations, gets no exemption.
+What is generated is judged like what people write: an owner whose config a pool would refuse (one of the four fields in a
+confidential pool) is refused itself, by `fits`, before there is a config that stops the pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Final
 from fastness.domain.machineconfig.containerruntime import DIRECTORY, containerruntime_spec
 from fastness.domain.machineconfig.errors import BadSettings
 from fastness.domain.machineconfig.kubelet import CONFIG_FILE, base_settings, config_file, kubelet_spec
-from fastness.domain.machineconfig.validate import Exempt
+from fastness.domain.machineconfig.validate import problems
+from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import SelectorError
 from fastness.formats.ignition.versions import CURRENT
@@ -92,6 +93,13 @@ def generate(kind: str, owner: Object, pool: str, version: str, controller: Obje
     return _manifest(name, pool, spec, version, _reference(kind, owner))
 
 
+def fits(config: Object, pool: str, trust: TrustModel) -> None:
+    """Refuse a generated config that its pool would refuse; raises BadSettings, for the condition of the owner."""
+    wrong = [problem for problem in problems(config, trust) if problem.fatal]
+    if wrong:
+        raise BadSettings(f"pool {pool}: {wrong[0].reason}", wrong[0].way_out)
+
+
 def proposed(
     owners: Owners,
     new: Iterable[tuple[str, Object]],
@@ -156,16 +164,6 @@ def regenerate(config: Object, owners: Owners) -> JsonObject | None:
         except BadSettings:
             return None
     return None
-
-
-def exempt(owners: Owners) -> Exempt:
-    """Whether a config is what its owner generates, to the byte."""
-
-    def is_exempt(config: Object) -> bool:
-        wanted = regenerate(config, owners)
-        return wanted is not None and json.canonical(wanted) == json.canonical(config.get("spec"))
-
-    return is_exempt
 
 
 def _base_specs(role: str, controller: Object) -> dict[str, JsonObject]:

@@ -23,7 +23,7 @@ from fastness.domain.machineconfig.diff import Change, Part, compare
 from fastness.domain.machineconfig.disruption import REBOOT, Cause, Decision, Policies, decide, policies_of
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, SeveralPools
 from fastness.domain.machineconfig.evictions import Blocker, blockers
-from fastness.domain.machineconfig.generated import Owners, exempt
+from fastness.domain.machineconfig.generated import Owners
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, PoolSelectors, facts
 from fastness.domain.machineconfig.problem import Problem
 from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of
@@ -275,7 +275,7 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
     """The pool if the proposal changes what it renders to, or whether it renders."""
     trust = trust_model(state.cluster, object_name(pool).name)
     defaults, _, missing = with_stream(state.defaults, pool, state.pools, state.streams)
-    setting = Setting(defaults=defaults, trust=trust, exempt=exempt(state.owners), obstacle=missing)
+    setting = Setting(defaults=defaults, trust=trust, obstacle=missing)
     was = render(pool, state.configs, setting)
     current = _running(pool, state.configs)
     if current is None and isinstance(was, Rendered):
@@ -284,7 +284,7 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
     will = render(
         pool,
         after,
-        Setting(defaults, trust, current, overrides, exempt(owners), obstacle=missing),
+        Setting(defaults, trust, current, overrides, obstacle=missing),
     )
     if isinstance(was, Rendered) and isinstance(will, Rendered) and was.name == will.name:
         return None

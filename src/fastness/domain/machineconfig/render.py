@@ -27,7 +27,7 @@ from fastness.domain.machineconfig.documents import current_document
 from fastness.domain.machineconfig.merge import DEFAULT_KERNEL, Source, merge_specs
 from fastness.domain.machineconfig.problem import Problem, Severity
 from fastness.domain.machineconfig.select import merge_order, selected, selects_everything
-from fastness.domain.machineconfig.validate import Examined, Exempt, examine, never_exempt
+from fastness.domain.machineconfig.validate import Examined, examine
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import SelectorError
@@ -36,7 +36,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, metadata, object_name
 
 Object = Mapping[str, Any]
-Examine = Callable[[Object, TrustModel, Exempt], Examined]
+Examine = Callable[[Object, TrustModel], Examined]
 MAX_SIZE: Final = 1_572_864
 WARN_SIZE: Final = MAX_SIZE * 8 // 10
 MAX_TOLD: Final = 10
@@ -70,16 +70,14 @@ class Defaults:
 class Setting:
     """What rendering a pool depends on besides the configs.
 
-    `current` is the rendered MachineConfig that the pool's machines run, None for a new pool; `exempt` says which generated
-    configs may do what a confidential pool refuses; `examine` lets a caller keep what it examined before; `obstacle` is a reason,
-    found outside, why nothing can be rendered.
+    `current` is the rendered MachineConfig that the pool's machines run, None for a new pool; `examine` lets a caller keep what
+    it examined before; `obstacle` is a reason, found outside, why nothing can be rendered.
     """
 
     defaults: Defaults = Defaults()
     trust: TrustModel = TrustModel.NONE
     current: Object | None = None
     overrides: frozenset[str] = frozenset()
-    exempt: Exempt = never_exempt
     examine: Examine = examine
     obstacle: str = ""
 
@@ -144,7 +142,7 @@ def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()
     if not chosen:
         why = "is empty, which is taken for a mistake" if selects_everything(pool) else "matches no MachineConfig"
         return _failure(name, f"spec.machineConfigSelector {why}; label a MachineConfig with {names.ROLE_LABEL}={name}")
-    examined = [setting.examine(config, setting.trust, setting.exempt) for config in merge_order(chosen)]
+    examined = [setting.examine(config, setting.trust) for config in merge_order(chosen)]
     problems = tuple(problem for one in examined for problem in one.problems)
     if any(problem.fatal for problem in problems):
         return _refused(name, problems)

@@ -5,9 +5,9 @@ what the trust model of the pool refuses. A wholly empty Ignition object is acce
 
 In a confidential pool the command line, the kernel and the packages are part of what is measured, so a config that would change
 them at run time is refused: `kernelArguments`, `kernelType`, `fips`, `extensions`, and the side doors to the same thing: kernel
-arguments in the Ignition document, the tuning file, files and links in kargs.d. Neutral values (`default`, empty, false) are not
-refused; disks that only look encrypted are (`disks`). What the control plane generates is exempt only if `Exempt` can regenerate
-it from its owner; annotations and owner references alone prove nothing.
+arguments in the Ignition document, the tuning file, files and links where the boot loader and what writes its entries look.
+Neutral values (`default`, empty, false) are not refused; disks that only look encrypted are (`disks`). Nothing is exempt: who
+generated a config proves nothing, and a generator that would have to set one of these refuses its own source instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import labels_of, object_name
 
 Object = Mapping[str, Any]
-Exempt = Callable[[Object], bool]
 
 KERNEL_TYPES: Final = ("", "default", "realtime", "64k-pages")
 MAX_MODE: Final = 0o777
@@ -54,7 +53,17 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}", re.ASCII)
 _MEASURED: Final = "is part of what the machine proves when it boots"
 _BAKE: Final = "bake it into the image; --suggest prints the layer"
-_SIDE_DOORS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
+_KERNEL_ARGUMENTS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
+# Where boot loaders read, and what the tools that write their entries are configured by. A machine that boots by another entry
+# than the measured one fails its proof at the next boot, or boots what nobody approved where that is not measured.
+_BOOT: Final = (
+    "/boot", "/efi", "/sysroot/boot", "/etc/default/grub", "/etc/default/grub.d", "/etc/grub.d", "/etc/grub2.cfg",
+    "/etc/grub2-efi.cfg", "/etc/kernel", "/usr/lib/kernel", "/usr/lib/bootupd",
+)  # fmt: skip
+_SIDE_DOORS: Final = (
+    *((door, "changes the kernel arguments") for door in _KERNEL_ARGUMENTS),
+    *((door, "changes what the machine boots") for door in _BOOT),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +76,12 @@ class Examined:
     problems: tuple[Problem, ...]
 
 
-def never_exempt(config: Object) -> bool:
-    """Nothing is exempt."""
-    return False
-
-
-def problems(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt = never_exempt) -> list[Problem]:
+def problems(config: Object, trust: TrustModel = TrustModel.NONE) -> list[Problem]:
     """Everything that is wrong with a config in a pool of this trust model, warnings included."""
-    return list(examine(config, trust, exempt).problems)
+    return list(examine(config, trust).problems)
 
 
-def examine(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt = never_exempt) -> Examined:
+def examine(config: Object, trust: TrustModel = TrustModel.NONE) -> Examined:
     """Read and judge a config."""
     name = object_name(config).name
     spec = config.get("spec")
@@ -97,7 +101,7 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE, exempt: Exempt 
         found += _modes(name, usable["config"])
         found += _unit_names(name, usable["config"])
     found += _extensions(name, usable)
-    found += _trust(name, usable, document, trust, config, exempt)
+    found += _trust(name, usable, document, trust)
     return Examined(name, usable, document, tuple(found))
 
 
@@ -173,14 +177,12 @@ def _extensions(name: str, spec: Object) -> Iterator[Problem]:
         yield Problem(name, "spec.extensions", "extension", f"{', '.join(unknown)} is not supported", way_out)
 
 
-def _trust(
-    name: str, spec: Object, document: JsonObject | None, trust: TrustModel, config: Object, exempt: Exempt
-) -> list[Problem]:
+def _trust(name: str, spec: Object, document: JsonObject | None, trust: TrustModel) -> list[Problem]:
     if trust is TrustModel.NONE:
         return []
     found = list(_disks(name, document or {})) if trust is TrustModel.CONFIDENTIAL_CLUSTER else []
     touched = [*host_fields(spec), *side_doors(document or {})]
-    if not touched or exempt(config):
+    if not touched:
         return found
     if trust is TrustModel.CONTAINERS_HOST:
         return [
@@ -235,8 +237,13 @@ def side_doors(document: Object) -> Iterator[tuple[str, str]]:
             if kind == "links":
                 # A path through a link is refused by Ignition itself; a link that ends at the door gives it another name.
                 places.append(_clean(posixpath.join(posixpath.dirname(path), str(entry.get("target") or "."))))
-            if any(place == door or place.startswith(f"{door}/") for door in _SIDE_DOORS for place in places):
-                yield f"spec.config.storage.{kind}[{index}]", f"{path} changes the kernel arguments"
+            opened = [what for door, what in _SIDE_DOORS if any(_inside(place, door) for place in places)]
+            if opened:
+                yield f"spec.config.storage.{kind}[{index}]", f"{path} {opened[0]}"
+
+
+def _inside(place: str, door: str) -> bool:
+    return place == door or place.startswith(f"{door}/")
 
 
 def _clean(path: str) -> str:

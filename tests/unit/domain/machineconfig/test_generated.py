@@ -13,9 +13,8 @@ from fastness.domain.machineconfig.generated import (
     KUBELET,
     MAX_PER_POOL,
     RUNTIME,
-    Owners,
     base_configs,
-    exempt,
+    fits,
     generate,
     generated_name,
     next_suffix,
@@ -24,6 +23,7 @@ from fastness.domain.machineconfig.generated import (
 from fastness.domain.machineconfig.kubelet import kubelet_spec
 from fastness.domain.machineconfig.render import Rendered, render
 from fastness.domain.machineconfig.validate import problems
+from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl, json
 from fastness.model.machineconfiguration import names
 from tests.unit.domain.machineconfig.build import pool
@@ -200,7 +200,8 @@ def test_a_pool_with_nothing_but_its_base_configs_renders(role: str) -> None:
         f"01-{role}-kubelet",
     ]
     assert isinstance(render(pool(role), configs), Rendered)
-    judge = exempt(Owners.of([], [], CONTROLLER))
-    assert all(judge(one) for one in configs)
+    for config in configs:
+        fits(config, role, TrustModel.CONFIDENTIAL_CLUSTER)
     configs[0]["spec"]["fips"] = True
-    assert not judge(configs[0])
+    with pytest.raises(BadSettings, match="FIPS"):
+        fits(configs[0], role, TrustModel.CONFIDENTIAL_CLUSTER)

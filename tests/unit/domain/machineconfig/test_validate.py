@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.machineconfig.generated import KUBELET, Owners, exempt, generate
+from fastness.domain.machineconfig.errors import BadSettings
+from fastness.domain.machineconfig.generated import KUBELET, fits, generate
 from fastness.domain.machineconfig.problem import Severity
 from fastness.domain.machineconfig.validate import EXTENSIONS, examine, problems
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl
-from fastness.model.machineconfiguration import names
 from tests.unit.domain.machineconfig.build import file, ignition, mc
 
 CONFIDENTIAL = TrustModel.CONFIDENTIAL_CLUSTER
@@ -250,18 +250,37 @@ OWNER = {
 }
 
 
-def test_copied_annotations_and_owner_references_prove_nothing() -> None:
-    forged = generate(KUBELET, OWNER, "worker", "1")
-    forged["spec"] = {**forged["spec"], "kernelArguments": ["debug"]}
-    judge = exempt(Owners.of([OWNER], [], None))
-    assert [problem.field for problem in problems(forged, CONFIDENTIAL, judge)] == ["spec.kernelArguments"]
-
-
-def test_what_its_owner_would_generate_again_is_exempt() -> None:
-    judge = exempt(Owners.of([OWNER], [], None))
+@pytest.mark.parametrize("field", REFUSED)
+def test_who_generated_a_config_proves_nothing(field: str) -> None:
+    """Attack: a KubeletConfig of the own making, and its config with one of the four fields beside what it generates."""
     made = generate(KUBELET, OWNER, "worker", "1")
-    assert judge(made)
-    assert not judge({**made, "metadata": {**made["metadata"], "name": "99-other"}})
-    assert not judge({**made, "metadata": {**made["metadata"], "ownerReferences": []}})
-    assert not exempt(Owners())(made)
-    assert not judge({**made, "metadata": {**made["metadata"], "labels": {names.ROLE_LABEL: "infra"}}})
+    fits(made, "worker", CONFIDENTIAL)
+    made["spec"] = {**made["spec"], field: REFUSED[field]}
+    assert [problem.field for problem in problems(made, CONFIDENTIAL)] == [f"spec.{field}"]
+    with pytest.raises(BadSettings, match=r"pool worker: .*refused in a confidential pool"):
+        fits(made, "worker", CONFIDENTIAL)
+    fits(made, "worker", TrustModel.CONTAINERS_HOST)
+
+
+BOOT_FILES = (
+    "/boot/loader/entries/evil.conf", "/boot/grub2/user.cfg", "/boot", "/efi/loader/loader.conf", "/etc/default/grub",
+    "/etc/default/grub.d/50.cfg", "/etc/grub.d/40_custom", "/etc/kernel/cmdline", "/etc/kernel/install.d/90-x.install",
+    "/usr/lib/kernel/cmdline", "/lib/kernel/cmdline", "/sysroot/boot/loader/entries/a.conf",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", BOOT_FILES)
+def test_a_file_that_changes_the_boot_is_refused_like_the_arguments(path: str) -> None:
+    found = problems(mc("99-boot", ignition(file(path))), CONFIDENTIAL)
+    assert [(one.field, one.code) for one in found if one.fatal] == [("spec.config.storage.files[0]", "confidential")]
+    assert "changes what the machine boots, which is refused in a confidential pool" in found[0].reason
+    assert [one for one in problems(mc("99-boot", ignition(file(path)))) if one.fatal] == [], "elsewhere it is allowed"
+    target = {"links": [{"path": "/opt/elsewhere", "target": path}]}
+    assert [one.code for one in problems(mc("a", ignition(storage=target)), CONFIDENTIAL)] == ["confidential"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/bootstrap/x", "/etc/default/grub2-notes", "/etc/kernel-notes", "/opt/boot/a", "/efiles"]
+)
+def test_a_path_beside_the_boot_is_good(path: str) -> None:
+    assert problems(mc("a", ignition(file(path))), CONFIDENTIAL) == []
