@@ -84,8 +84,8 @@ def _known(found: list[configs.Object]) -> tuple[list[configs.Object], Setting]:
     kept: dict[int, Examined] = {id(one): examine(one) for one in found}
     changed = configs.machine_config("50-bench-007", [configs.file(f"/etc/changed/{n}") for n in range(15)])
 
-    def remembered(config: Any, trust: Any, exempt: Any) -> Examined:
-        return kept.get(id(config)) or examine(config, trust, exempt)
+    def remembered(config: Any, trust: Any) -> Examined:
+        return kept.get(id(config)) or examine(config, trust)
 
     after = [changed if one["metadata"]["name"] == "50-bench-007" else one for one in found]
     return after, Setting(examine=remembered)

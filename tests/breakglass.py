@@ -6,10 +6,13 @@ import base64
 from datetime import datetime, timedelta
 from typing import Any
 
+from fastness.cluster.port import Cluster
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.approvers import CONFIG_MAP, CONTENT, Appointments, change_message, change_statement
 from fastness.domain.attestation.breakglass import message, statement_of
 from fastness.formats import json
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 KEYS = {
     name: Ed25519Signer(SecretBytes(bytes([number]) * 32)) for number, name in enumerate(("ada", "grace", "eve"), 1)
@@ -22,6 +25,28 @@ def approver(name: str, key: str = "") -> dict[str, str]:
 
 
 APPROVERS = [approver("ada"), approver("grace")]
+
+
+def people(*names: str) -> dict[str, str]:
+    """Approvers as appointments name them."""
+    return {entry["name"]: entry["key"] for entry in map(approver, names)}
+
+
+async def appointed(cluster: Cluster, approvers: dict[str, str] | None = None) -> None:
+    """Let approvers count, as the controllers do when the time has come."""
+    counting = people("ada", "grace") if approvers is None else approvers
+    data = {CONTENT: json.encode(Appointments(counting).to_json()).decode()}
+    meta = {"name": CONFIG_MAP, "namespace": NAMESPACE}
+    await cluster.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+
+
+def signed_change(cluster: Any, present: dict[str, str], wanted: dict[str, str], by: tuple[str, ...]) -> str:
+    """The text of the annotation with which these people agree to other approvers."""
+    statement = change_statement(cluster, present, wanted)
+    agreed = [
+        {"by": name, "signature": base64.b64encode(KEYS[name].sign(change_message(statement))).decode()} for name in by
+    ]
+    return json.encode({"statement": statement, "agreed": agreed}).decode()
 
 
 def override(

@@ -7,6 +7,9 @@
     fastness break-glass apply override.json
     fastness break-glass end
 
+Who the approvers are is changed the same way: `change` instead of `ask`, and two of those who count sign it. `change --lost` is
+the way back when their keys are gone: nobody signs, it counts after a day, and everybody is told.
+
 `agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed voids that signature.
 The verifiers of the cluster check names, keys and times themselves.
 """
@@ -82,15 +85,20 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
 @click.option("--key", "secret", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Your key.")
 def agree(file: Path, name: str, secret: Path) -> None:
     """Sign the statement in FILE, and add that to the file."""
+    from fastness.domain.attestation.approvers import change_message
     from fastness.domain.attestation.breakglass import message
     from fastness.formats import json
 
     document = _read(file)
     shown = document["statement"]
-    signature = base64.b64encode(_signer(secret).sign(message(shown))).decode()
+    signed = change_message(shown) if "approvers" in shown else message(shown)
+    signature = base64.b64encode(_signer(secret).sign(signed)).decode()
     others = [entry for entry in document["agreed"] if entry.get("by") != name]
     with told():
         file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
+    if "approvers" in shown:
+        tell(f"{name} agrees: approvers become {', '.join(sorted(shown['approvers'])) or 'nobody'}")
+        return
     tell(f"{name} agrees: pool {shown['pool']} until {shown['expires']}, because: {shown['reason']}")
 
 
@@ -98,13 +106,48 @@ def agree(file: Path, name: str, secret: Path) -> None:
 @_FILE
 @cluster_options
 def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
-    """Put an override that two approvers signed into force."""
+    """Put an override that two approvers signed into force, or their change of approvers."""
     from fastness.formats import json
 
     document = _read(file)
+    if "approvers" in document["statement"]:
+        from fastness.domain.attestation.approvers import CHANGE
+
+        wanted = document["statement"]["approvers"]
+        with told():
+            asyncio.run(_appoint(wanted, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
+        tell(_coming(wanted))
+        return
     with told():
         asyncio.run(_annotate(json.encode(document).decode(), kubeconfig, context))
     tell(f"attestation of pool {document['statement']['pool']} is overridden until {document['statement']['expires']}")
+
+
+@breakglass.command("change")
+@click.option(
+    "--approver", "people", multiple=True, metavar="NAME=KEY", help="Somebody who shall be one; may be repeated."
+)
+@click.option(
+    "--lost", default="", metavar="REASON", help="The present keys are lost: change without signatures, after a day."
+)
+@cluster_options
+def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context: str) -> None:
+    """Write the change of approvers that the present ones sign to standard output; the first, or --lost, needs none."""
+    from fastness.domain.attestation.approvers import LOST, change_statement
+    from fastness.domain.attestation.breakglass import listed_approvers
+    from fastness.formats import json
+
+    wanted = dict(person.split("=", 1) for person in people if "=" in person)
+    if len(wanted) != len(people):
+        raise CliError("an approver is NAME=KEY, each name once", "`fastness break-glass key` prints KEY.", Exit.USAGE)
+    with told():
+        present, counting = asyncio.run(_present(kubeconfig, context))
+        if lost or not listed_approvers(present):
+            asyncio.run(_appoint(wanted, {LOST: lost} if lost else {}, kubeconfig, context))
+            tell(_coming(wanted))
+            return
+    statement = change_statement(present, counting or listed_approvers(present), wanted)
+    click.echo(json.encode({"statement": statement, "agreed": []}).decode())
 
 
 @breakglass.command("end")
@@ -127,7 +170,8 @@ def _read(file: Path) -> dict[str, Any]:
         statement, agreed = found["statement"], found["agreed"]
     except (JsonError, KeyError, TypeError) as error:
         raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
-    texts = isinstance(statement, dict) and {"pool", "reason", "expires"} <= statement.keys()
+    changes = isinstance(statement, dict) and isinstance(statement.get("approvers"), dict)
+    texts = isinstance(statement, dict) and (changes or {"pool", "reason", "expires"} <= statement.keys())
     if not texts or not isinstance(agreed, list) or not all(isinstance(entry, dict) for entry in agreed):
         raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
     return {"statement": statement, "agreed": agreed}
@@ -156,9 +200,48 @@ async def _uid(kubeconfig: Path | None, context: str) -> str:
         return str((await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"])
 
 
+def _coming(people: dict[str, str]) -> str:
+    return f"approvers will be {', '.join(sorted(people)) or 'nobody'}; the condition ApproversPending says from when"
+
+
+async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The ConfidentialCluster, and who counts as an approver by now where the user may see that."""
+    from fastness.cluster.errors import Forbidden, NotFound
+    from fastness.domain.attestation.approvers import CONFIG_MAP, read_appointments
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+
+    async with connected(kubeconfig, context) as cluster:
+        present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        try:
+            stored = await cluster.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+        except (NotFound, Forbidden):
+            return present, {}
+        return present, dict(read_appointments(stored).counting)
+
+
+async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Path | None, context: str) -> None:
+    """Write who shall be an approver: a lowering, which running this verb confirms for that very change."""
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.domain.admission.confirming import confirmation
+    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+
+    async with connected(kubeconfig, context) as cluster:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        approvers = [{"name": name, "key": key} for name, key in sorted(people.items())]
+        glass = {"delay": "1h", **(found["spec"].get("breakGlass") or {}), "approvers": approvers}
+        word = confirmation(found, {"spec": {**found["spec"], "breakGlass": glass}})
+        meta = {
+            "resourceVersion": found["metadata"]["resourceVersion"], "annotations": {**notes, CONFIRM_LOWER: word},
+        }  # fmt: skip
+        patch = {"metadata": meta, "spec": {"breakGlass": glass}}
+        options = WriteOptions(manager="fastness-cli")
+        await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, options=options)
+
+
 async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> None:
     from fastness.cluster.port import PatchType, WriteOptions
-    from fastness.domain.attestation.breakglass import ANNOTATION, BadOverride, agreed_override
+    from fastness.domain.attestation.breakglass import ANNOTATION, BadOverride, agreed_override, listed_approvers
     from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 
     async with connected(kubeconfig, context) as cluster:
@@ -166,9 +249,11 @@ async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> 
             found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
             notes = {**(found["metadata"].get("annotations") or {}), ANNOTATION: text}
             try:
-                agreed_override({**found, "metadata": {**found["metadata"], "annotations": notes}})
+                agreed_override(
+                    {**found, "metadata": {**found["metadata"], "annotations": notes}}, listed_approvers(found)
+                )
             except BadOverride as error:
-                hint = "Names and keys must be those of spec.breakGlass.approvers."
+                hint = "Names and keys must be those of spec.breakGlass.approvers, and these must count by now."
                 raise CliError(f"{error} ({error.code})", hint, Exit.NO) from error
         patch = {"metadata": {"annotations": {ANNOTATION: text}}}
         options = WriteOptions(manager="fastness-cli")

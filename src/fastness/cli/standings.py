@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from fastness.cluster.errors import Forbidden, NotFound
 from fastness.cluster.port import Cluster
+from fastness.domain.attestation.breakglass import listed_approvers
 from fastness.domain.attestation.clusterstatus import StandingRules
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, MachineStanding, proof_ends
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -29,7 +30,8 @@ async def confidential_cluster(cluster: Cluster) -> JsonObject | None:
 async def standings(cluster: Cluster, now: datetime | None = None) -> Callable[[Machine], MachineStanding]:
     """How each machine of a cluster stands; raises ApiError."""
     at = now or datetime.now(UTC)
-    rules = StandingRules.of(await confidential_cluster(cluster), at)
+    confidential = await confidential_cluster(cluster)
+    rules = StandingRules.of(confidential, at, listed_approvers(confidential))
 
     def standing(machine: Machine) -> MachineStanding:
         told = any(one.type == "Attested" and one.reason == PROOF_EXPIRED for one in machine.status.conditions)

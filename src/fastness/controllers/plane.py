@@ -16,6 +16,7 @@ from typing import Final
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation import certificates
+from fastness.controllers.attestation.approvers import Approvers
 from fastness.controllers.attestation.certificates import DoorIssuer
 from fastness.controllers.attestation.challenges import ChallengeSweeper
 from fastness.controllers.attestation.confidential import Confidential
@@ -85,6 +86,7 @@ def product_loops(
     )
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)
+    approvers = fenced(Approvers.name, Approvers.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
     features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
@@ -99,6 +101,7 @@ def product_loops(
         KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
         TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
         Images(fenced(Images.name, Images.writes), informers, around.clock),
+        Approvers(approvers, informers, decisions, around.clock),
         Confidential(standing, informers, around.clock, decisions, tiles, around.watched),
         Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),

@@ -6,9 +6,12 @@ ends. So an attestation reads ready-made tables, and a withdrawn approval counts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Scope
+from fastness.domain.attestation.approvers import CONFIG_MAP, read_appointments
 from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -17,6 +20,7 @@ from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.trust.distrusts import Distrusts
+from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 
 class _Stale:
@@ -43,6 +47,7 @@ class Books:
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._policies_of = informers.of(APPRAISAL_POLICY.resource)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._maps = informers.of(CONFIG_MAPS, Scope(NAMESPACE))
         self._stale_values = _Stale(self._values_of, self._images)
         self._distrusted: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
@@ -53,7 +58,7 @@ class Books:
     async def synced(self) -> None:
         """Wait until all caches have held the state once."""
         await self._distrusts.synced()
-        for informer in (self._values_of, self._images, self._policies_of, self._clusters):
+        for informer in (self._values_of, self._images, self._policies_of, self._clusters, self._maps):
             await informer.synced()
 
     def close(self) -> None:
@@ -65,6 +70,11 @@ class Books:
     def cluster(self) -> JsonObject | None:
         """The ConfidentialCluster, if there is one."""
         return self._clusters.get("", NAME)
+
+    @property
+    def approvers(self) -> Mapping[str, str]:
+        """The keys of those who may agree to an override and count by now."""
+        return read_appointments(self._maps.get(NAMESPACE, CONFIG_MAP)).counting
 
     def values(self, now: datetime, pool: str) -> ValueBook:
         """The reference values that count now for the machines of a pool."""

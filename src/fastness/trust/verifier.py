@@ -181,7 +181,7 @@ class ClusterVerifier:
         policies = books.policies
         conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
         properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
-        override = live_override(books.cluster, now)
+        override = live_override(books.cluster, now, books.approvers)
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
         chip = chip_of(judged.appraisal)
         about = about_machine(machine, properties, chip=chip)

@@ -22,7 +22,7 @@ from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust.ports import Entry
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
-from tests.breakglass import APPROVERS, approver, override
+from tests.breakglass import APPROVERS, appointed, approver, override
 from tests.embedded.fixtures import Embedded
 
 STATUS = "default/attestation-status/status"
@@ -41,6 +41,7 @@ class Kept:
 
 @pytest.fixture
 async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
+    await appointed(embedded_server.cluster)
     async with attesting_world(embedded_server.cluster, OPEN) as world:
         yield world
 

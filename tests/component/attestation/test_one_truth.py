@@ -34,7 +34,7 @@ from fastness.sim.tee.images import changed, default_image
 from fastness.trust.ports import Entry
 from fastness.trust.tiles import FileTiles
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
-from tests.breakglass import APPROVERS, override
+from tests.breakglass import APPROVERS, appointed, override
 from tests.embedded.fixtures import Embedded
 
 OPEN: JsonObject = {**SIMULATED, "breakGlass": {"approvers": APPROVERS}}
@@ -122,6 +122,7 @@ class Surfaces:
 
 @pytest.fixture
 async def surfaces(embedded_server: Embedded) -> AsyncIterator[Surfaces]:
+    await appointed(embedded_server.cluster)
     async with attesting_world(embedded_server.cluster, OPEN) as world:
         yield Surfaces(world, embedded_server, FileTiles(embedded_server.directory / "record"))
 

@@ -18,14 +18,15 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.attestation.guarding import Guard
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.domain.attestation.alarms import newest_success, override_said, verifying
+from fastness.domain.attestation.alarms import approvers_said, newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
+from fastness.domain.attestation.approvers import CONFIG_MAP, LOST, pending_text, read_appointments
 from fastness.domain.attestation.clusterstatus import StandingRules, conditions_of, counted
 from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_EVICT, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
@@ -66,7 +67,7 @@ def _one(_: Any) -> Iterable[ObjectName]:
 
 def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
     meta = found["metadata"]
-    return (KEY,) if (meta.get("namespace"), meta["name"]) == (NAMESPACE, collateralnews.NAME) else ()
+    return (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateralnews.NAME, CONFIG_MAP) else ()
 
 
 class Confidential:
@@ -160,8 +161,9 @@ class Confidential:
         """A confirmation goes with the change that it was for: the digest fits no other one, and it only confuses readers."""
         meta = metadata(found)
         observed = int((found.get("status") or {}).get("observedGeneration") or 0)
-        if CONFIRM_LOWER in annotations_of(found) and int(meta.get("generation") or 0) > observed:
-            patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "annotations": {CONFIRM_LOWER: None}}}
+        used = {name: None for name in (CONFIRM_LOWER, CONFIRM_EVICT, LOST) if name in annotations_of(found)}
+        if used and int(meta.get("generation") or 0) > observed:
+            patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "annotations": used}}
             with suppress(Conflict):
                 await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _AS)
 
@@ -181,7 +183,8 @@ class Confidential:
 
     def _status(self, found: JsonObject) -> JsonObject:
         now = self._clock.now()
-        machines, rules = self._seen.values(), StandingRules.of(found, now)
+        appointments = read_appointments(self._maps.get(NAMESPACE, CONFIG_MAP))
+        machines, rules = self._seen.values(), StandingRules.of(found, now, appointments.counting)
         standings = [rules.standing(machine, now) for machine in machines]
         MACHINE_STANDINGS.show((str(one.state), one.simulated) for one in standings)
         unproved = never_attested(found, self._nodes.list(), self._pools.list(), machines)
@@ -194,7 +197,11 @@ class Confidential:
         collateral = freshness(told.values(), now)
         last = newest_success(machines)
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
-        alarms = (verifying(found, machines, now, rules.interval, unproved), override_said(found, now))
+        alarms = (
+            verifying(found, machines, now, rules.interval, unproved),
+            override_said(found, now, appointments.counting),
+            approvers_said(pending_text(appointments)),
+        )
         stands = conditions_of(found, accepted_evidence(found), book, counts, collateral, rules.override, unproved)
         guarded = (self._guard.said(),) if self._guard is not None else ()
         for said in (*stands, *alarms, *guarded):

@@ -27,7 +27,7 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
 from fastness.controllers.machineconfig.rollout import NODES, POOLS
-from fastness.domain.attestation.breakglass import ANNOTATION, Override, live_override
+from fastness.domain.attestation.breakglass import ANNOTATION, Override, listed_approvers, live_override
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
@@ -153,7 +153,7 @@ class Standing:
         seen = view(machine, Machine)
         if not seen.status.key_thumbprint:
             return Done()
-        override, interval = live_override(confidential, now), interval_of(confidential)
+        override, interval = live_override(confidential, now, listed_approvers(confidential)), interval_of(confidential)
         proof = proof_of(seen, now, interval, override)
         try:
             await self._tell(machine, proof, override, interval)

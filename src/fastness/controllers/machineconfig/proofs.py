@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informers
-from fastness.domain.attestation.breakglass import ANNOTATION, live_override
+from fastness.domain.attestation.breakglass import ANNOTATION, listed_approvers, live_override
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.standing import Proof, proof_of
 from fastness.domain.machineconfig.assigned import assignment
@@ -81,7 +81,8 @@ class Proofs:
 
     def _proof(self, machine: JsonObject, now: datetime) -> Proof:
         confidential = self._clusters.get("", NAME)
-        return proof_of(view(machine, Machine), now, interval_of(confidential), live_override(confidential, now))
+        override = live_override(confidential, now, listed_approvers(confidential))
+        return proof_of(view(machine, Machine), now, interval_of(confidential), override)
 
     def assigned(
         self, node: str, claimed: str, goal: str, served: Collection[str]

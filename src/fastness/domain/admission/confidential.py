@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastness.domain.admission.acts import is_control_plane
 from fastness.domain.admission.confirming import confirmed
 from fastness.domain.admission.lowering import weakenings
 from fastness.domain.admission.request import (
@@ -25,13 +26,15 @@ from fastness.domain.admission.request import (
     forbidden,
     invalid,
 )
-from fastness.domain.attestation import breakglass
+from fastness.domain.attestation import approvers, breakglass
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.objects import annotations_of
 
 GROUP: Final = "fastness.dev"
 TRUSTEE_GROUP: Final = "confidentialcontainers.org"
 SINGLETON: Final = "cluster"
+OUR_NAMESPACE: Final = "fastness-system"
+GUARD_STATE: Final = "guard-state"
 
 Object = Mapping[str, Any]
 
@@ -73,11 +76,37 @@ def override_is_agreed(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     if given is None or given == annotations_of(request.old or {}).get(breakglass.ANNOTATION):
         return None
     try:
-        found = breakglass.agreed_override(request.new)
+        # Those that were there before this write: one write must not appoint two keys of one person and use them.
+        found = breakglass.agreed_override(request.new, breakglass.listed_approvers(request.old))
     except breakglass.BadOverride as error:
         cause = DeniedCause(f"metadata.annotations[{breakglass.ANNOTATION}]", "FieldValueInvalid", str(error))
         return forbidden(request, f"{error} ({error.code})", cause)
     return Allowed((f"attestation is overridden: {found.line}",)) if found is not None else None
+
+
+def approvers_agree_to_their_change(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
+    """Refuse other approvers unless two of the present ones signed that, there were none, or it is said that keys are lost."""
+    present, wanted = breakglass.listed_approvers(request.old), breakglass.listed_approvers(request.new)
+    if present == wanted:
+        return None
+    if not present:
+        return Allowed((f"approvers begin to count after breakGlass.delay: {', '.join(sorted(wanted))}",))
+    if approvers.is_signed(request.new, present):
+        return None
+    if annotations_of(request.new).get(approvers.LOST):
+        return Allowed(("nobody signed this change of approvers: it counts after a day, and everybody is told",))
+    cause = DeniedCause(
+        f"metadata.annotations[{approvers.CHANGE}]", "FieldValueRequired", "Required value: two signatures"
+    )
+    why = "two of the present approvers must sign a change of approvers (fastness break-glass change); if their keys are lost, "
+    return forbidden(request, f"{why}say why with the annotation {approvers.LOST}, and it counts after a day", cause)
+
+
+def memory_is_the_control_planes(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse people who would write what the control plane remembers: who counts as an approver, how strict the cluster was."""
+    if request.namespace != OUR_NAMESPACE or request.name not in (approvers.CONFIG_MAP, GUARD_STATE):
+        return None
+    return None if is_control_plane(request.user) else forbidden(request, "this is the memory of the control plane")
 
 
 def broker_is_not_permissive(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:

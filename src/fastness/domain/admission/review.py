@@ -90,8 +90,11 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
         "confidentialclusters"),
     Row(evicting.evicting_is_confirmed, _WRITE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.approvers_agree_to_their_change, frozenset({Operation.UPDATE}), confidential.GROUP, "confidentialclusters"),
     Row(confidential.override_is_agreed, _WRITE, confidential.GROUP, "confidentialclusters"),
     Row(policies.replacing_is_confirmed, _WRITE, confidential.GROUP, policies.RESOURCE),
+    Row(confidential.memory_is_the_control_planes, _ANY, "", "configmaps"),
+    Row(confidential.memory_is_the_control_planes, _ANY, "", "secrets"),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
     Row(machines.status_is_found_out, _WRITE, machines.GROUP, "machines", ("status",)),
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
@@ -113,6 +116,7 @@ _BUILT_IN: Final = frozenset({
     namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
     rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
     machines.status_is_found_out,
+    confidential.memory_is_the_control_planes,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 

@@ -54,10 +54,10 @@ def verifying(
     )  # fmt: skip
 
 
-def override_said(cluster: Object, now: datetime) -> Said:
+def override_said(cluster: Object, now: datetime, approvers: Mapping[str, str]) -> Said:
     """Whether attestation is overridden, and by whom."""
     try:
-        found = agreed_override(cluster)
+        found = agreed_override(cluster, approvers)
     except BadOverride as error:
         return Said("Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})")
     if found is None:
@@ -65,3 +65,10 @@ def override_said(cluster: Object, now: datetime) -> Said:
     if not found.live(now):
         return Said("Overridden", False, "Expired", f"the override has ended: {found.line}")
     return Said("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
+
+
+def approvers_said(pending: str) -> Said:
+    """Whether other people are about to count as approvers; `pending` says who and from when."""
+    if pending:
+        return Said("ApproversPending", True, "Announced", pending)
+    return Said("ApproversPending", False, "NoChange", "nobody is about to become an approver of overrides")

@@ -9,8 +9,9 @@ although policy or values do not affirm it. Nothing else is overridden: a bad si
 quarantine and the wrong kind of cluster refuse as ever. The trust vector stays as it is, so policies of resources that ask for
 affirmed machines still say no: an override gives configuration and a place in the cluster, no secrets.
 
-* Off unless the cluster names approvers. Two different people with two different keys must have signed the very statement; who
-  may write the annotation is not enough. Every verifier checks that itself, so nothing rests on admission.
+* Off unless the cluster names approvers, and they count (`approvers`). Two different people with two different keys must have
+  signed the very statement; who may write the annotation is not enough. Every verifier checks that itself, so nothing rests on
+  admission.
 * It ends by itself, at most four hours after it was issued, or when the annotation goes; only a new statement prolongs it.
 * It says so everywhere: the verdict, the Machine (`Attested` for the reason BreakGlass), the cluster's condition `Overridden`,
   the record.
@@ -85,8 +86,12 @@ def message(statement: Object) -> bytes:
     return _DOMAIN + json.canonical(dict(statement))
 
 
-def agreed_override(cluster: Object) -> Override | None:
-    """The override in the annotation of a ConfidentialCluster, whatever the time; None without one; raises BadOverride."""
+def agreed_override(cluster: Object, approvers: Mapping[str, str]) -> Override | None:
+    """The override in the annotation of a ConfidentialCluster, whatever the time; None without one; raises BadOverride.
+
+    `approvers` are the keys of those who count, by name: who decides takes them from their appointments, never from the object
+    that carries the override.
+    """
     text = annotations_of(cluster).get(ANNOTATION)
     if text is None:
         return None
@@ -97,16 +102,16 @@ def agreed_override(cluster: Object) -> Override | None:
     issued, expires = _moment(statement["issued"]), _moment(statement["expires"])
     if not issued < expires <= issued + LONGEST:
         raise BadOverride("too-long", f"an override lasts at most {LONGEST.total_seconds() / 3600:g} hours")
-    by = _signers(document.get("agreed"), message(statement), _approvers(cluster))
+    by = signers(document.get("agreed"), message(statement), approvers)
     if len(by) < NEEDED:
         raise BadOverride("not-agreed", f"{len(by)} of {NEEDED} approvers signed this statement")
     return Override(statement["pool"], statement["reason"], issued, expires, tuple(sorted(by)))
 
 
-def live_override(cluster: Object | None, now: datetime) -> Override | None:
+def live_override(cluster: Object | None, now: datetime, approvers: Mapping[str, str]) -> Override | None:
     """The override that counts now; None in every other case."""
     try:
-        found = agreed_override(cluster or {})
+        found = agreed_override(cluster or {}, approvers)
     except BadOverride:
         return None
     return found if found is not None and found.live(now) else None
@@ -156,25 +161,28 @@ def _moment(text: str) -> datetime:
     return found
 
 
-def _approvers(cluster: Object) -> dict[str, Ed25519Verifier]:
-    """The keys of the approvers that a cluster names; one that cannot be read counts for nobody."""
-    spec = cluster.get("spec") or {}
+def listed_approvers(cluster: Object | None) -> dict[str, str]:
+    """The keys of the approvers that a cluster lists, by name, whether they count or not."""
+    spec = (cluster or {}).get("spec") or {}
     listed = (spec.get("breakGlass") or {}).get("approvers") or []
-    found: dict[str, Ed25519Verifier] = {}
-    for entry in listed if isinstance(listed, list) else []:
-        try:
-            found[str(entry["name"])] = Ed25519Verifier(base64.b64decode(str(entry["key"]), validate=True))
-        except (KeyError, TypeError, binascii.Error, BadKey):
-            continue
-    return found
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {str(entry["name"]): str(entry["key"]) for entry in entries if entry.get("name") and entry.get("key")}
 
 
-def _signers(agreed: Any, signed: bytes, approvers: Mapping[str, Ed25519Verifier]) -> set[str]:
+def _verifier(key: str | None) -> Ed25519Verifier | None:
+    """The key of an approver; one that cannot be read counts for nobody."""
+    try:
+        return Ed25519Verifier(base64.b64decode(key or "", validate=True))
+    except (binascii.Error, BadKey):
+        return None
+
+
+def signers(agreed: Any, signed: bytes, approvers: Mapping[str, str]) -> set[str]:
     """The approvers who signed, each person and each key once."""
     found: dict[bytes, str] = {}
     for entry in agreed[:16] if isinstance(agreed, list) else []:
         by = entry.get("by") if isinstance(entry, dict) else None
-        key = approvers.get(by) if isinstance(by, str) else None
+        key = _verifier(approvers.get(by)) if isinstance(by, str) else None
         if key is None or not isinstance(by, str):
             continue
         try:

@@ -83,9 +83,9 @@ class StandingRules:
     override: Override | None
 
     @classmethod
-    def of(cls, cluster: Object | None, now: datetime) -> StandingRules:
-        """The rules of a ConfidentialCluster at a time."""
-        return cls(interval_of(cluster), live_override(cluster, now))
+    def of(cls, cluster: Object | None, now: datetime, approvers: Mapping[str, str]) -> StandingRules:
+        """The rules of a ConfidentialCluster at a time, with the approvers who count."""
+        return cls(interval_of(cluster), live_override(cluster, now, approvers))
 
     def standing(self, machine: Machine, now: datetime) -> MachineStanding:
         """How a machine stands."""

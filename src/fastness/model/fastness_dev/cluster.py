@@ -19,7 +19,17 @@ NAME = "cluster"
 CONFIRM_LOWER = "fastness.dev/confirm-lower"
 CONFIRM_EVICT = "fastness.dev/confirm-evict"
 REASON = "fastness.dev/reason"
-CONDITIONS = ("Ready", "Enforcing", "ValuesReady", "CollateralFresh", "Verifying", "Overridden", "Guarded", "Degraded")
+CONDITIONS = (
+    "Ready",
+    "Enforcing",
+    "ValuesReady",
+    "CollateralFresh",
+    "Verifying",
+    "Overridden",
+    "Guarded",
+    "ApproversPending",
+    "Degraded",
+)
 
 
 MODES = ("Disabled", "Audit", "Enforce")
@@ -226,7 +236,7 @@ _STATUS = s.obj(
     {
         "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
         "conditions": s.conditions(
-            "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden, Guarded and Degraded."
+            "Ready, Enforcing, ValuesReady, CollateralFresh, Verifying, Overridden, Guarded, ApproversPending and Degraded."
         ),
         "enrolled": _count("Machines that enrolled."),
         "attested": _count("Machines that proved what they booted, and whose proof still counts."),

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from fastness.cluster.errors import ApiError, Forbidden
 from fastness.cluster.informers import Informer, Informers
 from fastness.domain.access import Attributes, Decision, User, refusal
+from fastness.domain.attestation.breakglass import listed_approvers
 from fastness.domain.attestation.clusterstatus import StandingRules
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.unprovednodes import never_attested
@@ -76,6 +77,7 @@ ALERTS: Final = (
     ("Guarded", "False", "Protection is not guarded."),
     ("Recorded", "False", "The record stands still."),
     ("Witnessed", "False", "Witnesses do not vouch for the record."),
+    ("ApproversPending", "True", "Approvers of overrides change."),
 )
 
 
@@ -98,7 +100,8 @@ class Stock:
 
     def rules(self, now: datetime) -> StandingRules:
         """What decides how machines stand: the same for everybody, also for those who may not read the cluster's object."""
-        return StandingRules.of(self.informers[CLUSTERS].get("", CLUSTER), now)
+        cluster = self.informers[CLUSTERS].get("", CLUSTER)
+        return StandingRules.of(cluster, now, listed_approvers(cluster))
 
     def unproved_nodes(self) -> tuple[str, ...]:
         """The nodes of confidential pools that never attested."""

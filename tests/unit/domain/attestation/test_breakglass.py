@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.attestation.breakglass import ANNOTATION, BadOverride, agreed_override, live_override
+from fastness.domain.attestation.breakglass import ANNOTATION, BadOverride, agreed_override, listed_approvers
+from fastness.domain.attestation.breakglass import live_override as live_override_of
 from tests.breakglass import APPROVERS, approver, override
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UID = "0b0e7f0e-0000-4000-8000-000000000001"
+
+
+def live_override(asked: Any, now: datetime) -> Any:
+    """The override of a cluster whose approvers all count."""
+    return live_override_of(asked, now, listed_approvers(asked))
 
 
 def cluster(text: str | None, approvers: list[dict[str, str]] | None = None) -> dict[str, Any]:
@@ -66,7 +72,7 @@ BAD: dict[str, tuple[str, list[dict[str, str]] | None, str]] = {
 def test_anything_less_counts_for_nothing_and_says_why(case: str) -> None:
     text, approvers, code = BAD[case]
     with pytest.raises(BadOverride) as refused:
-        agreed_override(cluster(text, approvers))
+        agreed_override(cluster(text, approvers), listed_approvers(cluster(text, approvers)))
     assert refused.value.code == code
     assert live_override(cluster(text, approvers), NOW) is None
 
