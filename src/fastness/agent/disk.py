@@ -84,6 +84,8 @@ def read_served(root: Files, name: str) -> JsonObject | None:
 def adopt_first_boot(root: Files, config: JsonObject) -> None:
     """What Ignition wrote is the current config from now on."""
     root.put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0))
+    # The same config again, of the first boot: kept, it would outlive every secret that a later config takes away.
+    root.put(names.CONTENT_FILE, ABSENT)
     left = root.look(names.NODE_ANNOTATIONS_FILE)
     if isinstance(left, File):
         root.put(BACKUP, left)

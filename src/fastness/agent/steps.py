@@ -226,10 +226,17 @@ def _shipped(path: str, disk: Disk) -> State:
 
 
 def matches(present: State, wanted: State) -> bool:
-    """Whether a path is as it should be; owners are not compared, as the machine may not let us set them."""
+    """Whether a path is as it should be."""
     if isinstance(present, File) and isinstance(wanted, File):
-        return present.content == wanted.content and present.mode == wanted.mode
+        same = present.content == wanted.content and present.mode == wanted.mode
+        return same and same_owner(present, wanted)
     return present == wanted
+
+
+def same_owner(present: File, wanted: File) -> bool:
+    """Whether a file has the owner that it should have; where the process cannot set owners, nobody sees one either."""
+    pairs = ((present.uid, wanted.uid), (present.gid, wanted.gid))
+    return all(found is None or expected is None or found == expected for found, expected in pairs)
 
 
 def _changed_units(old: Desired, new: Desired, written: list[Put]) -> list[str]:

@@ -1,8 +1,8 @@
 """Does the disk say what the config says? Every difference, each with a text for people.
 
-Files are compared by type, mode and bytes, units by their files and by what is enabled, the deployment by what is booted and
-by whether the container runtime can use the packages for confidential containers. Paths that others keep current (certificates,
-pull secrets) are not ours to judge.
+Files are compared by type, owner, mode and bytes, units by their files and by what is enabled, the deployment by what is booted
+and by whether the container runtime can use the packages for confidential containers. Paths that others keep current
+(certificates, pull secrets) are not ours to judge.
 
 A text shows what changed only if everybody on the machine may read the file: what is reported ends up in annotations and events,
 which more people read than root's files.
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from fastness.agent import accounts, handlers
 from fastness.agent.desired import NULL, Desired, Unit
 from fastness.agent.ports import Host, OperatingSystem
-from fastness.agent.steps import matches
+from fastness.agent.steps import matches, same_owner
 from fastness.drivers.states import Absent, File, Link, Other, State
 from fastness.model.kata import runtime
 from fastness.model.machineconfiguration import names
@@ -81,11 +81,21 @@ def _difference(wanted: State, present: State) -> str:
         case File(), File():
             mode = f"mode is {present.mode:04o}, expected {wanted.mode:04o}" if present.mode != wanted.mode else ""
             content = _content(wanted, present) if present.content != wanted.content else ""
-            return ", ".join(part for part in (mode, content) if part)
+            return ", ".join(part for part in (mode, _owner(wanted, present), content) if part)
         case Link(target), Link(found):
             return f"link leads to {found}, expected {target}"
         case _:
             return f"is {_word(present)}, expected {_word(wanted)}"
+
+
+def _owner(wanted: File, present: File) -> str:
+    if same_owner(present, wanted):
+        return ""
+    return f"owner is {present.uid}:{present.gid}, expected {_number(wanted.uid)}:{_number(wanted.gid)}"
+
+
+def _number(owner: int | None) -> str:
+    return "any" if owner is None else str(owner)
 
 
 def _word(state: State) -> str:
@@ -101,7 +111,8 @@ def _word(state: State) -> str:
 
 
 def _content(wanted: File, present: File) -> str:
-    secret = not wanted.mode & _PUBLIC
+    # Both: a private file that a link or a rename put in the place of a public one must not be told either.
+    secret = not wanted.mode & present.mode & _PUBLIC
     if not secret:
         try:
             before, after = wanted.content.decode().splitlines(), present.content.decode().splitlines()

@@ -195,8 +195,9 @@ async def _run(
 async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, source: Attested | Shown | None) -> None:
     """One agent; for a directory, one after the other, boot by boot."""
     from fastness.agent.agent import Agent
-    from fastness.agent.hosts import DirectoryMachine, real_host
+    from fastness.agent.hosts import STATE, DirectoryMachine, real_host
     from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.drivers.onlyone import only_one
 
     clock, entropy = SystemClock(), SystemEntropy()
     configs: RenderedConfigs | None = None
@@ -204,16 +205,17 @@ async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, s
         configs = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
     elif source is not None:
         configs = source.configs(clock, entropy)
-    if place.root is None:
-        host = real_host(_watcher(Path("/")), _system(place))
-        await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()
-        await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
-        return
-    machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
-    while True:
-        await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs).run()
-        await clock.sleep(REBOOT_SECONDS)
-        machine.reboot()
+    with only_one(STATE if place.root is None else place.state / "agent"):
+        if place.root is None:
+            host = real_host(_watcher(Path("/")), _system(place))
+            await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()
+            await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
+            return
+        machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
+        while True:
+            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs).run()
+            await clock.sleep(REBOOT_SECONDS)
+            machine.reboot()
 
 
 def _watcher(root: Path) -> Watcher:

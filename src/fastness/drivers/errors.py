@@ -8,6 +8,7 @@
     ├── ImageFailure       an operating system cannot be deployed
     ├── TpmFailure         the TPM cannot be reached, or refuses
     ├── ReportFailure      the processor's reports cannot be had
+    ├── AlreadyRunning     another process works on this machine
     └── BadRecording       a recorded machine cannot be read (`hosttree`)
 
 The message says what was tried and what the host answered; the hint says where to look.
@@ -43,6 +44,13 @@ class FileFailure(DriverError):
 
     code = "file"
     hint = "Check free space, permissions and the file system of that path."
+
+
+class AlreadyRunning(DriverError):
+    """Another process works on this machine."""
+
+    code = "already-running"
+    hint = "Two agents on one disk would destroy what each of them keeps: stop the other one first."
 
 
 class CommandFailed(DriverError):

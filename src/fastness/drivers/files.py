@@ -5,12 +5,17 @@ A path is walked one component at a time with directory descriptors, and no comp
 - Paths are absolute, without `.` and `..`, without NUL.
 - A symbolic link on the way is resolved here. It may lead anywhere below the root; one that climbs above the root, or is absolute
   while the root is not `/`, is refused: for every other program it would lead out.
+- A link of somebody else is followed only to a directory of that same somebody, as the kernel's protected_symlinks does:
+  otherwise the owner of one directory on the way would choose where root reads and writes.
 - The last component is never followed. Writing replaces a link by a file, looking at it says "link".
+- Nothing is opened that could wait for somebody (a FIFO), and what was opened is looked at again: its name may mean another thing
+  by then.
 - What is read is bounded, because whoever replaces a file keeps what it was.
 - A write is a temporary file in the same directory, mode and owner before the content, fsync, rename, fsync of the directory: at
   every moment the path has the old state or the new one.
 
-Owners are set only where the process may (`owners`): a virtual machine of an ordinary user keeps its files as that user's.
+Owners are set only where the process may (`owners`): a virtual machine of an ordinary user keeps its files as that user's. There
+a look says nothing about owners either.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastness.drivers.errors import DriverError, FileFailure, UnsafePath
@@ -41,7 +47,7 @@ class RootedFiles:
     def look(self, path: str) -> State:
         """What is at a path; raises UnsafePath, FileFailure."""
         with _told(path), self._parent(path) as (parent, name):
-            return ABSENT if parent is None else _look(parent, name)
+            return ABSENT if parent is None else self._look(parent, name)
 
     def put(
         self, path: str, state: State, *, directory_mode: int = DEFAULT_DIRECTORY_MODE, own_directories: bool = False
@@ -59,7 +65,7 @@ class RootedFiles:
         with _told(path), self._parent(path, make=directory_mode, owner=owner) as (parent, name):
             if parent is None:
                 raise FileFailure(f"{path}: its directory cannot be made")
-            present = _look(parent, name)
+            present = self._look(parent, name)
             if isinstance(present, Other):
                 raise FileFailure(f"{path} is {present.what}", "Remove it, or choose another path.")
             self._place(parent, name, state)
@@ -101,11 +107,28 @@ class RootedFiles:
         with _told(directory), self._directory(_parts(directory)) as found:
             return sorted(os.listdir(found)) if found is not None else []
 
+    def _look(self, parent: int, name: str) -> State:
+        try:
+            found = os.lstat(name, dir_fd=parent)
+        except FileNotFoundError:
+            return ABSENT
+        if stat.S_ISLNK(found.st_mode):
+            target = os.readlink(name, dir_fd=parent)
+            return Link(target) if target.isprintable() else Other("a link whose target is no text")
+        if not stat.S_ISREG(found.st_mode):
+            return Other("a directory" if stat.S_ISDIR(found.st_mode) else "no regular file")
+        read = _read(parent, name)
+        if read is None:
+            return Other("no regular file")
+        content, opened = read
+        owner = (opened.st_uid, opened.st_gid) if self._owners else (None, None)
+        return File(content, stat.S_IMODE(opened.st_mode), *owner)
+
     def _remove(self, path: str) -> None:
         with _told(path), self._parent(path) as (parent, name):
             if parent is None:
                 return
-            present = _look(parent, name)
+            present = self._look(parent, name)
             if isinstance(present, Other):
                 raise FileFailure(f"{path} is {present.what}", "Remove it by hand.")
             with suppress(FileNotFoundError):
@@ -168,9 +191,13 @@ class RootedFiles:
 
     def _walk(self, stack: list[int], parts: list[str], make: int | None, owner: tuple[int | None, int | None]) -> bool:
         """Open the directories one after the other; the stack holds the way, so that `..` of a link is a step back."""
-        waiting, links = list(reversed(parts)), 0
+        waiting: list[str | _LinkOf] = list(reversed(parts))
+        links = 0
         while waiting:
             name = waiting.pop()
+            if isinstance(name, _LinkOf):
+                name.check(stack[-1], parts)
+                continue
             if name == "..":
                 if len(stack) == 1:
                     raise UnsafePath(f"a symbolic link on the way to /{'/'.join(parts)} leads out of the root")
@@ -189,10 +216,11 @@ class RootedFiles:
                 waiting += self._resolved(stack, name, parts, links)
         return True
 
-    def _resolved(self, stack: list[int], name: str, parts: list[str], links: int) -> list[str]:
-        """The components that a link stands for, last first; raises UnsafePath when it leads out."""
+    def _resolved(self, stack: list[int], name: str, parts: list[str], links: int) -> list[str | _LinkOf]:
+        """What a link stands for, last first, and before it who may have made it; raises UnsafePath when it leads out."""
         shown = "/" + "/".join(parts)
         try:
+            owner = _LinkOf(os.lstat(name, dir_fd=stack[-1]).st_uid)
             target = os.readlink(name, dir_fd=stack[-1])
         except OSError as error:
             raise FileFailure(f"{shown}: {name} is not a directory") from error
@@ -203,7 +231,7 @@ class RootedFiles:
                 raise UnsafePath(f"a symbolic link on the way to {shown} leads out of the root, to {target}")
             while len(stack) > 1:
                 os.close(stack.pop())
-        return [part for part in reversed(target.split("/")) if part not in ("", ".")]
+        return [owner, *(part for part in reversed(target.split("/")) if part not in ("", "."))]
 
     def _make(self, parent: int, name: str, mode: int, owner: tuple[int | None, int | None]) -> int:
         with suppress(FileExistsError):
@@ -215,25 +243,34 @@ class RootedFiles:
         return descriptor
 
 
-def _look(parent: int, name: str) -> State:
-    try:
-        found = os.lstat(name, dir_fd=parent)
-    except FileNotFoundError:
-        return ABSENT
-    if stat.S_ISLNK(found.st_mode):
-        target = os.readlink(name, dir_fd=parent)
-        return Link(target) if target.isprintable() else Other("a link whose target is no text")
-    if not stat.S_ISREG(found.st_mode):
-        return Other("a directory" if stat.S_ISDIR(found.st_mode) else "no regular file")
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+@dataclass(frozen=True, slots=True)
+class _LinkOf:
+    """A link on the way that somebody made; where it led is checked when that is open."""
+
+    uid: int
+
+    def check(self, reached: int, parts: list[str]) -> None:
+        """Raise UnsafePath unless the link is root's, ours, or leads to a directory of its own owner."""
+        if self.uid not in (0, os.geteuid(), os.fstat(reached).st_uid):
+            raise UnsafePath(
+                f"a symbolic link on the way to /{'/'.join(parts)} belongs to user {self.uid} and leads to what is not theirs"
+            )
+
+
+def _read(parent: int, name: str) -> tuple[bytes, os.stat_result] | None:
+    """The content of a regular file, and what it is; None for what became something else meanwhile; raises FileFailure."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     with os.fdopen(descriptor, "rb") as handle:
-        # Asked of the open file, so that content and mode belong together.
+        # Asked of the open file, so that content, type and mode belong together.
         found = os.fstat(descriptor)
-        if found.st_size > MAX_FILE:
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        content = handle.read(MAX_FILE + 1) if found.st_size <= MAX_FILE else b""
+        if found.st_size > MAX_FILE or len(content) > MAX_FILE:
             raise FileFailure(
                 f"{name} has {found.st_size} bytes", "What is replaced is kept; move so large a file away."
             )
-        return File(handle.read(), stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)
+        return content, found
 
 
 def _parts(path: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 A kernel allows few inotify instances per user and many watches per instance, so a process has one `Inotify` and every agent a
 subscription. Directories are watched, not files: a file that is replaced by a rename keeps its watch, and one that does not exist
-yet is seen when it comes. When the kernel's queue overflows, every subscriber is told all of its paths.
+yet is seen when it comes. When the kernel's queue overflows, or a directory is exchanged for another, every subscriber is told
+all of its paths.
 
 The standard library has no inotify; three functions of the C library are called through ctypes, nothing else.
 """
@@ -24,8 +25,8 @@ from fastness.drivers.errors import DriverError
 
 _EVENT: Final = struct.Struct("iIII")
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
-_ONLYDIR, _OVERFLOW, _IGNORED = 0x01000000, 0x4000, 0x8000
-_MASK: Final = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _ONLYDIR
+_MOVE_SELF, _ONLYDIR, _OVERFLOW, _IGNORED = 0x800, 0x01000000, 0x4000, 0x8000
+_MASK: Final = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _MOVE_SELF | _ONLYDIR
 _READ: Final = 64 * 1024
 
 
@@ -114,6 +115,8 @@ class Inotify:
                     subscription.tell_all()
             elif mask & _IGNORED:
                 self._gone(watch)
+            elif mask & _MOVE_SELF:
+                self._moved(watch)
             elif directory := self._directories.get(watch):
                 for subscription in self._subscriptions.get(directory, ()):
                     subscription.tell(f"{directory}/{name}")
@@ -124,6 +127,14 @@ class Inotify:
         if directory is not None:
             for subscription in self._subscriptions.get(directory, ()):
                 subscription.tell_all()
+
+    def _moved(self, watch: int) -> None:
+        """A watched directory has another name now: whatever has the old one is what counts, so it is watched instead."""
+        directory = self._directories.get(watch)
+        if directory is not None:
+            self._libc.inotify_rm_watch(self._descriptor, watch)  # its events name paths that are no longer so
+            self._gone(watch)
+            self._add(directory)
 
 
 async def _changes(subscription: _Subscription) -> AsyncIterator[str]:

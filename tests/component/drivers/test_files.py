@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.drivers.errors import FileFailure, UnsafePath
-from fastness.drivers.files import MAX_FILE, RootedFiles
+from fastness.drivers.files import MAX_FILE, RootedFiles, _read
 from fastness.drivers.states import ABSENT, File, Link, Other
 
 
@@ -179,3 +179,69 @@ def test_no_path_whatever_writes_outside(
         assert set(string.printable)  # refused is fine, the question is what happened outside
     assert not list((base / "outside").iterdir())
     assert {entry.name for entry in base.iterdir()} == {"root", "outside"}
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of other users")
+USER = 12345
+
+
+@pytest.fixture
+def users_directory(files: RootedFiles) -> Path:
+    """/home/user, whose owner is not to be trusted with where root writes."""
+    home = files.root / "home/user"
+    home.mkdir(parents=True)
+    (files.root / "usr/lib/systemd/system-generators").mkdir(parents=True)
+    (files.root / "usr/lib/systemd/system-generators/passwords").write_text("root:secret")
+    os.chown(home, USER, USER)
+    return home
+
+
+def _link(at: Path, target: str, owner: int) -> None:
+    at.symlink_to(target)
+    os.lchown(at, owner, owner)
+
+
+@AS_ROOT
+def test_a_users_link_does_not_choose_where_root_reads_and_writes(files: RootedFiles, users_directory: Path) -> None:
+    _link(users_directory / "config", "../../usr/lib/systemd/system-generators", USER)
+    with pytest.raises(UnsafePath, match="belongs to user 12345"):
+        files.put("/home/user/config/run-me", File(b"#!/bin/sh\n", 0o755))
+    with pytest.raises(UnsafePath):
+        files.look("/home/user/config/passwords")
+    assert sorted(os.listdir(files.root / "usr/lib/systemd/system-generators")) == ["passwords"]
+
+
+@AS_ROOT
+def test_a_link_that_leads_through_another_is_judged_at_each(files: RootedFiles, users_directory: Path) -> None:
+    _link(users_directory / "second", "../../usr/lib/systemd", USER)
+    _link(users_directory / "first", "second/system-generators", USER)
+    with pytest.raises(UnsafePath):
+        files.put("/home/user/first/run-me", File(b"x"))
+
+
+@AS_ROOT
+def test_links_within_what_is_theirs_and_links_of_root_are_followed(files: RootedFiles, users_directory: Path) -> None:
+    (users_directory / "real").mkdir()
+    os.chown(users_directory / "real", USER, USER)
+    _link(users_directory / "own", "real", USER)
+    _link(files.root / "lib", "usr/lib", 0)
+    files.put("/home/user/own/f", File(b"x"))
+    files.put("/lib/g", File(b"y"))
+    assert (users_directory / "real/f").read_bytes() == b"x"
+    assert (files.root / "usr/lib/g").read_bytes() == b"y"
+
+
+def test_what_turned_into_a_pipe_is_not_waited_for(files: RootedFiles) -> None:
+    """Between the look at its name and its opening: the same call that the look makes then."""
+    os.mkfifo(files.root / "pipe")
+    parent = os.open(files.root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        assert _read(parent, "pipe") is None
+    finally:
+        os.close(parent)
+
+
+def test_where_owners_cannot_be_set_none_are_told(tmp_path: Path) -> None:
+    files = RootedFiles(tmp_path, owners=False)
+    files.put("/f", File(b"x", 0o644, 0, 0))
+    assert files.look("/f") == File(b"x", 0o644)

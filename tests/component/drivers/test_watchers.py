@@ -89,3 +89,18 @@ async def test_machines_of_one_process_share_an_instance_and_hear_only_of_their_
             async with asyncio.timeout(0.05):
                 await anext(aiter(first))
     inotify.close()
+
+
+async def test_a_directory_that_is_exchanged_for_another_is_told_and_watched(watcher: Watcher, tmp_path: Path) -> None:
+    """Whoever owns the directory above moves it away and puts one of theirs in its place."""
+    async with watcher.watch(["/etc/a", "/etc/b"]) as changes:
+        stream = aiter(changes)
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other/a").write_text("of somebody else")
+        (tmp_path / "etc").rename(tmp_path / "away")
+        (tmp_path / "other").rename(tmp_path / "etc")
+        async with asyncio.timeout(5):
+            assert {await anext(stream), await anext(stream)} == {"/etc/a", "/etc/b"}
+            await asyncio.sleep(0.05)
+            (tmp_path / "etc/a").write_text("changed once more")
+            assert await anext(stream) == "/etc/a"

@@ -15,6 +15,7 @@ import trustme
 
 from fastness.cli.plane import PlaneOptions, running
 from fastness.cluster.errors import NotFound
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.machineconfig.serving import document
 from fastness.drivers.states import File, Link
 from fastness.formats import dataurl, json
@@ -25,6 +26,7 @@ from fastness.model.registry import find
 from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
 from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
 
+MACHINE_CONFIG = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
 NODE = find("", "v1", "nodes").resource
 SECRET = find("", "v1", "secrets").resource
 SERVED = {
@@ -194,9 +196,55 @@ async def test_a_machine_joins_with_the_annotations_that_the_config_server_sent(
         served = json.decode(backup.read_bytes())
         assert notes[names.FIRST_PIVOT_CONFIG] == served[names.CURRENT_CONFIG]
         content = state / "machines/worker-0/root/etc/mcs-machine-config-content.json"
-        assert json.decode(content.read_bytes())["metadata"]["name"] == served[names.CURRENT_CONFIG]
+        async with asyncio.timeout(20):
+            while True:  # a second copy of every secret, of no use once the agent has its own
+                if not content.exists():
+                    break
+                await asyncio.sleep(0.05)
         secret = await plane.server.cluster.get(SECRET, "worker-user-data-managed", names.USER_DATA_NAMESPACE)
         assert plane.endpoints.config_server in base64.b64decode(secret["data"]["userData"]).decode()
+
+
+async def test_nobody_on_a_machine_reads_what_its_config_keeps_for_root(tmp_path: Path) -> None:
+    """Every file below the machine's directory, as a local user could open it, before and after an update."""
+    machine = tmp_path / "state/machines/worker-0"
+    async with running(PlaneOptions(tmp_path / "state", machines=1, profile="containers")) as plane:
+        await joined(plane.server.cluster)
+        for word in ("first-canary", "second-canary"):
+            config = _secret_config(word)
+            await plane.server.cluster.patch(
+                MACHINE_CONFIG, "99-key", config, PatchType.APPLY, "", WriteOptions("tester")
+            )
+            async with asyncio.timeout(60):
+                while not _holds(machine / "root/etc/key", word):
+                    assert not _public(machine, b"canary")
+                    await asyncio.sleep(0.1)
+        assert not _public(machine, b"canary")
+
+
+def _secret_config(word: str) -> JsonObject:
+    entry = {"path": "/etc/key", "mode": 0o600, "contents": {"source": f"data:,{word}"}}
+    return {
+        "apiVersion": names.API_VERSION, "kind": "MachineConfig",
+        "metadata": {"name": "99-key", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [entry]}}},
+    }  # fmt: skip
+
+
+def _holds(path: Path, word: str) -> bool:
+    return path.exists() and word in path.read_text()
+
+
+def _public(directory: Path, word: bytes) -> list[Path]:
+    """The files with a word in them that everybody may read, whatever the directories above allow."""
+    found = []
+    for path in directory.rglob("*"):
+        try:
+            if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o004 and word in path.read_bytes():
+                found.append(path)
+        except FileNotFoundError:
+            continue  # gone between the look and the reading
+    return found
 
 
 async def joined(cluster: Any) -> JsonObject:

@@ -46,7 +46,10 @@ def path(state: File | Link, found: State) -> str:
     ("wanted", "found", "text"),
     [
         (File(b"a"), File(b"a"), ""),
-        (File(b"a", 0o644, 0, 0), File(b"a", 0o644, 7, 7), ""),
+        (File(b"a", 0o644, 0, 0), File(b"a", 0o644, 7, 8), "/f: owner is 7:8, expected 0:0"),
+        (File(b"a", 0o644, 0), File(b"a", 0o644, 7, 8), "/f: owner is 7:8, expected 0:any"),
+        (File(b"a", 0o644), File(b"a", 0o644, 7, 8), ""),
+        (File(b"a", 0o644, 0, 0), File(b"a", 0o644), ""),
         (File(b"a"), File(b"a", 0o600), "/f: mode is 0600, expected 0644"),
         (File(b"a"), ABSENT, "/f: is missing, expected a file"),
         (File(b"a"), Link("/dev/null"), "/f: is a link to /dev/null, expected a file"),
@@ -110,3 +113,10 @@ def test_only_suspected_paths_are_looked_at_when_asked_so() -> None:
     wanted = Desired(paths={"/a": Target(File(b"x")), "/b": Target(File(b"x"))}, password="h")
     assert [drift.path for drift in drifts(wanted, Machine().host, ["/b", "/foreign"])] == ["/b"]
     assert [drift.path for drift in drifts(wanted, Machine().host)] == ["/a", "/b", "/etc/shadow"]
+
+
+def test_the_content_of_a_private_file_in_the_place_of_a_public_one_is_not_told() -> None:
+    said = path(File(b"a\n"), File(b"root:$6$canary:\n", 0o600))
+    assert "mode is 0600, expected 0644" in said
+    assert "canary" not in said
+    assert "content differs: sha256" in said

@@ -105,9 +105,11 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
     files = [file_entry(names.NODE_ANNOTATIONS_FILE, json.encode(_annotations(name)))]
     if kubeconfig:
         files.append(file_entry(KUBECONFIG_FILE, kubeconfig.encode(), 0o600))
-    files.append(file_entry(names.CONTENT_FILE, json.encode({**plain, "spec": spec})))
+    # For root alone: the whole config is in there, with every secret of the pool.
+    files.append(file_entry(names.CONTENT_FILE, json.encode({**plain, "spec": spec}), 0o600))
     empty = {"ignition": {"version": version}}
-    files.append(file_entry(names.ENCAPSULATED_FILE, json.encode({**plain, "spec": {**spec, "config": empty}})))
+    capsule = json.encode({**plain, "spec": {**spec, "config": empty}})
+    files.append(file_entry(names.ENCAPSULATED_FILE, capsule, 0o600))
     storage = body.get("storage") or {}
     replaced = {entry["path"] for entry in files}
     kept = [entry for entry in storage.get("files") or () if entry.get("path") not in replaced]

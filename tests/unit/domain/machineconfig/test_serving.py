@@ -83,6 +83,13 @@ def test_the_agent_finds_what_it_starts_from_and_the_encapsulated_config_is_last
     assert capsule["spec"]["kernelArguments"] == ["quiet"]
 
 
+def test_whatever_holds_a_whole_config_is_for_root_alone() -> None:
+    secret = rendered(storage={"files": [{"path": "/etc/key", "mode": 0o600, "contents": {"source": "data:,canary"}}]})
+    for path, entry in files(document(secret, "3.2.0")).items():
+        holds = b"canary" in dataurl.contents(entry["contents"])
+        assert not holds or entry["mode"] == 0o600, path
+
+
 def test_kernel_arguments_move_for_clients_that_do_not_know_the_section() -> None:
     config = rendered(kernelArguments={"shouldExist": ["audit=0"]})
     old = json.decode(dataurl.contents(files(document(config, "3.2.0"))[names.ENCAPSULATED_FILE]["contents"]))
