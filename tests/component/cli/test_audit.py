@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ class Clerk:
 
     def __init__(self, embedded: Embedded) -> None:
         self.kubeconfig = embedded.kubeconfig
-        cluster, self._clock = embedded.cluster, VirtualClock()
+        cluster, self._clock = embedded.cluster, VirtualClock(datetime.now(UTC))
         self._record = ClusterRecord(cluster, self._clock, SeededEntropy(3), "broker")
         self._sequencer = Sequencer(cluster, ConfigMapTiles(cluster), self._clock, SeededEntropy(4))
 

@@ -11,6 +11,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ class Clerk:
     """Writes entries into the record of a state directory and folds them in."""
 
     def __init__(self, cluster: Cluster, state: Path, seed: int = 3) -> None:
-        self._cluster, self._clock = cluster, VirtualClock()
+        self._cluster, self._clock = cluster, VirtualClock(datetime.now(UTC))
         self._record = ClusterRecord(cluster, self._clock, SeededEntropy(seed), "broker")
         self.tiles = FileTiles(state / "record")
         self._sequencer = Sequencer(cluster, self.tiles, self._clock, SeededEntropy(4))

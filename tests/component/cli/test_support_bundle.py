@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -291,7 +292,7 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_there(
 async def test_the_newest_entries_of_the_record_are_there_without_credentials(
     embedded_server: Embedded, tmp_path: Path
 ) -> None:
-    cluster, clock = embedded_server.cluster, VirtualClock()
+    cluster, clock = embedded_server.cluster, VirtualClock(datetime.now(UTC))
     record = ClusterRecord(cluster, clock, SeededEntropy(3), "broker")
     for number in range(3):
         await record.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ class World:
     def __init__(self, embedded: Embedded, tiles: TileStore) -> None:
         self.cluster: Cluster = embedded.cluster
         self.tiles = tiles
-        self.clock = VirtualClock()
+        # As late as the API server, which says when it took a batch.
+        self.clock = VirtualClock(datetime.now(UTC))
 
     async def step(self, fuse: Fuse | None = None, seed: int = 1) -> None:
         """One step of a sequencer that was just started."""

@@ -10,7 +10,7 @@ import pytest
 from fastness.cluster.events import EVENTS
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.record.signing import batch_name, signed
+from fastness.domain.record.signing import LATEST, batch_name, signed
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.observe import metrics
 from fastness.trust.doorkeys import DOOR_KEYS, REGISTRY, RecordRole, registered_doors
@@ -110,6 +110,21 @@ async def test_entries_that_are_older_than_the_last_one_of_their_door_are_refuse
     await world.step()
     name = await forge(world, record.door, key, number=2, time="2020-01-01T00:00:00Z")
     assert await refused(world) == [(name, "backdated")]
+
+
+async def test_a_stolen_key_opens_no_new_door_in_the_past(world: World) -> None:
+    """Whoever holds the key of a role may name a door as it likes: one that never wrote has no last entry to compare with."""
+    key, taken = await key_of(world, "gate"), world.clock.now()
+    times = [(taken - by).strftime("%Y-%m-%dT%H:%M:%SZ") for by in (LATEST + timedelta(minutes=1), timedelta(days=30))]
+    names = [await forge(world, f"gate-{number}", key, time=time) for number, time in enumerate(times)]
+    assert sorted(await refused(world)) == [(name, "backdated") for name in names]
+
+
+async def test_a_new_door_whose_clock_is_late_by_minutes_is_believed(world: World) -> None:
+    time = (world.clock.now() - LATEST + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await forge(world, "gate-1", await key_of(world, "gate"), time=time)
+    await world.step()
+    assert [one["resource"] for one in await world.record()] == ["forged"]
 
 
 async def test_a_batch_whose_entries_go_back_in_time_is_refused(world: World) -> None:

@@ -1,8 +1,12 @@
-"""Whose a batch is: signed by the key of its door, under that door's name, and not of a time before the door's last entry.
+"""Whose a batch is: signed by the key of its door, under that door's name, and not of a time that is over.
 
     door "gate-5f2c…"  →  role "gate"  →  the keys that are registered for that role
 
 Whoever may create an AuditBatch could otherwise write into the record in the name of another door, or put an entry into the past.
+An entry is not older than the last one of its door. That says nothing about a door that is new or has been silent for long, and
+whoever stole the key of a role can name a door as it likes. So an entry is not older either than `LATEST` before the API server
+took the batch, by that server's clock: doors write before anything leaves, so between the two lie moments and a wrong clock.
+
 A batch that is refused here never gets into the record. What is in its place is an entry of the sequencer that says so.
 """
 
@@ -12,7 +16,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,6 +28,7 @@ from fastness.model.kind import JsonObject
 Object = Mapping[str, Any]
 Registered = Mapping[str, Mapping[str, Ed25519Verifier]]
 """The keys of each role, by their ids."""
+LATEST: Final = timedelta(hours=1)
 _CONTEXT: Final = b"fastness.dev/audit-batch/v1\n"
 
 
@@ -76,7 +81,11 @@ def admitted(
     good, refused = [], []
     for batch in batches:
         spec, name = batch["spec"], str(batch["metadata"]["name"])
-        problem = _problem(name, spec, registered) or _in_the_past(latest.get(spec["door"], ""), spec["entries"])
+        problem = (
+            _problem(name, spec, registered)
+            or _in_the_past(latest.get(spec["door"], ""), spec["entries"])
+            or _long_ago(str(batch["metadata"].get("creationTimestamp") or ""), spec["entries"][0])
+        )
         if problem is not None:
             refused.append(RefusedBatch(name, str(spec["door"]), problem))
             continue
@@ -114,6 +123,15 @@ def _in_the_past(latest: str, entries: Iterable[Object]) -> BatchProblem | None:
     except (ValueError, TypeError):
         return BatchProblem.BACKDATED
     return None
+
+
+def _long_ago(taken: str, first: Object) -> BatchProblem | None:
+    """Whether a batch, whose entries are in their order, begins long before the API server took it."""
+    try:
+        late = datetime.fromisoformat(taken) - datetime.fromisoformat(str(first["time"])) > LATEST
+    except (ValueError, TypeError):
+        return BatchProblem.BACKDATED
+    return BatchProblem.BACKDATED if late else None
 
 
 def _message(spec: Object) -> bytes:

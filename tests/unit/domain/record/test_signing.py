@@ -1,0 +1,54 @@
+"""Which batches count by their times: those of their door, and the time at which the API server took them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from fastness.crypto.eddsa import Ed25519Signer
+from fastness.crypto.secret import SecretBytes
+from fastness.domain.record.order import Head
+from fastness.domain.record.signing import LATEST, BatchProblem, admitted, batch_name, signed
+from fastness.model.objects import rfc3339
+
+KEY = Ed25519Signer(SecretBytes(b"k" * 32))
+REGISTERED = {"gate": {KEY.verifier.id: KEY.verifier}}
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def batch(*times: datetime, number: int = 1, taken: str = rfc3339(NOW)) -> dict[str, Any]:
+    entries = [{"time": rfc3339(time), "what": "release", "who": "nobody"} for time in times]
+    spec = signed({"door": "gate-1", "sequence": number, "entries": entries}, KEY)
+    return {"metadata": {"name": batch_name("gate-1", number), "creationTimestamp": taken}, "spec": spec}
+
+
+def problems(*batches: dict[str, Any], last: datetime | None = None) -> list[BatchProblem]:
+    heads = {"gate-1": Head(0, "", 0, rfc3339(last))} if last is not None else {}
+    return [one.problem for one in admitted(heads, batches, REGISTERED)[1]]
+
+
+def test_a_new_door_begins_within_the_hour_before_the_server_took_its_batch() -> None:
+    assert problems(batch(NOW - LATEST)) == []
+    assert problems(batch(NOW + 10 * MINUTE)) == []  # a clock that is ahead puts nothing into the past
+    assert problems(batch(NOW - LATEST - MINUTE)) == [BatchProblem.BACKDATED]
+    assert problems(batch(NOW - LATEST - MINUTE, NOW)) == [BatchProblem.BACKDATED]
+
+
+def test_a_door_that_ended_days_ago_is_no_way_into_the_days_since() -> None:
+    ended = NOW - timedelta(days=3)
+    assert problems(batch(ended + timedelta(hours=1)), last=ended) == [BatchProblem.BACKDATED]
+    assert problems(batch(NOW - MINUTE), last=ended) == []
+
+
+def test_a_sequencer_that_was_away_for_days_takes_what_doors_wrote_meanwhile() -> None:
+    """What counts is when the API server took a batch, not when it is looked at."""
+    then = NOW - timedelta(days=5)
+    assert problems(batch(then, taken=rfc3339(then + MINUTE)), batch(NOW, number=2)) == []
+
+
+@pytest.mark.parametrize("taken", ["", "yesterday", "2026-06-01T12:00:00"])
+def test_a_batch_that_nobody_knows_the_time_of_does_not_count(taken: str) -> None:
+    assert problems(batch(NOW, taken=taken)) == [BatchProblem.BACKDATED]
