@@ -6,6 +6,7 @@ simulated machines with whole event logs, and the book has the values of a hundr
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -17,11 +18,13 @@ from typing import Any
 import orjson
 
 from bench.figures import Progress, Single, Spread
+from fastness.cluster.clock import SystemClock
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Appraisal
 from fastness.domain.attestation.claims import policy_input
-from fastness.domain.attestation.policy import Request, default_policy, default_resource_policy
+from fastness.domain.attestation.policy import Request, built_in_text, default_policy, default_resource_policy
+from fastness.domain.attestation.policyquery import ActivePolicy, about_evidence
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
@@ -32,6 +35,7 @@ from fastness.formats.tpm.envelope import parse_envelope
 from fastness.model.kind import JsonObject
 from fastness.sim.tee import SimVendor, default_image
 from fastness.sim.tee.vendor import EPOCH
+from fastness.trust.policyworkers import PolicyWorkers
 
 IMAGES = 100
 EVALUATIONS = 100
@@ -40,6 +44,8 @@ TEES = ("tpm", "snp", "tdx")
 NEW_VALUES = "first evaluation after values changed: CPU"
 BOOK = f"book of the values of {IMAGES} images: CPU"
 RESOURCE = "one resource by the built-in policy: CPU"
+USERS = "a policy of a user in its process, another machine each time: time"
+USERS_AGAIN = "the same for a machine that showed the same before: time"
 NONCE = bytes(32)
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -64,6 +70,8 @@ def figures(say: Progress, rounds: int) -> list[Single]:
         *(Single(evaluation(tee), found[evaluation(tee)], "µs", AIM_US) for tee in TEES),
         *(Single(again(tee), found[again(tee)], "µs") for tee in TEES),
         Single(RESOURCE, found[RESOURCE], "µs", AIM_US),
+        Single(USERS, found[USERS], "µs"),
+        Single(USERS_AGAIN, found[USERS_AGAIN], "µs"),
         Single(NEW_VALUES, found[NEW_VALUES], "µs"),
         Single(BOOK, found[BOOK], "µs"),
     ]
@@ -85,8 +93,24 @@ def measured(rounds: int) -> dict[str, list[float]]:
     document, policy = policy_input(_appraised(vendor, "tpm"), {}), default_policy("tpm")
     books = iter([ValueBook.of([*sets, _set(f"more-{n}", "tpm", f"{n:064x}")], EPOCH) for n in range(rounds)])
     result[NEW_VALUES] = _each(rounds, 1, lambda: policy.evaluate(document, next(books)))
+    result |= asyncio.run(_users(rounds, document, book))
     result[BOOK] = _each(rounds, 1, lambda: ValueBook.of(sets, EPOCH).digest)
     return result
+
+
+async def _users(rounds: int, document: JsonObject, book: ValueBook) -> dict[str, list[float]]:
+    """A policy of a user, asked as a verifier asks it: elapsed time, because the work is done by another process."""
+    policy = ActivePolicy("users", "tpm", built_in_text("tpm"), "v")
+    fresh, again = list[float](), list[float]()
+    async with PolicyWorkers(SystemClock()) as workers:
+        await workers.answer(about_evidence(policy, document, book))
+        for number in range(rounds * 10):
+            other = {**document, "tpm": {**document["tpm"], "pcr12": f"{number:064x}"}}
+            for spent in (fresh, again):
+                began = time.perf_counter()
+                await workers.answer(about_evidence(policy, other, book))
+                spent.append(1e6 * (time.perf_counter() - began))
+    return {USERS: fresh, USERS_AGAIN: again}
 
 
 def _each(rounds: int, times: int, work: Callable[[], Any]) -> list[float]:

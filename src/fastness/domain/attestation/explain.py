@@ -31,6 +31,10 @@ _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "value-not-published": (_APPROVE,),
     "value-missing": ("Quote all registers that the policy looks at; see the how-to on images.",),
     "policy-denied": ("fastness policy test DIR    # try the policy on the claims of this verdict",),
+    "policy-exceeded": (
+        "Correct the policy that the check names, or switch it off: it ran too long or took too much memory.",
+        "kubectl get events --field-selector reason=PolicyExceeded -A",
+    ),
     "tcb-behind": ("Update the platform's firmware; the check above names the component and the advisories.",),
     "tcb-no-level": ("Update the platform's firmware: it is older than anything its vendor still speaks of.",),
     "debug-allowed": ("Start the machine without debug mode: its owner can read its memory.",),
