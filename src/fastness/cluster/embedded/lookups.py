@@ -13,6 +13,7 @@ from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
+from fastness.domain.attestation import approvers
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
 from fastness.domain.machineconfig.errors import SeveralPools
 from fastness.domain.machineconfig.nodes import PoolSelectors
@@ -162,6 +163,10 @@ class StoreLookups:
     def feature_gates(self) -> JsonObject | None:
         """The ConfigMap with the feature gates of confidential containers."""
         return self.find("configmaps", names.NAMESPACE, names.FEATURE_GATES)
+
+    def appointments(self) -> JsonObject | None:
+        """The ConfigMap that says who counts as an approver of overrides."""
+        return self.find("configmaps", approvers.NAMESPACE, approvers.CONFIG_MAP)
 
     def simulated(self) -> bool | None:
         """Whether this store belongs to a simulated cluster."""

@@ -137,6 +137,9 @@ class AdmissionLookups(Protocol):
     def feature_gates(self) -> Object | None:
         """The ConfigMap with the feature gates of confidential containers."""
 
+    def appointments(self) -> Object | None:
+        """The ConfigMap that says who counts as an approver of overrides."""
+
     def simulated(self) -> bool | None:
         """Whether this store belongs to a simulated cluster; None as long as it is not bound."""
 

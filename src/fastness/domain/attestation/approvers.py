@@ -41,6 +41,7 @@ from fastness.model.objects import annotations_of, metadata, rfc3339, view
 Object = Mapping[str, Any]
 People = Mapping[str, str]
 """Keys by name, base64."""
+NAMESPACE: Final = "fastness-system"
 CONFIG_MAP: Final = "break-glass-approvers"
 CONTENT: Final = "approvers.json"
 CHANGE: Final = "fastness.dev/approvers-change"

@@ -17,6 +17,7 @@ from fastness.domain.access import Attributes, Decision, Policy
 from fastness.domain.access.user import NO_OPINION
 from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.workloads import policy_to_try
+from fastness.domain.attestation import approvers
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
@@ -44,12 +45,14 @@ class Sources:
     pools: Informer
     kata_configs: Informer
     gates: Informer
+    ours: Informer
 
     @staticmethod
     async def of(informers: Informers) -> Sources:
         """All caches, filled."""
         plain: list[Resource] = [NAMESPACES, CLASSES, GROUPS, CLUSTERS, POOLS, KATA_CONFIGS]
-        found = [*(informers.of(one) for one in plain), informers.of(CONFIG_MAPS, Scope(names.NAMESPACE))]
+        maps = [informers.of(CONFIG_MAPS, Scope(namespace)) for namespace in (names.NAMESPACE, approvers.NAMESPACE)]
+        found = [*(informers.of(one) for one in plain), *maps]
         for informer in found:
             await informer.synced()
         return Sources(*found)
@@ -103,6 +106,10 @@ class ClusterLookups:
     def feature_gates(self) -> JsonObject | None:
         """The ConfigMap with the feature gates of confidential containers."""
         return self.sources.gates.get(names.NAMESPACE, names.FEATURE_GATES)
+
+    def appointments(self) -> JsonObject | None:
+        """The ConfigMap that says who counts as an approver of overrides."""
+        return self.sources.ours.get(approvers.NAMESPACE, approvers.CONFIG_MAP)
 
     def simulated(self) -> bool | None:
         """What the present cluster says; None before there is one."""

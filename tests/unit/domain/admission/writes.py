@@ -54,6 +54,9 @@ class World:
     def feature_gates(self) -> Mapping[str, Any] | None:
         return self.gates
 
+    def appointments(self) -> Mapping[str, Any] | None:
+        return None
+
     def simulated(self) -> bool | None:
         return self.is_simulated
 
