@@ -54,7 +54,11 @@ async def _create(writer: Writer, call: Call, served: Served, namespace: str, na
         raise conflict(
             served, name, f"uid mismatch: the provided object specified uid {meta['uid']}, and no uid was found"
         )
-    draft = drafts.read(call, served, writer.applied(call, served, None, config, ""))
-    drafts.check_name(name, draft["metadata"])
-    drafts.check_namespace(served, namespace, draft["metadata"])
+
+    def draft() -> JsonObject:
+        read = drafts.read(call, served, writer.applied(call, served, None, config, ""))
+        drafts.check_name(name, read["metadata"])
+        drafts.check_namespace(served, namespace, read["metadata"])
+        return read
+
     return await writer.insert(call, served, draft, applied=True)

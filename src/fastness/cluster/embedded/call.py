@@ -17,7 +17,7 @@ MAX_WARNINGS = 32
 
 @dataclass(slots=True)
 class Call:
-    """Who asks, in which way."""
+    """Who asks, in which way; `size` is how many bytes the body has."""
 
     user: User
     manager: str = "unknown"
@@ -27,6 +27,7 @@ class Call:
     correlation: str = ""
     creating: str = ""
     """The name of what a create is about; its path does not have it."""
+    size: int = 0
     duplicates: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

@@ -17,11 +17,10 @@ from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.admit import Admission, Operation
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
-from fastness.cluster.embedded.convert import inward, outward
+from fastness.cluster.embedded.convert import outward
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.drafts import part
-from fastness.cluster.embedded.reads import require_readable
-from fastness.cluster.embedded.refusals import not_found, options_invalid, precondition_failed
+from fastness.cluster.embedded.refusals import options_invalid, precondition_failed
 from fastness.cluster.embedded.store import Key, Store
 from fastness.cluster.embedded.strategies import strategy_of
 from fastness.cluster.embedded.writes import Writer, Written, is_held
@@ -88,11 +87,7 @@ class Deleter:
     async def delete(self, call: Call, served: Served, namespace: str, name: str, options: DeleteOptions) -> Written:
         """Delete one object, or mark it when finalizers hold it; raises NotFound, Conflict, Forbidden."""
         key = Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
-        require_readable(self._store, key)
-        head = self._store.head(key)
-        if head is None:
-            raise not_found(served, name)
-        old = inward(served, head.body)
+        head, old = await self._writer.read(served, key)
         _check_preconditions(served, old, options)
         self._admission.review(call, served, Operation.DELETE, None, old)
         trial_run = call.dry_run or options.dry_run
@@ -150,8 +145,8 @@ def deleted_status(served: Served, body: bytes) -> JsonObject | None:
     """The `Status` that answers a finished delete, or None for kinds that answer with the object."""
     if strategy_of(served.kind).returns_deleted:
         return None
-    known = stored.read(body)["metadata"]
-    details = {"name": known["name"], "group": served.kind.group, "kind": served.kind.plural, "uid": known["uid"]}
+    known = stored.name_of(body)
+    details = {"name": known.name, "group": served.kind.group, "kind": served.kind.plural, "uid": known.uid}
     return {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": {name: value for name, value in details.items() if value},

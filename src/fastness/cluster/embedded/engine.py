@@ -24,6 +24,7 @@ from fastness.cluster.embedded.catalog.judge import check_crd, check_crd_update
 from fastness.cluster.embedded.convert import outward
 from fastness.cluster.embedded.deletes import Deleter
 from fastness.cluster.embedded.discovery import Discovery
+from fastness.cluster.embedded.heavy import HeavyWork
 from fastness.cluster.embedded.managed import Ownership
 from fastness.cluster.embedded.openapi import OpenApi
 from fastness.cluster.embedded.placement import PodsByNode
@@ -69,7 +70,8 @@ class EmbeddedApi:
         self.policy_changed = policy_changed
         self.ownership = Ownership()
         self._pods = PodsByNode(store)
-        self.writer = Writer(store, clock, entropy, admission, self.ownership, self._judge)
+        self.heavy = HeavyWork()
+        self.writer = Writer(store, clock, entropy, admission, self.ownership, self._judge, self.heavy)
         self.deleter = Deleter(store, self.writer, admission)
         self._use(catalog)
 
@@ -77,6 +79,10 @@ class EmbeddedApi:
         self.catalog = catalog
         self.discovery = Discovery(catalog)
         self.openapi = OpenApi(catalog)
+
+    def close(self) -> None:
+        """Let go of the thread for large objects."""
+        self.heavy.close()
 
     def served(self, group: str, version: str, plural: str) -> Served:
         """The kind at these coordinates; raises NotFound."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastness.cluster.embedded import selection, stored, subresources
@@ -17,6 +18,7 @@ from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward
 from fastness.cluster.embedded.deletes import deleted_status
 from fastness.cluster.embedded.engine import EmbeddedApi
+from fastness.cluster.embedded.heavy import HeavyWork
 from fastness.cluster.embedded.reads import ListQuery
 from fastness.cluster.embedded.refusals import no_such_resource
 from fastness.cluster.embedded.watches import INITIAL_EVENTS_END, Item, WatchQuery
@@ -33,6 +35,7 @@ from fastness.cluster.port import (
     WriteOptions,
 )
 from fastness.domain.access import User
+from fastness.formats import json
 from fastness.model.kind import JsonObject, Resource
 from fastness.observe import context
 
@@ -46,10 +49,11 @@ class LocalCluster:
     def __init__(self, api: EmbeddedApi, user: User = CONTROL_PLANE) -> None:
         self._api = api
         self._user = user
+        self._reading = HeavyWork(most=0)
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
         """One object; raises NotFound."""
-        return stored.read(self._api.get(self._served(resource), namespace, name))
+        return await self._read(self._api.get(self._served(resource), namespace, name))
 
     async def list(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
@@ -75,7 +79,7 @@ class LocalCluster:
             while not stream.closed:
                 items = await stream.next_items(BOOKMARK_SECONDS)
                 for item in items:
-                    yield _event(item)
+                    yield await self._reading.run(len(item.body), partial(_event, item))
                 if not items and not stream.closed:
                     yield _event(stream.bookmark())
 
@@ -90,8 +94,8 @@ class LocalCluster:
         """A new object in the namespace that it names."""
         served = self._served(resource)
         namespace = (obj.get("metadata") or {}).get("namespace") or ""
-        done = await self._api.create(self._call(options), served, namespace, obj)
-        return stored.read(done.body)
+        done = await self._api.create(self._call(options, obj), served, namespace, obj)
+        return await self._read(done.body)
 
     async def patch(
         self,
@@ -106,8 +110,9 @@ class LocalCluster:
         served = self._served(resource)
         if options.subresource and options.subresource not in served.kind.subresources:
             raise no_such_resource()
-        done = await self._api.patch(self._call(options), served, namespace, name, kind, patch, options.subresource)
-        return stored.read(done.body)
+        call = self._call(options, patch)
+        done = await self._api.patch(call, served, namespace, name, kind, patch, options.subresource)
+        return await self._read(done.body)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DELETE
@@ -117,7 +122,7 @@ class LocalCluster:
         call = self._call(WriteOptions(dry_run=options.dry_run))
         done = await self._api.delete(call, served, namespace, name, options)
         status = deleted_status(served, done.body) if done.deleted else None
-        return status if status is not None else stored.read(done.body)
+        return status if status is not None else await self._read(done.body)
 
     async def connect(
         self, resource: Resource, name: str, namespace: str, subresource: str, body: JsonObject
@@ -131,19 +136,23 @@ class LocalCluster:
                 return await subresources.bind(self._api, call, namespace, name, body)
             case ("Namespace", "finalize"):
                 edit = subresources.only(served, subresource, body)
-                return stored.read((await self._api.change(call, served, "", name, edit, subresource)).body)
+                return await self._read((await self._api.change(call, served, "", name, edit, subresource)).body)
         raise no_such_resource()
 
     def _served(self, resource: Resource) -> Served:
         return self._api.served(resource.group, resource.version, resource.plural)
 
-    def _call(self, options: WriteOptions) -> Call:
+    async def _read(self, body: bytes) -> JsonObject:
+        return await self._reading.run(len(body), partial(stored.read, body))
+
+    def _call(self, options: WriteOptions, body: Any = None) -> Call:
         return Call(
             self._user,
             manager=options.manager,
             dry_run=options.dry_run,
             force=options.force,
             correlation=context.current(),
+            size=len(json.encode(body)),
         )
 
 

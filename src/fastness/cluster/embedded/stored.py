@@ -60,6 +60,11 @@ class _Head(msgspec.Struct, gc=False):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
+def name_of(body: bytes) -> _Meta:
+    """The metadata of a stored object, without decoding the rest of it."""
+    return _decode_head(body).metadata
+
+
 def unreadable(body: bytes) -> str:
     """Why a stored body cannot be used by anybody, or nothing; for the store, which asks once for every record."""
     try:

@@ -5,7 +5,8 @@ ownership (of what the client said, not of what the server adds) → the server'
 validation with causes → admission → store. Rules:
 
 * Between looking at the head of an object and handing the change to the store nothing awaits: decisions are made on the
-  latest state, and the store's `expect` proves it.
+  latest state, and the store's `expect` proves it. What is large is decided in a thread (`heavy.py`), and decided anew when the
+  head is another one afterwards.
 * A change that changes nothing is not written: same resourceVersion, no event.
 * An object under deletion disappears with its last finalizer, whoever removes it.
 * `dry_run` goes the whole way and stops before the store.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.embedded import drafts, meta
@@ -24,6 +26,7 @@ from fastness.cluster.embedded.admit import Admission, Operation
 from fastness.cluster.embedded.call import Call
 from fastness.cluster.embedded.catalog import Served
 from fastness.cluster.embedded.convert import inward, outward, to_storage
+from fastness.cluster.embedded.heavy import HeavyWork
 from fastness.cluster.embedded.managed import Ownership
 from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.refusals import already_exists, conflict, invalid, modified, not_found
@@ -35,6 +38,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
 
 GENERATE_ATTEMPTS = 8
+DECIDE_ATTEMPTS = 5
+Draft = Callable[[], JsonObject]
 Edit = Callable[[JsonObject | None], JsonObject]
 Judge = Callable[[Served, JsonObject, JsonObject | None], Sequence[Cause]]
 _SERVERS_SIDE = ("metadata", "status")
@@ -60,8 +65,10 @@ class Writer:
         admission: Admission,
         ownership: Ownership,
         judge: Judge,
+        heavy: HeavyWork,
     ) -> None:
         self._store = store
+        self._heavy = heavy
         self._judge = judge
         self._clock = clock
         self._entropy = entropy
@@ -70,15 +77,32 @@ class Writer:
 
     async def create(self, call: Call, served: Served, namespace: str, sent: JsonObject) -> Written:
         """A new object; raises AlreadyExists, Invalid, Forbidden, BadRequest."""
-        draft = drafts.read(call, served, sent)
-        drafts.check_namespace(served, namespace, draft["metadata"])
-        if draft["metadata"].get("resourceVersion"):
-            raise BadRequest("resourceVersion should not be set on objects to be created")
+
+        def draft() -> JsonObject:
+            read = drafts.read(call, served, sent)
+            drafts.check_namespace(served, namespace, read["metadata"])
+            if read["metadata"].get("resourceVersion"):
+                raise BadRequest("resourceVersion should not be set on objects to be created")
+            return read
+
         return await self.insert(call, served, draft)
 
-    async def insert(self, call: Call, served: Served, draft: JsonObject, *, applied: bool = False) -> Written:
+    async def insert(self, call: Call, served: Served, draft: Draft, *, applied: bool = False) -> Written:
         """Store a draft as a new object; `applied` says that its field ownership is already in place."""
-        strategy = strategy_of(served.kind)
+        work = partial(self._judged_new, call, served, draft, applied=applied)
+        new, generated = await self._heavy.run(call.size, work)
+        trial = await self._admission.trial(call, served, new, None)
+        new = self._admission.review(call, served, Operation.CREATE, new, None, trial=trial)
+        _warn_of_finalizers(call, served, new, None)
+        await self._admission.written_down(call, served, Operation.CREATE, new, None)
+        key = self._free_key(served, new, generated=generated)
+        if call.dry_run:
+            return Written(self._trial(served, new), created=True)
+        return Written(outward(served, await self._put(served, key, new, None)), created=True)
+
+    def _judged_new(self, call: Call, served: Served, make: Draft, *, applied: bool) -> tuple[JsonObject, bool]:
+        """The new object, and whether its name is generated; in any thread. Raises BadRequest, Invalid."""
+        strategy, draft = strategy_of(served.kind), make()
         if not applied:
             draft = {**draft, "metadata": meta.stated(draft["metadata"])}
             self._ownership.on_create(call, served, draft, self._clock.now())
@@ -87,14 +111,7 @@ class Writer:
         causes = _metadata_causes(served, strategy, new) + self._content_causes(served, strategy, new, None)
         if causes:
             raise invalid(served, name, causes)
-        trial = await self._admission.trial(call, served, new, None)
-        new = self._admission.review(call, served, Operation.CREATE, new, None, trial=trial)
-        _warn_of_finalizers(call, served, new, None)
-        await self._admission.written_down(call, served, Operation.CREATE, new, None)
-        key = self._free_key(served, new, generated=not draft["metadata"].get("name"))
-        if call.dry_run:
-            return Written(self._trial(served, new), created=True)
-        return Written(outward(served, await self._put(served, key, new, None)), created=True)
+        return new, not draft["metadata"].get("name")
 
     def exists(self, served: Served, namespace: str, name: str) -> bool:
         """Whether there is such an object, with writes on their way."""
@@ -150,21 +167,8 @@ class Writer:
     ) -> Written:
         """Change an object as `edit` says; raises NotFound, Conflict, Invalid, Forbidden, BadRequest."""
         key = _key(served, namespace, name)
-        require_readable(self._store, key)
-        head = self._store.head(key)
-        if head is None:
-            raise not_found(served, name)
-        old = inward(served, head.body)
-        draft = _read_patched(call, served, edit(old)) if patched else drafts.read(call, served, edit(old))
-        self._check_identity(served, key, draft, old, head)
-        new = self._merged(served, draft, old, subresource)
-        if not applied and subresource != "binding":
-            self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
-        if not subresource:
-            strategy_of(served.kind).on_update(new, old)
-        causes = self._causes(served, new, old, subresource)
-        if causes:
-            raise invalid(served, name, causes)
+        work = partial(self._judged, call, served, key, edit, subresource, applied=applied, patched=patched)
+        head, new, old = await self._decided(call, served, key, work)
         trial = await self._admission.trial(call, served, new, old, subresource)
         if trial is not None and not trial.error and self._store.head(key) is not head:
             # The object changed while the engine was asked. Its answer is remembered, so that the second time takes no time.
@@ -176,6 +180,60 @@ class Writer:
             # What was judged is not what is there any more: it is judged, and recorded, as the change that it is now.
             return await self.change(call, served, namespace, name, edit, subresource, applied=applied, patched=patched)
         return await self.settle(call, served, key, head, new, old, subresource)
+
+    async def _decided(
+        self, call: Call, served: Served, key: Key, work: Callable[[Record], tuple[JsonObject, JsonObject]]
+    ) -> tuple[Record, JsonObject, JsonObject]:
+        """The head that was decided on, the new object and the old one; raises Conflict when it never stops changing."""
+        for _ in range(DECIDE_ATTEMPTS):
+            head = self.head(served, key)
+            new, old = await self._heavy.run(max(call.size, len(head.body)), partial(work, head))
+            if self._store.head(key) is head:  # always, unless the work left the loop
+                return head, new, old
+        raise modified(served, key.name)
+
+    def head(self, served: Served, key: Key) -> Record:
+        """The newest record of an object; raises NotFound, InternalError when it is set aside."""
+        require_readable(self._store, key)
+        head = self._store.head(key)
+        if head is None:
+            raise not_found(served, key.name)
+        return head
+
+    def _judged(
+        self,
+        call: Call,
+        served: Served,
+        key: Key,
+        edit: Edit,
+        subresource: str,
+        head: Record,
+        *,
+        applied: bool,
+        patched: bool,
+    ) -> tuple[JsonObject, JsonObject]:
+        """The object after an edit and before it; in any thread. Raises Conflict, Invalid, BadRequest."""
+        old = inward(served, head.body)
+        draft = _read_patched(call, served, edit(old)) if patched else drafts.read(call, served, edit(old))
+        self._check_identity(served, key, draft, old, head)
+        new = self._merged(served, draft, old, subresource)
+        if not applied and subresource != "binding":
+            self._ownership.on_update(call, served, new, old, subresource, self._clock.now())
+        if not subresource:
+            strategy_of(served.kind).on_update(new, old)
+        causes = self._causes(served, new, old, subresource)
+        if causes:
+            raise invalid(served, key.name, causes)
+        return new, old
+
+    async def read(self, served: Served, key: Key) -> tuple[Record, JsonObject]:
+        """An object to be deleted, as it is now; raises NotFound, Conflict when it never stops changing."""
+        for _ in range(DECIDE_ATTEMPTS):
+            head = self.head(served, key)
+            old = await self._heavy.run(len(head.body), partial(inward, served, head.body))
+            if self._store.head(key) is head:
+                return head, old
+        raise modified(served, key.name)
 
     async def settle(
         self,

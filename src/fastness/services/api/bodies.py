@@ -6,8 +6,11 @@ request here: the client's `fieldValidation` decides about them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from fastness.cluster.embedded.call import Call
+from fastness.cluster.embedded.heavy import HeavyWork
 from fastness.cluster.errors import BadRequest, UnsupportedMedia
 from fastness.cluster.port import PatchType
 from fastness.formats import json
@@ -28,12 +31,20 @@ def media_type(request: Request) -> str:
     return request.header(b"content-type").partition(";")[0].strip().lower()
 
 
-async def read_object(request: Request) -> tuple[Any, list[str]]:
-    """The object in the body (None when there is none) and its duplicate keys; raises BadRequest, TooLarge."""
+async def read_object(request: Request, heavy: HeavyWork, call: Call) -> Any:
+    """The object in the body (None when there is none); the call is told its size and its duplicate keys.
+
+    Raises BadRequest, TooLarge, TooManyRequests.
+    """
     data = await request.body(MAX_BODY)
     if not data:
-        return None, []
-    kind = media_type(request)
+        return None
+    call.size = len(data)
+    value, call.duplicates[:] = await heavy.run(len(data), partial(_decoded, media_type(request), data))
+    return value
+
+
+def _decoded(kind: str, data: bytes) -> tuple[Any, list[str]]:
     try:
         if kind in _JSON_TYPES:
             return json.decode_reporting_duplicates(data)
@@ -55,8 +66,11 @@ class UnknownPatch(UnsupportedMedia):
     always_details = True
 
 
-async def read_patch(request: Request) -> tuple[PatchType, Any, list[str]]:
-    """Type, content and duplicate keys of a patch; raises UnsupportedMedia, BadRequest, TooLarge."""
+async def read_patch(request: Request, heavy: HeavyWork, call: Call) -> tuple[PatchType, Any]:
+    """Type and content of a patch; the call is told its size and its duplicate keys.
+
+    Raises UnsupportedMedia, BadRequest, TooLarge, TooManyRequests.
+    """
     kind = _PATCH_TYPES.get(media_type(request))
     if kind is None:
         accepted = ", ".join(known.value for known in PatchType)
@@ -64,13 +78,16 @@ async def read_patch(request: Request) -> tuple[PatchType, Any, list[str]]:
             f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         )
     data = await request.body(MAX_BODY)
+    call.size = len(data)
+    value, call.duplicates[:] = await heavy.run(len(data), partial(_decoded_patch, kind, data))
+    return kind, value
+
+
+def _decoded_patch(kind: PatchType, data: bytes) -> tuple[Any, list[str]]:
     try:
-        if kind is PatchType.APPLY:
-            return kind, _single(data), []
-        value, duplicates = json.decode_reporting_duplicates(data)
+        return (_single(data), []) if kind is PatchType.APPLY else json.decode_reporting_duplicates(data)
     except FormatError as error:
         raise BadRequest(f"error decoding patch: {error}") from error
-    return kind, value, duplicates
 
 
 def _single(data: bytes) -> Any:

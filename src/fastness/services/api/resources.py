@@ -169,7 +169,7 @@ def _patience(ctx: Context) -> float:
 
 async def create(ctx: Context) -> Answer:
     """POST to a collection, or to a subresource of an object."""
-    sent, ctx.call.duplicates[:] = await bodies.read_object(ctx.request)
+    sent = await bodies.read_object(ctx.request, ctx.api.heavy, ctx.call)
     if ctx.target.subresource:
         return await _connect(ctx, sent)
     if ctx.served.kind.verbs == ("create",):
@@ -181,7 +181,7 @@ async def create(ctx: Context) -> Answer:
 
 async def update(ctx: Context) -> Answer:
     """PUT of an object, its status or another part of it."""
-    sent, ctx.call.duplicates[:] = await bodies.read_object(ctx.request)
+    sent = await bodies.read_object(ctx.request, ctx.api.heavy, ctx.call)
     body, part = _object(sent), ctx.target.subresource
     if part == "scale":
         done = await subresources.change_scale(
@@ -198,7 +198,7 @@ async def update(ctx: Context) -> Answer:
 
 async def patch(ctx: Context) -> Answer:
     """PATCH of an object, its status or its scale."""
-    kind, body, ctx.call.duplicates[:] = await bodies.read_patch(ctx.request)
+    kind, body = await bodies.read_patch(ctx.request, ctx.api.heavy, ctx.call)
     if kind is PatchType.APPLY and not ctx.request.query.get("fieldManager"):
         text = "Required value: is required for apply patch"
         raise options_invalid("PatchOptions", "fieldManager", "FieldValueRequired", text)
@@ -232,7 +232,7 @@ async def delete(ctx: Context) -> Answer:
 
 
 async def _delete_options(ctx: Context) -> DeleteOptions:
-    sent, _ = await bodies.read_object(ctx.request)
+    sent = await bodies.read_object(ctx.request, ctx.api.heavy, ctx.call)
     return options_of(sent, ctx.request.query)
 
 

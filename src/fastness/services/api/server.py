@@ -140,6 +140,7 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     context = server_context(
         pki.serving_file, pki.serving_file, pki.directory / "ca.crt", oldest=ssl.TLSVersion.TLSv1_2
     )
+    stack.callback(api.close)
     app = ApiApp(api, guard, health, audit, options.bounds.body_seconds)
     listener = Listener(app, host=options.host, port=options.port, tls=context, bounds=options.bounds)
     await listener.start()
