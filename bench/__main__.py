@@ -28,6 +28,7 @@ from bench import (
     cases,
     curves,
     delivery,
+    enforcing,
     features,
     kata,
     page,
@@ -157,7 +158,7 @@ def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory:
     if "render" in wanted:
         results.singles += rendering.figures(say, results.rounds)
     if "rollout" in wanted:
-        results.singles += rollouts.figures(say)
+        results.singles += [*rollouts.figures(say), *enforcing.figures(say)]
     if "agent" in wanted:
         results.singles += agents.memory(directory / "agent", say, results.rounds)
     if "machines" in wanted:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -73,27 +73,31 @@ def figures(say: Progress, sizes: tuple[int, ...] = SIZES) -> list[Single]:
 
 
 class Calendar:
-    """A clock that is moved to whatever happens next as soon as nothing else is to do."""
+    """A clock that is moved to whatever happens next as soon as nothing else is to do.
 
-    def __init__(self) -> None:
-        self._start = datetime(2026, 1, 1, tzinfo=UTC)
-        self._elapsed = 0.0
+    One that flows also goes on by itself, as it must where others wait for it by their own clocks.
+    """
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), *, flows: bool = False) -> None:
+        self._start = start
+        self._began = time.monotonic() if flows else None
+        self._jumped = 0.0
         self._count = 0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> datetime:
         """The wall time."""
-        return self._start + timedelta(seconds=self._elapsed)
+        return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
         """Seconds since the start."""
-        return self._elapsed
+        return self._jumped + (time.monotonic() - self._began if self._began is not None else 0.0)
 
     async def sleep(self, seconds: float) -> None:
         """Wait until the clock is there."""
         wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
-        heapq.heappush(self._sleepers, (self._elapsed + seconds, self._count, wake))
+        heapq.heappush(self._sleepers, (self.monotonic() + seconds, self._count, wake))
         await wake
 
     def move(self, window: float = 0.5) -> None:
@@ -102,8 +106,13 @@ class Calendar:
             heapq.heappop(self._sleepers)
         if not self._sleepers:
             return
-        self._elapsed = max(self._elapsed, self._sleepers[0][0] + window)
-        while self._sleepers and self._sleepers[0][0] <= self._elapsed:
+        self._jumped += max(0.0, self._sleepers[0][0] + window - self.monotonic())
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake whoever's time has come."""
+        now = self.monotonic()
+        while self._sleepers and self._sleepers[0][0] <= now:
             wake = heapq.heappop(self._sleepers)[2]
             if not wake.done():
                 wake.set_result(None)
@@ -143,10 +152,14 @@ class Machines:
             node = self._nodes.get("", name)
             notes = _next(annotations_of(node)) if node is not None else None
             if notes:
+                await self.prepare(name, notes)
                 await self._cluster.patch(
                     NODES, name, {"metadata": {"annotations": notes}}, PatchType.MERGE, "", _AGENT
                 )
             self.busy -= 1
+
+    async def prepare(self, name: str, notes: Mapping[str, str]) -> None:
+        """What the agent of a machine does before it says this."""
 
 
 def _next(notes: dict[str, str] | object) -> dict[str, str]:

@@ -35,6 +35,7 @@ from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.standing import (
     CORDONED,
     NOTE,
+    TAINT_KEY,
     Demand,
     Proof,
     Rules,
@@ -79,7 +80,7 @@ class Standing:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(MACHINE.resource),
+            Source(MACHINE.resource, keys=self._of_changed_machine),
             Source(NODES, keys=self._of_changed_node),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._everybody),
             Source(POOLS, keys=self._unclaimed_nodes),
@@ -95,12 +96,27 @@ class Standing:
         self._asked: tuple[object, object] | None = None
         self._selecting: object = None
         self._seen: dict[str, object] = {}
+        self._facts: dict[ObjectName, object] = {}
         self._nodes.subscribe(self._forget)
+        self._machines.subscribe(self._forget_machine)
         self._selectors = PoolSelectors(())
 
     def _forget(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
             self._seen.pop(object_name(old or {}).name, None)
+
+    def _forget_machine(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            self._facts.pop(object_name(old or {}), None)
+
+    def _of_changed_machine(self, machine: Object) -> Iterable[ObjectName]:
+        """The Machine, if it changed in what its standing follows from."""
+        name, facts = object_name(machine), _asserted(machine)
+        if self._facts.get(name) == facts:
+            return ()
+        if self._machines.get(*name) is not None:
+            self._facts[name] = facts
+        return (name,)
 
     def _of_changed_node(self, node: Object) -> Iterable[ObjectName]:
         """Who must look at a node that changed; nobody where it changed in nothing that counts here.
@@ -259,11 +275,30 @@ class Standing:
 
 
 def _counting(node: Object) -> tuple[object, ...]:
-    """All of a node that a look at it depends on, and what it could have written."""
-    meta, spec, notes = metadata(node), node.get("spec") or {}, annotations_of(node)
-    taints = tuple((taint.get("key"), taint.get("effect")) for taint in spec.get("taints") or ())
-    said = tuple(notes.get(name) for name in (NOTE, CORDONED, names.DESIRED_DRAIN))
-    return meta.get("uid"), tuple(sorted(labels_of(node).items())), taints, bool(spec.get("unschedulable")), said
+    """All of a node that a look at it depends on, and what it could have written.
+
+    Whether somebody else cordoned or drains it counts only where we have taken it out of service, or are to give it back. An
+    update does both to every node of a pool.
+    """
+    spec, notes = node.get("spec") or {}, annotations_of(node)
+    effects = tuple(taint.get("effect") for taint in spec.get("taints") or () if taint.get("key") == TAINT_KEY)
+    ours = (
+        metadata(node).get("uid"),
+        tuple(sorted(labels_of(node).items())),
+        effects,
+        notes.get(NOTE),
+        notes.get(CORDONED),
+    )
+    if not effects and CORDONED not in notes:
+        return ours
+    return (*ours, bool(spec.get("unschedulable")), notes.get(names.DESIRED_DRAIN))
+
+
+def _asserted(machine: Object) -> tuple[object, ...]:
+    """All of a Machine that its standing follows from. Where the rollout sends it is not: that is written for every update."""
+    meta, status = metadata(machine), machine.get("status") or {}
+    facts = {name: value for name, value in status.items() if name not in ("desiredConfig", "currentConfig")}
+    return meta.get("uid"), meta.get("deletionTimestamp"), annotations_of(machine), machine.get("spec"), facts
 
 
 def _node_of(machine: Object) -> Iterable[str]:

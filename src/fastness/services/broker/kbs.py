@@ -255,7 +255,8 @@ class Steps:
         rests = {**grant.described(), **detail}
         entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=rests)
         await self._releases.settle(release.caller, grant, entry, release.seen, release.again, release.rendered)
-        self._telling.released(grant.subject, grant.resource)
+        if not release.rendered:  # as at the gate: on day two the rollout tells
+            self._telling.released(grant.subject, grant.resource)
         return Answer(200, jwe.sealed(value, public_key(grant.recipient), self._entropy))
 
     def _refused(self, judgement: Judgement) -> Refusal:

@@ -246,6 +246,7 @@ class Gate:
             caller.standing, grant, entry, seen, lambda: self._granted(caller, wanted.pool), wanted.rendered
         )
         metrics.RELEASES.inc(str(grant.basis))
-        self._telling.released(grant.subject, grant.resource)
+        if not wanted.rendered:  # on day two the rollout tells of every node where it goes, and the record has the rest
+            self._telling.released(grant.subject, grant.resource)
         headers = ((b"etag", found.etag), (HEADER.lower().encode(), found.signature.encode()))
         return Answer(200, found.body, headers=headers)
