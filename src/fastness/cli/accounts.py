@@ -38,6 +38,9 @@ RBAC: Final = "rbac.authorization.k8s.io/v1"
 LOOK: Final = ("get", "list", "watch")
 OWN: Final = (*LOOK, "patch")
 _F, _T, _M = "fastness.dev", "trusted-execution-clusters.io", "machineconfiguration.openshift.io"
+_C = "confidentialcontainers.org"
+AT_HOME: Final = (_T, _C)
+"""Groups whose kinds count where they belong (`domain.places`): a role needs rights there and nowhere else."""
 
 Rule = tuple[str, Sequence[str], Sequence[str]] | tuple[str, Sequence[str], Sequence[str], Sequence[str]]
 """API group, resources, verbs, and the names that it is limited to."""
@@ -89,7 +92,7 @@ BROKER: Final = RoleAccount(
             "confidentialclusters", "jointickets", "appraisalpolicies", "distrusts", "referencevaluesets", "resourcebindings",
             "verdicts", "nodeoverlays",
         ],
-        _M: ["machineconfigpools"], "confidentialcontainers.org": ["kbsconfigs"], **_MACHINES,
+        _M: ["machineconfigpools"], _C: ["kbsconfigs"], **_MACHINES,
     },
     (
         _EVENTS, _BATCHES, (_F, ["verdicts", "evidenceblobs", "spentchallenges"], ["create", "get"]),
@@ -163,12 +166,14 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
         _rule("", ["configmaps"], LOOK),
         *([_rule("", ["secrets"], OWN, role.secrets)] if role.secrets else ()),
         *([_rule("", ["configmaps"], ["patch"], role.writes_maps)] if role.writes_maps else ()),
+        *(_rule(group, names, LOOK) for group, names in sorted(role.reads.items()) if group in AT_HOME),
+        *(_rule(*rule) for rule in role.writes if rule[0] in AT_HOME),
     ]
     everywhere = [
         _rule("", ["namespaces"], ["get"], [NAMESPACE]),
         _rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list"]),
-        *(_rule(group, names, LOOK) for group, names in sorted(role.reads.items())),
-        *(_rule(*rule) for rule in role.writes),
+        *(_rule(group, names, LOOK) for group, names in sorted(role.reads.items()) if group not in AT_HOME),
+        *(_rule(*rule) for rule in role.writes if rule[0] not in AT_HOME),
     ]
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},

@@ -26,6 +26,7 @@ MACHINES = MACHINE.resource
 CONFIGS = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
 CLUSTER_ROLES = find(RBAC, "v1", "clusterroles").resource
 CLUSTER_BINDINGS = find(RBAC, "v1", "clusterrolebindings").resource
+CONFIG_NODES = find("machineconfiguration.openshift.io", "v1", "machineconfignodes").resource
 INFRA = "node-role.kubernetes.io/infra"
 SECRET = "data:,what%20only%20infra%20may%20have"
 
@@ -112,6 +113,7 @@ async def test_a_label_moves_no_machine_into_another_pool(house: House) -> None:
     assert await goal(house, "infra") not in (status.get("desiredConfig"), status.get("currentConfig"))
     assert (await house.world.cluster.get(POOLS, "infra"))["status"]["machineCount"] == 0
     assert (await house.world.cluster.get(POOLS, "worker"))["status"]["machineCount"] == 1
+    assert (await house.world.cluster.get(CONFIG_NODES, node))["spec"]["pool"]["name"] == "worker"
     assert house.recorded("machine-moved") == []
 
 
@@ -165,6 +167,7 @@ async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(
     await house.settle()
     assert await told(house, node) == await goal(house, "infra")
     assert (await house.world.machine_object(machine))["status"]["desiredConfig"] == await goal(house, "infra")
+    assert (await house.world.cluster.get(CONFIG_NODES, node))["spec"]["pool"]["name"] == "infra"
 
 
 async def test_a_moved_machine_enrols_again_with_the_ticket_that_it_came_with(house: House) -> None:

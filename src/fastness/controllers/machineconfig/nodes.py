@@ -1,7 +1,8 @@
 """A MachineConfigNode for every node: who shall have what, in an object that the node itself may report to.
 
-The spec follows the node's pool and target; the status is the agent's. It goes with its node, which owns it. A pool changes its
-status all the time while it rolls out; all nodes are looked at only when a selector changed.
+The spec follows the node's pool (where attestation is enforced, its Machine's) and target; the status is the agent's. It goes
+with its node, which owns it. A pool changes its status all the time while it rolls out; all nodes are looked at only when a
+selector changed, or the cluster asks for something else.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
+from fastness.controllers.machineconfig.proofs import Proofs, node_name_of
 from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.nodes import PoolSelectors, machine_membership
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, object_name
 from fastness.model.registry import find
+from fastness.model.trusted_execution.machine import MACHINE
 
 MACHINE_CONFIG_NODES = find("machineconfiguration.openshift.io", "v1", "machineconfignodes").resource
 _AS = WriteOptions(manager="machine-config-nodes")
@@ -40,13 +44,30 @@ class ConfigNodes:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
             Source(NODES), Source(MACHINE_CONFIG_NODES), Source(POOLS, keys=_every_node, delay=timing.rollout_delay),
+            Source(MACHINE.resource, keys=self._if_moved), Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_asked),
         )  # fmt: skip
+        self._proofs = Proofs(informers, clock)
+        self._places: dict[str, str] = {}
+        self._asked: object = None
         self._cluster = cluster
         self._nodes = informers.of(NODES)
         self._pools = informers.of(POOLS)
         self._known = informers.of(MACHINE_CONFIG_NODES)
         self._signature: object = None
         self._selectors = PoolSelectors(())
+
+    def _if_moved(self, machine: Object) -> Iterable[ObjectName]:
+        """The node of a Machine that came to a pool; everything else about a Machine changes nothing here."""
+        node, pool = node_name_of(dict(machine)), str((machine.get("status") or {}).get("pool") or "")
+        if not node or self._places.get(node) == pool:
+            return ()
+        self._places[node] = pool
+        return (ObjectName("", node),)
+
+    def _if_asked(self, _cluster: Object) -> Iterable[ObjectName]:
+        asks = self._proofs.asks()
+        changed, self._asked = asks != self._asked, asks
+        return (EVERY,) if changed else ()
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one, or all, in step with their nodes."""
@@ -57,6 +78,7 @@ class ConfigNodes:
             return Done()
         node = self._nodes.get("", key.name)
         if node is None:
+            self._places.pop(key.name, None)
             await self._drop(key.name)
             return GONE
         if self._signature is None:
@@ -77,10 +99,10 @@ class ConfigNodes:
                 return
 
     def _selectors_changed(self) -> bool:
-        """Use the selectors of the pools as they are; whether they are others than before."""
+        """Use the selectors of the pools as they are; whether they, or what the cluster asks for, are others than before."""
         pools = self._pools.list()
         selectors = ((object_name(pool).name, repr((pool.get("spec") or {}).get("nodeSelector"))) for pool in pools)
-        signature = tuple(sorted(selectors))
+        signature = (tuple(sorted(selectors)), self._proofs.asks())
         if signature == self._signature:
             return False
         self._signature, self._selectors = signature, PoolSelectors(pools)
@@ -88,7 +110,8 @@ class ConfigNodes:
 
     def _spec(self, node: JsonObject) -> JsonObject:
         try:
-            pool = self._selectors.of(node).primary
+            own = self._proofs.pool(object_name(node).name)
+            pool = machine_membership(node, self._selectors, own, self._proofs.enforces).primary
         except SeveralPools:
             pool = ""
         notes = annotations_of(node)
