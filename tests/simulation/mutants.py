@@ -118,7 +118,7 @@ MUTANTS = (
         "fastness.controllers.machineconfig.drain.Drains._put_back": _answers(Done()),
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
-        "fastness.services.http.rotation.is_due": _due_by_its_end,
+        f"{_TRUST}.certificates.is_due": _due_by_its_end,
     }),
     Mutant("tiles", "a record whose tiles are lost does not grow", {f"{_TRUST}.log._grow": _grow_over_gaps}),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from datetime import timedelta
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
 from fastness.controllers.machineconfig.rollout import NODES, POOLS
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -20,6 +21,8 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.refusals import Refusal
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage
+from fastness.trust.authorities import SECRETS
+from fastness.trust.certificates import secret_name
 from fastness.trust.mackeys import MAC_KEYS
 from fastness.trust.simulated import NAME as VENDOR
 from fastness.trust.tiles import CONFIG_MAPS
@@ -44,7 +47,7 @@ class Steps:
             self.reboot, self.reboot, self.reboot_all, self.tamper, self.quarantine, self.distrust, self.new_image,
             self.rotate_keys, self.switch_delivery, self.clone, self.one_ticket_twice, self.lose_collateral, self.refuse_configs,
             self.new_config, self.new_config, self.new_config, self.bad_config, self.fill_disk, self.power_off, self.raise_budget,
-            self.hang, self.hang, self.stop, self.stop, self.restart_with_a_wrong_clock, self.lose_tiles, self.withdraw_midway,
+            self.hang, self.hang, self.stop, self.stop, self.issue_with_a_wrong_clock, self.lose_tiles, self.withdraw_midway,
             self.withdraw_midway,
         ]  # fmt: skip
 
@@ -133,18 +136,21 @@ class Steps:
         self._after(seconds, go_on)
         return f"{process.name} is stopped for {seconds} s"
 
-    async def restart_with_a_wrong_clock(self) -> str:
-        """A door starts while its clock is ahead, so its certificate is of a time that has not come; then the clock is right."""
-        process = self.random.choice([one for name, one in self.here.processes.items() if "controllers" not in name])
-        await process.kill()
-        process.clock.skew = timedelta(minutes=45)
-        process.start()
+    async def issue_with_a_wrong_clock(self) -> str:
+        """A door gets its certificate while the clock of the issuer is ahead: of a time that has not come; then it is right."""
+        issuers = [process for name, process in self.here.processes.items() if "controllers" in name]
+        role = self.random.choice((DoorRole.ENROLMENT, DoorRole.BROKER, DoorRole.GATE))
+        for process in issuers:
+            process.clock.skew = timedelta(minutes=45)
+        with suppress(NotFound):
+            await self.here.cluster.delete(SECRETS, secret_name(role), NAMESPACE)
 
         async def right() -> None:
-            process.clock.skew = timedelta()
+            for process in issuers:
+                process.clock.skew = timedelta()
 
         self._after(self.random.choice((20.0, 120.0)), right)
-        return f"{process.name} starts with a clock that is 45 minutes ahead"
+        return f"the certificate of {role} is issued with a clock that is 45 minutes ahead"
 
     async def lose_tiles(self) -> str:
         """Pieces of the record are gone, until somebody brings a copy."""
