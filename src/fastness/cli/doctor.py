@@ -258,6 +258,18 @@ async def guarded(cluster: Cluster) -> Finding:
     return Finding("guard", "missing", str(said["message"]), purpose, fix)
 
 
+async def home(cluster: Cluster) -> Finding:
+    """Whether the namespace that holds machines, approvals and keys is there."""
+    from fastness.cluster.clock import SystemClock
+    from fastness.trust.home import WAY_BACK, Home
+
+    looking, purpose = Home(cluster, SystemClock()), "machines, approvals and keys live in it"
+    await looking.look()
+    if not looking.problem():
+        return Finding("fastness-system", "ok", "is there", purpose)
+    return Finding("fastness-system", "missing", looking.problem(), purpose, WAY_BACK)
+
+
 async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
     from fastness.cluster.kube import Surroundings, connect, find
 
@@ -267,7 +279,7 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
         from fastness.cli.hostcheck import hosts
 
         found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
-        found += [*await health(cluster), *await unreadable_objects(cluster)]
+        found += [await home(cluster), *await health(cluster), *await unreadable_objects(cluster)]
         return [*found, *await hosts(cluster)]
 
 

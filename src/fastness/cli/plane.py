@@ -47,8 +47,10 @@ from fastness.services.enrol.app import USUAL_RATE, Pace
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
 from fastness.trust.enrolment import DoorUrls
+from fastness.trust.home import Home
 from fastness.trust.keyfiles import write_private
 from fastness.trust.record import ClusterRecord
+from fastness.trust.recordhealth import RecordHealth
 from fastness.trust.tiles import FileTiles
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ RENEW_SECONDS = 60.0
 RESERVE_BYTES = 16 * 1024 * 1024  # twice what the write-ahead log grows to between two checkpoints
 READY_POLL = 0.02
 _log = logs.logger("plane")
+
+LASTING = frozenset({"home", "record"})  # what only a person repairs: a control plane that stayed away would be no help
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +130,17 @@ class ControlPlane:
         self.link = opened.link
 
     async def wait_ready(self, seconds: float) -> None:
-        """Return when `/readyz` would say ok; raises NotReady after so many seconds."""
+        """Return when `/readyz` says ok, or nothing that gets better by waiting; raises NotReady after so many seconds."""
         for _ in range(int(seconds / READY_POLL)):
-            if not any(self.server.health.problems(ready=True).values()):
+            if not self.problems().keys() - LASTING:
                 _log.info("server.ready", api=self.server.url)
                 return
             await asyncio.sleep(READY_POLL)
-        wrong = {name: text for name, text in self.server.health.problems(ready=True).items() if text}
-        raise NotReady(f"not ready after {seconds:.0f} seconds: {wrong}")
+        raise NotReady(f"not ready after {seconds:.0f} seconds: {self.problems()}")
+
+    def problems(self) -> dict[str, str]:
+        """What `/readyz` says is wrong, by check."""
+        return {name: text for name, text in self.server.health.problems(ready=True).items() if text}
 
     @property
     def kubeconfig(self) -> Path:
@@ -162,12 +169,16 @@ async def running(
             server.health.add("controllers", runner.waiting_for)
             server.health.add("caches", informers.out_of_touch)
             server.health.warn("set-aside", informers.unused)
+            home, record = Home(server.cluster, clock), RecordHealth(server.cluster, _tiles(options), clock)
+            server.health.add("home", home.problem)
+            server.health.add("record", record.problem)
             plane = ControlPlane(server, runner, options, endpoints, simulated)
             fleet = _machines(server, simulated, endpoints, entropy)
             real = _real_machines(server, options, endpoints, clock)
             if simulated is not None:
                 await simulated.prepare(server.cluster)
-            async with _background(runner.run, lambda: _renew(server, clock)), fleet, real:
+            await record.look()
+            async with _background(runner.run, lambda: _renew(server, clock), home.watch, record.watch), fleet, real:
                 _publish(plane)
                 yield plane
     finally:
@@ -237,9 +248,13 @@ def _runner(
 ) -> Runner:
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
     kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), server.pki)
-    around = Around(clock, entropy, SIMULATED, doors, tiles=FileTiles(options.state / "record"))
+    around = Around(clock, entropy, SIMULATED, doors, tiles=_tiles(options))
     controllers = [*kube.controllers, *product_loops(server.cluster, informers, around, without=(certificates.FAMILY,))]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
+
+
+def _tiles(options: PlaneOptions) -> FileTiles:
+    return FileTiles(options.state / "record")
 
 
 def _simulated(options: PlaneOptions, clock: Clock) -> Simulated | None:

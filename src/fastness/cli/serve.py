@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from fastness.cluster.clock import Clock, Entropy
     from fastness.cluster.informers import Informers
     from fastness.cluster.kube import KubeCluster
+    from fastness.cluster.port import Cluster
     from fastness.controllers.engine import LeaderSettings
     from fastness.domain.machineconfig.pointer import Doors
     from fastness.services.api.health import Health
@@ -242,8 +243,18 @@ async def _serve(options: ServeOptions, health: Health, metrics: str) -> None:
 
 async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, settings: LeaderSettings) -> None:
     """Every role that was asked for, side by side; one that fails ends all."""
+    from fastness.cluster.clock import SystemClock
+    from fastness.trust.home import Home
+    from fastness.trust.recordhealth import RecordHealth
+    from fastness.trust.tiles import ConfigMapTiles
+
+    home, record = Home(cluster, SystemClock()), RecordHealth(cluster, ConfigMapTiles(cluster), SystemClock())
+    health.add("home", home.problem)
     async with asyncio.TaskGroup() as group:
+        group.create_task(home.watch())
         if CONTROLLERS in options.roles:
+            health.add("record", record.problem)
+            group.create_task(record.watch())
             group.create_task(_lead_for_ever(cluster, options, health, settings))
         for role in options.roles:
             if role in DOORS:
@@ -287,10 +298,17 @@ async def _require_definitions(cluster: KubeCluster) -> None:
         )
 
 
-async def _make_namespace(cluster: KubeCluster, name: str) -> None:
-    """The namespace of the lease exists: without it replicas would wait for ever."""
+async def _make_namespace(cluster: Cluster, name: str) -> None:
+    """The namespace of the lease exists: without it replicas would wait for ever.
+
+    One that was there before is not made again: that would begin a new record under new keys as if nothing had happened.
+    """
     from fastness.cluster.errors import AlreadyExists, NotFound
     from fastness.model.registry import find
+    from fastness.trust.home import GONE, WAY_BACK, was_lost
+
+    if await was_lost(cluster):
+        raise CliError(GONE, WAY_BACK, Exit.MISSING)
 
     namespaces = find("", "v1", "namespaces").resource
     try:

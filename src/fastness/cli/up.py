@@ -139,6 +139,8 @@ async def _run(options: PlaneOptions, output: str) -> None:
         settle_memory()
         if not stop.is_set():
             _announce(plane, output)
+            for name, problem in plane.problems().items():
+                tell(f"not ready, {name}: {problem}")
         await stop.wait()
         tell("stopping")
 

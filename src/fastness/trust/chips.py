@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from fastness.cluster.informers import Informer, Informers
-from fastness.domain.attestation.chip import INDEX, Wait, on_chip, standing_against, why_wait
+from fastness.domain.attestation.chip import INDEX, Wait, kept_against, on_chip, standing_against, why_wait
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.distrusts import Distrusts
@@ -32,7 +32,7 @@ class Chips:
             return None
         peers = [view(peer, Machine) for peer in self._machines.by_index(INDEX, chip)]
         live = [entry for entry in self._distrusts.all if entry.live(now)]
-        return why_wait(machine, chip, standing_against(peers, live))
+        return why_wait(machine, chip, standing_against(peers, live) or kept_against(chip, live))
 
     async def approved_change(self, machine: Machine, chip: str) -> None:
         """Put it on the record that a machine changes its chip, by whose approval; raises RecordError."""

@@ -21,7 +21,7 @@ from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import BadDigest
-from fastness.domain.attestation.chip import standing_against
+from fastness.domain.attestation.chip import kept_against, standing_against
 from fastness.domain.attestation.distrust import Distrusted
 from fastness.domain.attestation.membership import (
     ENDORSEMENT_LABEL,
@@ -117,7 +117,8 @@ class MachineWriter:
             return newcomer
         scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
         peers = of_same_tpm(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
-        against = standing_against(peers, distrusts)
+        live = tuple(distrusts)
+        against = standing_against(peers, live) or kept_against(newcomer.endorsement, live)
         if not against:
             return replace(newcomer, supersedes=predecessor_of(peers))
         return replace(newcomer, approved=False, waits=f"its TPM is known: {against}")

@@ -164,6 +164,26 @@ async def test_a_quarantined_tpm_with_a_new_key_and_a_new_ticket_waits_for_a_per
         assert entry.detail["reason"] == "reinstalled and looked at"
 
 
+async def test_a_quarantined_tpm_stays_barred_when_its_machine_is_deleted(embedded_server: Embedded) -> None:
+    async with doors(embedded_server.cluster) as world:
+        loop = Loop(world)
+        old = await world.enrol(renewed(world, 3, 4), await world.ticket())
+        await loop.decide(old.name, "Quarantined", "odd traffic")
+        await loop.run()
+        await world.cluster.delete(MACHINE.resource, old.name, NAMESPACE)
+        await loop.run()
+        with pytest.raises(NotFound):
+            await loop.machine(old.name)
+        (entry,) = world.record.of("machine-deleted")
+        distrusts = world.door.enrolments.sources.distrusts
+        await until(lambda: entry.detail["kept"] in {known.name for known in distrusts.all})
+        again = await world.enrol(renewed(world, 3, 5), await world.ticket())
+        assert not again.approved
+        shown = condition(await loop.machine(again.name), "Approved")
+        assert shown is not None
+        assert "was quarantined when it was deleted: odd traffic" in shown["message"]
+
+
 async def test_a_distrusted_endorsement_key_enrols_nothing_and_its_machine_bars_new_keys_at_once(
     embedded_server: Embedded,
 ) -> None:

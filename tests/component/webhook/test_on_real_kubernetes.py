@@ -12,22 +12,29 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from fastness.cli.errors import CliError
 from fastness.cli.main import cli
+from fastness.cli.serve import _make_namespace
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.certificates import issuing
 from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
+from fastness.controllers.attestation.machines import Machines
 from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
 from fastness.controllers.attestation.sequencer import PACE_SECONDS, Sequencer
 from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.workloads import ENFORCEMENT
+from fastness.domain.attestation.chip import BARRED
 from fastness.formats import json
 from fastness.model.crd import manifests
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import Resource
-from fastness.model.objects import condition
+from fastness.model.objects import ObjectName, condition
 from fastness.services.webhook.server import webhook_server
+from fastness.trust.home import GOING, GONE, Home
+from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordview import open_record
 from fastness.trust.tiles import FileTiles
@@ -239,3 +246,82 @@ async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube
                 said = condition(await loops.settle(), "Guarded")
                 assert said is not None
                 assert said["reason"] == "NoWebhook", "as strict as before; but still nobody asks"
+
+
+MACHINES = "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/fastness-system/machines"
+HOME = "/api/v1/namespaces/fastness-system"
+NOBODY = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "11111111-1111-4111-8111-111111111111"}
+
+
+async def test_a_machine_gets_no_owner_there_and_goes_only_when_its_bar_is_noted(kube: RealKube) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    machine = {
+        "apiVersion": "trusted-execution-clusters.io/v1alpha1", "kind": "Machine", "metadata": {"name": "m"},
+        "spec": {"id": entropy.uid(), "approval": "Quarantined"},
+    }  # fmt: skip
+    with kube.client() as admin:
+
+        async def patch(path: str, obj: Object) -> httpx.Response:
+            return await anyio.to_thread.run_sync(lambda: admin.patch(path, json=obj, headers=MERGE))
+
+        async def delete() -> httpx.Response:
+            return await anyio.to_thread.run_sync(lambda: admin.delete(f"{MACHINES}/m"))
+
+        async with (
+            https(kube.kubeconfig) as cluster,
+            Informers(cluster, clock=clock, entropy=entropy) as informers,
+            webhook_server(cluster, informers, clock, entropy),
+        ):
+            assert (await post(admin, MACHINES, machine)).status_code == 201
+            chip = {"status": {"chip": "snp:" + "ab" * 64}}
+            assert (await patch(f"{MACHINES}/m/status", chip)).status_code == 200
+            owned = await patch(f"{MACHINES}/m", {"metadata": {"ownerReferences": [NOBODY]}})
+            assert (owned.status_code, "unrecorded" in owned.text) == (403, True)
+            early = await delete()
+            assert (early.status_code, "not noted yet" in early.text) == (403, True)
+            assert (await patch(f"{MACHINES}/m", {"metadata": {"finalizers": [BARRED]}})).status_code == 200
+            assert (await delete()).status_code == 200
+            loop = Machines(cluster, informers, ClusterRecord(cluster, clock, entropy, "controllers"), clock)
+            await loop.reconcile(ObjectName("fastness-system", "m"))
+            assert (await anyio.to_thread.run_sync(lambda: admin.get(f"{MACHINES}/m"))).status_code == 404
+            (kept,) = (await cluster.list(DISTRUST.resource)).items
+            assert kept["spec"]["bars"] == chip["status"]
+
+
+async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_it_is_gone(
+    kube: RealKube, tmp_path: Path
+) -> None:
+    clock, entropy, tiles = SystemClock(), SystemEntropy(), FileTiles(tmp_path / "record")
+    with kube.client() as admin:
+
+        async def delete() -> httpx.Response:
+            return await anyio.to_thread.run_sync(lambda: admin.delete(HOME))
+
+        async with (
+            https(kube.kubeconfig) as cluster,
+            Informers(cluster, clock=clock, entropy=entropy) as informers,
+            webhook_server(cluster, informers, clock, entropy),
+        ):
+            await ClusterRecord(cluster, clock, entropy, "controllers").append(Entry("release", "a", resource="b"))
+            await Sequencer(cluster, tiles, clock, entropy).reconcile(SEQUENCE)
+            refused = await delete()
+            assert refused.status_code == 403
+            word = refused.json()["message"].partition(f"{CONFIRM_LOWER}=")[2].split()[0]
+            noted = {"metadata": {"annotations": {CONFIRM_LOWER: word}}}
+            assert (await anyio.to_thread.run_sync(lambda: admin.patch(HOME, json=noted, headers=MERGE))).is_success
+            assert (await delete()).is_success
+            home = Home(cluster, clock)
+            await home.look()
+            assert home.problem() == GOING
+            # What the namespace controller does, which does not run here.
+            namespace = admin.get(HOME).json()
+            assert admin.put(f"{HOME}/finalize", json={**namespace, "spec": {"finalizers": []}}).is_success
+            await home.look()
+            assert home.problem() == GONE
+        doctor = ["doctor", "--kubeconfig", str(kube.kubeconfig), "-o", "json"]
+        found = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
+        assert (found.exit_code, "fastness-system is gone" in found.stdout) == (1, True)
+        async with https(kube.kubeconfig) as cluster:
+            with pytest.raises(CliError, match="is gone"):
+                await _make_namespace(cluster, "fastness-system")
+        assert admin.post("/api/v1/namespaces", json={"metadata": {"name": "fastness-system"}}).status_code == 201

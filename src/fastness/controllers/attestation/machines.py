@@ -9,27 +9,35 @@
   approved stays; the others are revoked. It is worked out from all of them, so two that enrolled at the same instant end alike.
 * A Machine that enrolled and never attested is deleted: a day after it was approved, a week if nobody approved it. Its key goes
   with it, and the machine may enrol again. A quarantined or revoked one stays until somebody deletes it.
+* What such a one bars outlives it: a finalizer holds it until a Distrust says what newcomers wait on because of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import Conflict, NotFound
+from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.domain.attestation.chip import (
     AWAITING,
+    BARRED,
     INDEX,
     awaiting_chip,
+    barred_places,
+    bars,
+    kept_against,
+    kept_bar,
     on_chip,
     standing_against,
     waits_for_bar_alone,
 )
+from fastness.domain.attestation.distrust import Distrusted, read_distrust
 from fastness.domain.attestation.machinestanding import moved, taken_away
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
@@ -44,6 +52,7 @@ from fastness.domain.attestation.membership import (
     replaced_by,
 )
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import (
     ObjectName,
@@ -59,6 +68,7 @@ from fastness.trust.ports import Entry, Record
 
 NEVER_ATTESTED: Final = timedelta(days=1)
 NEVER_APPROVED: Final = timedelta(days=7)
+_AS: Final = WriteOptions(manager="machines")
 _STATUS: Final = WriteOptions(manager="machines", subresource="status")
 _WHAT: Final = {
     "True": "approve", "Quarantined": "quarantine", "Pending": "suspend", CHIP_BARRED: "suspend", CHIP_CHANGED: "suspend",
@@ -69,12 +79,16 @@ class Machines:
     """Keeps Machines in step with what was decided about them."""
 
     name = "machines"
-    writes: Sequence[Resource] = (MACHINE.resource, AUDIT_BATCH.resource)
+    writes: Sequence[Resource] = (MACHINE.resource, DISTRUST.resource, AUDIT_BATCH.resource)
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
-        self.sources: Sequence[Source] = (Source(MACHINE.resource), Source(MACHINE.resource, self._waiting_for_chip_of))
+        self.sources: Sequence[Source] = (
+            Source(MACHINE.resource), Source(MACHINE.resource, self._waiting_for_chip_of),
+            Source(DISTRUST.resource, self._waiting_for_kept),
+        )  # fmt: skip
         self._cluster = cluster
         self._machines = informers.of(MACHINE.resource, indexers={INDEX: on_chip, AWAITING: awaiting_chip})
+        self._distrusts = informers.of(DISTRUST.resource)
         self._record = record
         self._clock = clock
 
@@ -83,19 +97,27 @@ class Machines:
         chips = on_chip(machine)
         return [object_name(waiting) for chip in chips for waiting in self._machines.by_index(AWAITING, chip)]
 
+    def _waiting_for_kept(self, distrust: Object) -> Iterable[ObjectName]:
+        """The Machines that wait for a chip that a Machine which is gone barred: the bar may have been taken back."""
+        chip = ((distrust.get("spec") or {}).get("bars") or {}).get("chip")
+        return [object_name(waiting) for waiting in self._machines.by_index(AWAITING, chip)] if chip else []
+
     async def reconcile(self, key: ObjectName) -> Done:
         """Decide about one Machine; raises RecordError, Conflict, which are tried again."""
         try:
             machine = await self._cluster.get(MACHINE.resource, key.name, key.namespace)
         except NotFound:
             return GONE
-        if is_being_deleted(machine) or key.namespace != NAMESPACE:
+        if key.namespace != NAMESPACE:
             return Done()
+        if is_being_deleted(machine):
+            return await self._bury(machine)
         if view(machine, Machine).status.key_thumbprint:
             machine = await self._free_chip(machine)
             machine = await self._follow_approval(machine)
             machine = await self._follow_move(machine)
             machine = await self._revoke_replaced(machine)
+            machine = await self._hold(machine)
         return await self._sweep(machine)
 
     async def _free_chip(self, machine: JsonObject) -> JsonObject:
@@ -103,7 +125,8 @@ class Machines:
         if not waits_for_bar_alone(machine):
             return machine
         chip = machine["status"]["awaitedChip"]
-        if standing_against(view(peer, Machine) for peer in self._machines.by_index(INDEX, chip)):
+        peers = (view(peer, Machine) for peer in self._machines.by_index(INDEX, chip))
+        if standing_against(peers) or kept_against(chip, self._kept()):
             return machine
         patch = {
             "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": {"awaitedChip": None},
@@ -178,6 +201,41 @@ class Machines:
         except (NotFound, Conflict):
             return Done(again_after=1.0)
         return GONE
+
+    def _kept(self) -> Iterable[Distrusted]:
+        """The Distrusts that stand now."""
+        read = (read_distrust(obj) for obj in self._distrusts.list())
+        now = self._clock.now()
+        return (entry for entry in read if entry is not None and entry.live(now))
+
+    async def _hold(self, machine: JsonObject) -> JsonObject:
+        """Keep a Machine that bars newcomers from going without a trace, and let one go that does not any more."""
+        finalizers = machine["metadata"].get("finalizers") or []
+        if bars(view(machine, Machine)) == (BARRED in finalizers):
+            return machine
+        held = [*finalizers, BARRED] if BARRED not in finalizers else [one for one in finalizers if one != BARRED]
+        return await self._finalize(machine, held)
+
+    async def _bury(self, machine: JsonObject) -> Done:
+        """Write down what a deleted Machine bars, on the record and as a Distrust, and let it go."""
+        finalizers = machine["metadata"].get("finalizers") or []
+        if BARRED not in finalizers:
+            return Done()
+        seen = view(machine, Machine)
+        if bars(seen):
+            kept = kept_bar(seen)
+            await self._append("machine-deleted", machine, kept=kept["metadata"]["name"], **barred_places(seen))
+            with suppress(AlreadyExists):
+                await self._cluster.create(DISTRUST.resource, kept, _AS)
+        with suppress(NotFound):
+            await self._finalize(machine, [one for one in finalizers if one != BARRED])
+        return Done()
+
+    async def _finalize(self, machine: JsonObject, finalizers: list[str]) -> JsonObject:
+        version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+        patch = {"metadata": {**version, "finalizers": finalizers or None}}
+        name = object_name(machine).name
+        return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _AS)
 
     async def _set(self, machine: JsonObject, conditions: list[JsonObject], **more: int) -> JsonObject:
         patch = {

@@ -19,6 +19,7 @@ from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Propagation, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.kube.inventory import Inventory
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.model.kind import JsonObject, Resource
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -74,7 +75,12 @@ class GarbageCollector:
             await self._drop_finalizer(key, obj, FOREGROUND)
 
     async def _judge(self, key: Key, obj: JsonObject) -> None:
-        """Delete an object that no owner holds; drop references to owners that are gone when one stays."""
+        """Delete an object that no owner holds; drop references to owners that are gone when one stays.
+
+        Kinds that end only through their own path are left alone, whatever owners they got before that was refused.
+        """
+        if (key.group, key.plural) in WITHOUT_OWNERS:
+            return
         solid: list[str] = []
         gone: list[str] = []
         for ref in _owners(obj):

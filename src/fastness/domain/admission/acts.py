@@ -113,6 +113,13 @@ def _policy_lowering(request: AdmissionRequest) -> dict[str, str]:
     return {**pieces("lowered", words), "confirmation": confirmation_of(request)} if words else {}
 
 
+def _home_lowering(request: AdmissionRequest) -> dict[str, str]:
+    """Deleting our own namespace: machines, approvals and keys go with it."""
+    if request.operation is not Operation.DELETE or request.name != HOME:
+        return {}
+    return {"lowered": f"namespace {HOME} goes", "fields": DELETION, "confirmation": confirmation_of(request)}
+
+
 def pieces(name: str, text: str) -> dict[str, str]:
     """A text in pieces that the record does not cut, the first under its name, the others numbered."""
     parts = [text[start : start + PIECE] for start in range(0, min(len(text), MOST_PIECES * PIECE), PIECE)]
@@ -184,6 +191,7 @@ def _spec(obj: Object) -> Object:
 _OURS: Final = "fastness.dev"
 _MACHINES: Final = "trusted-execution-clusters.io"
 _LOWERINGS: Final[Mapping[tuple[str, str], Callable[[AdmissionRequest], dict[str, str]]]] = {
+    ("", "namespaces"): _home_lowering,
     (_OURS, "confidentialclusters"): _cluster_lowering,
     (_OURS, "appraisalpolicies"): _policy_lowering,
 }

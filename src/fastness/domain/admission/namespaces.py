@@ -3,7 +3,7 @@
 * An object cannot be written into a namespace that does not exist (404), nor created in one that is being deleted (403 with the
   cause `NamespaceTerminating`, by which controllers know to stop).
 * The namespaces that the cluster itself stands on cannot be deleted, nor those in which objects speak for all of it: whoever
-  made one of them anew would own what counts there.
+  made one of them anew would own what counts there. Our own can, with the confirmation of a lowering.
 * Access reviews are questions, not objects: they may name any namespace.
 """
 
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastness.domain.admission.confirming import confirmed
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,
+    Allowed,
     Denied,
     DeniedCause,
     forbidden,
@@ -52,6 +54,11 @@ def namespace_is_alive(request: AdmissionRequest, lookups: AdmissionLookups) -> 
 def namespace_may_go(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse the deletion of a namespace that the cluster stands on."""
     return forbidden(request, "this namespace may not be deleted") if request.name in IMMORTAL else None
+
+
+def home_goes_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
+    """Refuse the deletion of our own namespace without the confirmation of a lowering: all that is trusted goes with it."""
+    return confirmed(request, ("machines, approvals, keys and the record go",)) if request.name == HOME else None
 
 
 def _lives_in_namespace(request: AdmissionRequest) -> bool:

@@ -18,6 +18,7 @@ from fastness.domain.access.node import MCO_GROUP
 from fastness.domain.access.policy import RBAC_GROUP
 from fastness.domain.admission import (
     confidential,
+    endings,
     evicting,
     kata,
     machineconfig,
@@ -80,6 +81,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(namespaces.namespace_exists, _WRITE, subresources=_EVERY_SUBRESOURCE),
     Row(namespaces.namespace_is_alive, _CREATE, subresources=_EVERY_SUBRESOURCE),
     Row(namespaces.namespace_may_go, _DELETE, "", "namespaces"),
+    Row(namespaces.home_goes_confirmed, _DELETE, "", "namespaces"),
     Row(rbac.node_writes_its_own, _ANY, subresources=_EVERY_SUBRESOURCE),
     Row(rbac.role_grants_no_more, _WRITE, RBAC_GROUP, "roles"),
     Row(rbac.role_grants_no_more, _WRITE, RBAC_GROUP, "clusterroles"),
@@ -97,6 +99,9 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.memory_is_the_control_planes, _ANY, "", "secrets"),
     Row(confidential.broker_is_not_permissive, _WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
     Row(machines.status_is_found_out, _WRITE, machines.GROUP, "machines", ("status",)),
+    *(Row(endings.has_no_owner, _WRITE, group, resource) for group, resource in endings.WITHOUT_OWNERS),
+    Row(endings.bar_is_noted, _DELETE, *endings.MACHINES),
+    Row(endings.bar_is_not_lifted, frozenset({Operation.UPDATE}), *endings.MACHINES),
     Row(machineconfig.pool_selects_a_role, _WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, _CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machineconfig.warn_about_trust_model, _WRITE, MCO_GROUP, "machineconfigs"),
@@ -112,11 +117,11 @@ TABLE: Final[tuple[Row, ...]] = (
 
 # A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
 # of a namespace there. Nor does one see a status: there an admission policy beside the accounts of the doors says who writes it.
+# Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
     namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
     rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
-    machines.status_is_found_out,
-    confidential.memory_is_the_control_planes,
+    machines.status_is_found_out, confidential.memory_is_the_control_planes, endings.bar_is_not_lifted,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = tuple(row for row in TABLE if row.rule not in _BUILT_IN)
 

@@ -10,6 +10,7 @@ A guest makes its own key and can make another one at any time; the chip that si
   very chip (`spec.chip`): the key was copied, or the machine moved, and nothing here can tell which.
 * A chip whose Machine was quarantined, revoked or distrusted takes no new Machine until a person approves. Many guests share a
   chip, so Machines that attested on it before go on.
+* What bars a chip outlives its Machine: deleting one that is not trusted leaves a Distrust with the places that it `bars`.
 * A VLEK belongs to a cloud and not to a chip, and a host may mask the id with zeros. Such a chip is `hidden`: it cannot be
   barred, the verdict warns, and turning up from behind it (or going there) is a change of chip like any other.
 
@@ -34,11 +35,14 @@ from fastness.domain.attestation.membership import (
     membership_of,
     waits_for_chip,
 )
+from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, with_condition
 from fastness.model.trusted_execution.machine import Machine
 
 HIDDEN: Final = "hidden"
+# Holds a Machine that bars something until a Distrust says so in its place.
+BARRED: Final = "fastness.dev/barred"
 PENDING_CODE: Final = "approval-pending"
 INDEX: Final = "chip"
 AWAITING: Final = "awaited-chip"
@@ -97,6 +101,34 @@ def standing_against(peers: Iterable[Machine], distrusts: Iterable[Distrusted] =
     """Which of the Machines on a chip makes newcomers wait, and what it is; empty without one."""
     live = tuple(distrusts)
     return next((f"{peer.metadata.name} is {word}" for peer in peers if (word := barring(peer, live))), "")
+
+
+def barred_places(machine: Machine) -> dict[str, str]:
+    """What a Machine stands on that its owner cannot change: its chip, its TPM's endorsement key."""
+    endorsement = machine.status.endorsement.key if machine.status.endorsement else ""
+    chip = machine.status.chip if machine.status.chip != HIDDEN else ""
+    return {name: value for name, value in (("chip", chip), ("endorsementKey", endorsement)) if value}
+
+
+def bars(machine: Machine) -> bool:
+    """Whether newcomers wait because of this Machine."""
+    return bool(barring(machine) and barred_places(machine))
+
+
+def kept_bar(machine: Machine) -> JsonObject:
+    """The Distrust that keeps what a Machine bars when it is deleted."""
+    why = f"{machine.metadata.name} was {barring(machine) or 'not trusted'} when it was deleted"
+    reason = f"{why}: {machine.spec.approval_reason}" if machine.spec.approval_reason else why
+    return {
+        "apiVersion": DISTRUST.api_version, "kind": DISTRUST.kind,
+        "metadata": {"name": f"kept-{machine.metadata.uid}"},
+        "spec": {"machine": machine.metadata.uid, "reason": reason[:1024], "bars": barred_places(machine)},
+    }  # fmt: skip
+
+
+def kept_against(place: str, distrusts: Iterable[Distrusted]) -> str:
+    """What a Machine that is gone left against a chip or an endorsement key; empty without one."""
+    return next((entry.reason for entry in distrusts if entry.bars_newcomers(place)), "")
 
 
 def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:

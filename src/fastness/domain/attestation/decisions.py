@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from fastness.domain.attestation.chip import BARRED, barred_places
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.model.kind import JsonObject
+from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 
 MAX_REASON: Final = 1024
@@ -88,7 +90,11 @@ def decision_patch(machine: Object, decision: Decision, reason: str) -> JsonObje
     """The merge patch that writes a decision on the version that was judged."""
     awaited = (machine.get("status") or {}).get("awaitedChip")
     chip = {"chip": awaited} if awaited and decision.verb == "approve" else {}
+    meta: JsonObject = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+    finalizers = machine["metadata"].get("finalizers") or []
+    if decision.verb == "quarantine" and BARRED not in finalizers and barred_places(view(machine, Machine)):
+        meta["finalizers"] = [*finalizers, BARRED]
     return {
-        "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
+        "metadata": meta,
         "spec": {"approval": decision.wanted.value, "approvalReason": reason or None, **chip},
     }

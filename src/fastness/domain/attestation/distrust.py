@@ -61,6 +61,11 @@ class Distrusted:
     target: Any
     reason: str = ""
     expires: datetime | None = None
+    bars: frozenset[str] = frozenset()
+
+    def bars_newcomers(self, place: str) -> bool:
+        """Whether new Machines on a chip or an endorsement key wait because of it."""
+        return bool(place) and _bare(place) in self.bars
 
     @property
     def revokes(self) -> bool:
@@ -107,8 +112,10 @@ def read_distrust(obj: Object) -> Distrusted | None:
     named = [kind for kind in TARGETS if spec.get(kind) is not None]
     if len(named) != 1:
         return None
+    places = spec.get("bars")
+    bars = frozenset(_bare(str(place)) for place in places.values()) if isinstance(places, dict) else frozenset()
     return Distrusted(
-        object_name(obj).name, named[0], spec[named[0]], str(spec.get("reason", "")), _moment(spec.get("expires"))
+        object_name(obj).name, named[0], spec[named[0]], str(spec.get("reason", "")), _moment(spec.get("expires")), bars
     )
 
 

@@ -34,6 +34,14 @@ _SPEC = s.immutable_once_set(
                 ),
                 "tcbBelow": {**tcb("All platforms with a security version below one of these."), "minProperties": 1},
                 "tenant": s.object_name("Name of a tenant.", minLength=1),
+                "bars": s.obj(
+                    {
+                        "chip": s.string("Its chip.", pattern=r"^(snp|tdx):[0-9a-f]{16,128}$", maxLength=132),
+                        "endorsementKey": s.sha256("SHA-256 of the endorsement key of its TPM."),
+                    },
+                    "With a machine: what new Machines wait for approval on because of it. The control plane writes it when a "
+                    "Machine is deleted that was not trusted.",
+                ),
                 "reason": s.string("Why; goes on the record.", minLength=1, maxLength=1024),
                 "expires": s.timestamp("When it ends by itself; never if not set."),
             },
@@ -43,6 +51,7 @@ _SPEC = s.immutable_once_set(
         *TARGETS,
     ),
     *TARGETS,
+    "bars",
 )
 
 

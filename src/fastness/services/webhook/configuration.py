@@ -11,6 +11,9 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | protection.fastness.dev | what must not be weakened by accident, and who weakens it | refused |
 | acts.fastness.dev | who approves, activates, widens, releases and takes back | refused |
 | alarms.fastness.dev | who quarantines and distrusts: never stopped | accepted, and not on the record with the person |
+| home.fastness.dev | the deletion of our own namespace | refused |
+| owners.fastness.dev | owners of what must end by itself | refused |
+| bars.fastness.dev | the deletion of a Machine, which may bar newcomers | refused |
 | pools.fastness.dev | which configs a pool takes; its rollouts go on unasked | refused |
 | advice.fastness.dev | what is only warned about | accepted |
 """
@@ -23,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.admission.acts import ACCOUNTS
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.admission.review import PODDED
 from fastness.domain.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.domain.workloads.initdata.workload import ANNOTATION
@@ -97,6 +101,12 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
         _entry("alarms.fastness.dev", [
             _rule("fastness.dev", ["distrusts"], ("CREATE",)), _rule(_MACHINES, ["machines"], ("UPDATE",)),
         ], recorded, conditions=(_PEOPLE, _DISTRUSTS), policy="Ignore", effects=_RECORDS),
+        _entry("home.fastness.dev", [_rule("", ["namespaces"], ("DELETE",))], recorded, conditions=(_HOME,), effects=_RECORDS),
+        _entry("owners.fastness.dev", [
+            _rule(group, [resource for other, resource in WITHOUT_OWNERS if other == group])
+            for group in dict.fromkeys(group for group, _ in WITHOUT_OWNERS)
+        ], conditions=(_OWNED,)),
+        _entry("bars.fastness.dev", [_rule(_MACHINES, ["machines"], ("DELETE",))]),
         _entry("pools.fastness.dev", [
             _rule("machineconfiguration.openshift.io", ["machineconfigpools"]),
         ], conditions=(_SELECTS,)),
@@ -157,6 +167,10 @@ _SWITCHED: Final = (
         for part in ("labels", "annotations")
     ),
 )
+_OWNED: Final = (
+    "has-owners", "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.size() > 0",
+)  # fmt: skip
+_HOME: Final = ("is-our-own", f"request.name == '{NAMESPACE}'")
 _SELECTS: Final = (
     "selects-other-configs",
     "request.operation == 'CREATE' || !has(object.spec.machineConfigSelector) || !has(oldObject.spec.machineConfigSelector) || "

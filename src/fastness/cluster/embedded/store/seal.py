@@ -7,8 +7,9 @@ body to its key: a row that is copied over another one does not open. The vault 
 
 from __future__ import annotations
 
-import json
 from typing import Protocol
+
+import orjson
 
 from fastness.cluster.embedded.store.errors import SealBroken
 from fastness.cluster.embedded.store.records import Key
@@ -26,7 +27,7 @@ class Cipher(Protocol):
 
 def context_of(key: Key) -> bytes:
     """The key as unambiguous bytes."""
-    return json.dumps(list(key), ensure_ascii=False, separators=(",", ":")).encode()
+    return orjson.dumps(list(key))
 
 
 def unseal(cipher: Cipher | None, sealed: bytes, key: Key) -> bytes:
