@@ -13,7 +13,7 @@ from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.objects import is_being_deleted
-from fastness.trust.logkey import NAMESPACES
+from fastness.trust.authorities import NAMESPACES
 from fastness.trust.tiles import NAMESPACE
 
 LOOK_SECONDS: Final = 10.0

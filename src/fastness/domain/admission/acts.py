@@ -25,7 +25,7 @@ from fastness.domain.admission.policies import policy_weakenings
 from fastness.domain.admission.request import AdmissionRequest, Operation
 from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
-from fastness.domain.places import Places
+from fastness.domain.places import HOME, Places
 from fastness.model.fastness_dev.cluster import REASON
 from fastness.model.objects import annotations_of, metadata
 
