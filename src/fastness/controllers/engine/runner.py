@@ -57,7 +57,7 @@ class Runner:
         workers: int = WORKERS,
         resync: float = RESYNC_SECONDS,
     ) -> None:
-        self._informers = informers
+        self.informers = informers
         self._clock = clock
         self._entropy = entropy
         self._workers = workers
@@ -93,7 +93,7 @@ class Runner:
         unsubscribe = [self._follow(loop, source) for source in loop.controller.sources]
         for source in loop.controller.sources:
             if not source.optional:
-                await self._informers.of(source.resource, source.scope).synced()
+                await self.informers.of(source.resource, source.scope).synced()
         for key in getattr(loop.controller, "always", ()):
             loop.queue.add(key)
         if loop.feed is not None:
@@ -113,7 +113,7 @@ class Runner:
 
     def _follow(self, loop: _Loop, source: Source) -> Callable[[], None]:
         """Put the keys that a change concerns into the queue, before and after the change."""
-        informer = self._informers.of(source.resource, source.scope, indexers=source.indexes)
+        informer = self.informers.of(source.resource, source.scope, indexers=source.indexes)
 
         def changed(old: JsonObject | None, new: JsonObject | None) -> None:
             # The new one first: where the old one is hostile, its successor must not wait for the next resync.
