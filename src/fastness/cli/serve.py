@@ -77,6 +77,7 @@ class ServeOptions:
     config_url: str
     enrol_url: str
     adopt: tuple[str, ...] = ()
+    unreachable: bool = False
 
 
 @click.command()
@@ -202,8 +203,7 @@ def _with_reachable_webhook(options: ServeOptions) -> ServeOptions:
         return options
     if doors.names:
         return replace(options, doors=replace(doors, webhook_url=f"https://{doors.names[0]}:{doors.webhook_port}"))
-    tell("the webhook is not started: outside a cluster the API server finds it by --webhook-url or --name")
-    return replace(options, roles=tuple(role for role in options.roles if role != WEBHOOK))
+    return replace(options, roles=tuple(role for role in options.roles if role != WEBHOOK), unreachable=True)
 
 
 async def _run(options: ServeOptions) -> None:
@@ -237,6 +237,8 @@ async def _serve(options: ServeOptions, health: Health, metrics: str) -> None:
         settings = LeaderSettings.lasting(options.lease_seconds)
         await _make_namespace(cluster, settings.namespace)
         tell(f"serving {', '.join(options.roles)} as {options.identity}; health and metrics on {metrics}")
+        if options.unreachable:
+            tell("the webhook is not started: outside a cluster the API server finds it by --webhook-url or --name")
         settle_memory()
         await _work(cluster, options, health, settings)
 
