@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.model.crd.roles import DECIDER, READER
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from tests.component.web.scan import shows
 from tests.component.web.world import Browser, WebWorld
 
@@ -55,3 +57,24 @@ async def test_a_decider_approves(web: WebWorld) -> None:
     decider = await _as(web, DECIDER)
     await shows(decider, "/machines/machine-new", "Approve")
     assert (await decider.decide("machine-new", "approve", "seen in the rack")).status_code == 303
+
+
+async def test_a_lowering_past_admission_and_coming_approvers_are_a_banner_for_whoever_logs_in(web: WebWorld) -> None:
+    told = {
+        "Guarded": ("False", "mode goes from Enforce to Audit"),
+        "ApproversPending": ("True", "approvers will be eve"),
+    }
+    conditions = [
+        {"type": kind, "status": status, "reason": "R", "message": text, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind, (status, text) in told.items()
+    ]
+    await web.cluster.patch(
+        CONFIDENTIAL_CLUSTER.resource, "cluster", {"status": {"conditions": conditions}}, PatchType.MERGE, "",
+        WriteOptions(subresource="status"),
+    )  # fmt: skip
+
+    viewer = await _as(web, "view")
+    for _, text in told.values():
+        await shows(viewer, "/", text)
+    stranger = (await web.browser().get("/login")).text
+    assert not any(text in stranger for _, text in told.values())
