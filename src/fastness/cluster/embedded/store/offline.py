@@ -1,6 +1,5 @@
 """Work on a store that no process has open: give it tags, take one object out of it.
 
-verified(connection, macs)                 the facts and the chain of a file, if nobody edited it
 settle(connection, checked, jump=…)        forget the log and go on at a later revision, under a new head
 authenticate(directory, cipher, macs, …)   once, for a state from before rows were authenticated
 remove(directory, key, macs)               take an object out, past the API
