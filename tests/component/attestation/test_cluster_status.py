@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from fastness.agent.prove import BrokerRefused
+from fastness.cluster.port import Scope
 from fastness.controllers.attestation.confidential import KEY, Confidential
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
@@ -31,7 +32,7 @@ def said(cluster: JsonObject, kind: str) -> tuple[str, str]:
 
 async def told(world: AttestingWorld) -> None:
     """Wait until the broker has told what documents it has."""
-    maps = world.informers.of(CONFIG_MAPS)
+    maps = world.informers.of(CONFIG_MAPS, Scope(NAMESPACE))
 
     async def heard() -> bool:
         return maps.get(NAMESPACE, "collateral") is not None
