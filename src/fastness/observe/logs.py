@@ -26,7 +26,6 @@ EVENTS: Mapping[str, str] = {
     "agent.unwatched": "files cannot be watched; drift is found by the regular look at everything",
     "audit.failed": "audit lines cannot be written; said once until they can again",
     "audit.write": "a write to the API and what became of it",
-    "authority.failed": "an authority could not be renewed; the last good one is used on",
     "broker.refused": "the key broker refused somebody; the code says why",
     "broker.unavailable": "the key broker could not do its work: the cluster, the record or a key failed it",
     "certificates.failed": "a listener could not take a new certificate; what it shows stays, and it is tried again",
@@ -68,6 +67,8 @@ EVENTS: Mapping[str, str] = {
     "pki.renewed": "a certificate was made or renewed",
     "policy.exceeded": "the policy of a user gave no answer within its bounds; it is not asked again for a while",
     "record.alarm": "a batch of the record is missing, does not fit its predecessor or is not by its door; somebody may forge",
+    "record.restarted": "the record goes on under a new name, because a person said so",
+    "record.stopped": "nothing is added to the record: it does not continue what was signed of it before",
     "release.unknown": "a release is withheld: the API did not answer whether its machine is still trusted",
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
@@ -87,6 +88,11 @@ EVENTS: Mapping[str, str] = {
     "webhook.registered": "the configuration of the webhook was written: it was missing, changed or had an older authority",
     "webhook.unavailable": "a review was refused because the cluster did not answer",
     "webhook.unregistered": "the configuration of the webhook could not be written; tried again",
+    "witness.cosigned": "this witness cosigned the checkpoint of a record",
+    "witness.declined": "this witness refused a checkpoint that its log signed: it may prove a second history",
+    "witness.failed": "a witness did not cosign the record of this cluster",
+    "witness.interrupted": "the cluster did not answer before witnesses could be asked; they are asked again",
+    "witness.memory": "the memory of this witness cannot be read or written",
 }
 _ROOT = "fastness"
 _LIBRARIES = ("_granian", "asyncio", "uvicorn")

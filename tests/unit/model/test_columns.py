@@ -51,7 +51,7 @@ nodeoverlays.{OURS}                  -           Cluster     yes  PRIORITY MATCH
 rolloutpolicies.{OURS}               -           Cluster     yes  WAVE AGE
 resourcebindings.{OURS}              -           Cluster     no   RESOURCE AGE
 auditbatches.{OURS}                  -           Cluster     no   DOOR SEQUENCE AGE
-auditcheckpoints.{OURS}              -           Cluster     no   ORIGIN SIZE AGE
+auditcheckpoints.{OURS}              -           Cluster     yes  ORIGIN SIZE WITNESSES AGE
 spentchallenges.{OURS}               -           Cluster     no   EXPIRES AGE
 evidenceblobs.{OURS}                 -           Cluster     no   TYPE AGE
 tenantclusters.{OURS}                -           Namespaced  yes  AGE

@@ -6,7 +6,7 @@ import pytest
 
 from fastness.domain.access.defaults import default_objects
 from fastness.model import registry
-from fastness.model.crd.roles import DECIDER, FREE_CONTENT, GROUPS, LOOK, READER, TO_VIEW, VIEW, roles
+from fastness.model.crd.roles import APPROVER, DECIDER, FREE_CONTENT, GROUPS, LOOK, READER, TO_VIEW, VIEW, roles
 from fastness.model.kind import JsonObject
 
 BY_NAME = {role["metadata"]["name"]: role for role in roles()}
@@ -33,7 +33,7 @@ def test_view_shows_nothing_that_may_hold_a_secret(secret: str) -> None:
 
 def test_only_the_role_that_looks_joins_one_of_kubernetes_and_it_joins_view() -> None:
     labels = {name: role["metadata"].get("labels") for name, role in BY_NAME.items()}
-    assert labels == {VIEW: {TO_VIEW: "true"}, READER: None, DECIDER: None}
+    assert labels == {VIEW: {TO_VIEW: "true"}, READER: None, DECIDER: None, APPROVER: None}
     view = next(one for one in default_objects() if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "view")
     assert {"matchLabels": {TO_VIEW: "true"}} in view["aggregationRule"]["clusterRoleSelectors"]
 

@@ -63,7 +63,7 @@ def test_no_changed_byte_of_a_body_gets_through(data: st.DataObject, key: Key, b
         replay([row._replace(body=bytes(changed))], 1, None)
 
 
-@pytest.mark.parametrize("field", [name for name in Row._fields if name != "body"])
+@pytest.mark.parametrize("field", [name for name in Row._fields if name not in ("body", "mac", "head")])
 def test_no_changed_column_gets_through(field: str) -> None:
     row = encode(added(), 5, None)
     old = getattr(row, field)
