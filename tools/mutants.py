@@ -1,16 +1,18 @@
-"""Where the code says no: every branch that refuses, and the source without it.
+"""Where the code says no: every branch that refuses, and the source with a switch that takes it out.
 
-    for mutant in mutants(root):
-        mutant.id                  # trust/verifier.py::ClusterVerifier.appraise::if::machine is None
-        mutant.apply(source)       # the module as if that check had been forgotten
+    known = mutants(root)
+    known[0].id                           # trust/verifier.py::ClusterVerifier.appraise::if::machine is None
+    switched(source, {1: known[0], …})    # the module; while `removed_refusal` is 1, as if that check had been forgotten
 
 A mutant is one refusal that was taken out. Five shapes of code refuse here:
 
 * `if`: a branch that ends in `raise`, or in a `return` of a refusal, of a reason, of False or of None; it is never taken. In a
-  function whose name says that it looks for distrust, True is the refusal.
-* `and`: one condition of several in what a function returns or a branch lets pass; it always holds.
+  function whose name says that it looks for distrust, True is the refusal. A condition that names a value is still worked out.
+* `and`: one condition of several in what a function returns or a branch lets pass; it always holds. Where True is the refusal,
+  this would refuse more, and is left alone.
 * `expect`: a check of an appraisal (`findings.expect`, `.answer`, `.production`); its condition always holds.
-* `call`: a call that exists to raise (`verify_…`, `check_…`, `require_…`, `findings.fail`, …); it is not made.
+* `call`: a call that exists to raise (`verify_…`, `check_…`, `require_…`, `findings.fail`, …); it is not made. Telling somebody
+  of a refusal (`telling.refused`) refuses nothing.
 * `else`: an expression that chooses between a refusal and its absence; it chooses the absence.
 
 An id holds no line number, so that an explanation of a survivor stays true while the file around it changes.
@@ -21,6 +23,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,16 +33,15 @@ PLACES = (
     "services/gate", "services/http", "services/*.py", "trust",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)
-_CHECKS = re.compile(
-    r"(^|[._])(check|verify|require|refuse|ensure|demand|compare|must|forbid|authori[sz]e|doubt|admit)"
-)
+_CHECKS = re.compile(r"_*(check|verify|require|refuse|ensure|demand|compare|must|forbid|authori[sz]e|doubt|admit)")
 _DISTRUST = re.compile(r"revoked|examined|distrust|expired|barred|used_up|spent|refuse")
 _FINDINGS = {"expect": 1, "answer": 1, "production": 0}
 _LONGEST = 120
+SWITCH = "removed_refusal"
 
 
 class Mutant(NamedTuple):
-    """One refusal, and how the source reads without it.
+    """One refusal, and the expression that stands for it when it is gone.
 
     It stands on `line` to `last`; what it guards begins at `branch`. `start` and `end` count characters of the module.
     """
@@ -53,9 +55,23 @@ class Mutant(NamedTuple):
     end: int
     text: str
 
-    def apply(self, source: str) -> str:
-        """The module without this refusal."""
-        return source[: self.start] + self.text + source[self.end :]
+
+def switched(source: str, numbered: Mapping[int, Mutant]) -> str:
+    """A module in which each of these refusals is gone while the built-in `removed_refusal` is its number.
+
+    One copy of the product serves all mutants, so that a test process imports it once; lines stay where they are.
+    """
+    pieces: list[tuple[int, int, int, int, str]] = []
+    for number, mutant in numbered.items():
+        # Refusals stand in each other: what begins first ends last, and what ends here ends before the next begins.
+        opening = f"({mutant.text} if {SWITCH} == {number} else ("
+        pieces.append((mutant.start, 1, -mutant.end, number, opening))
+        pieces.append((mutant.end, 0, -mutant.start, -number, "))"))
+    written, after = "", 0
+    for position, *_, text in sorted(pieces):
+        written += source[after:position] + text
+        after = position
+    return written + source[after:]
 
 
 def mutants(root: Path) -> list[Mutant]:
@@ -89,14 +105,15 @@ class _Finder(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         if self._refuses(node.body[-1]):
-            self._keep("if", node.test, "False", branch=node.body[0].lineno)
+            self._keep("if", node.test, _never(node.test), branch=node.body[0].lineno)
         elif isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) and _lets_pass(node):
             self._conjuncts(node.test)
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
         value = node.value
-        if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And) and self._returns[-1:] == ["bool"]:
+        lets_pass = self._returns[-1:] == ["bool"] and not _DISTRUST.search(self._names[-1])
+        if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And) and lets_pass:
             self._conjuncts(value)
         self.generic_visit(node)
 
@@ -110,16 +127,19 @@ class _Finder(ast.NodeVisitor):
         call = node.value.value if isinstance(node.value, ast.Await) else node.value
         if isinstance(call, ast.Call):
             of, _, verb = ast.unparse(call.func).rpartition(".")
-            if _CHECKS.search(verb) or (verb in ("fail", "skip") and "findings" in of):
-                self._keep("call", node, "pass")
+            if (_CHECKS.match(verb) and not of.endswith("telling")) or (verb in ("fail", "skip") and "findings" in of):
+                self._keep("call", node, "None")
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and "findings" in ast.unparse(node.func.value):
             place = _FINDINGS.get(node.func.attr)
-            if place is not None and len(node.args) > place:
+            if place is not None and len(node.args) > place and not isinstance(node.args[place], ast.Constant):
                 self._keep("expect", node.args[place], "True")
         self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """What stands inside a formatted text has no place of its own before Python 3.12."""
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._returns.append(ast.unparse(node.returns) if node.returns else "")
@@ -165,6 +185,12 @@ class _Finder(ast.NodeVisitor):
         start = self._starts[line - 1]
         row = self._source[start:].partition("\n")[0]
         return start + len(row.encode()[:column].decode())
+
+
+def _never(test: ast.expr) -> str:
+    """A condition that does not hold; what it names on the way is there all the same."""
+    names = any(isinstance(node, ast.NamedExpr) for node in ast.walk(test))
+    return f"(({ast.unparse(test)}) and False)" if names else "False"
 
 
 def _line_starts(source: str) -> list[int]:

@@ -1,0 +1,94 @@
+"""Which tests reach which line: coverage with the running test as its context, and how long each test takes.
+
+Tests run directory by directory, as many at once as there are processors. Coverage follows one process; programs that tests
+start are not followed, so what only they reach counts as unreached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.mutants import PACKAGE, Mutant
+
+COVERED = (
+    "tests/component/attestation", "tests/component/broker", "tests/component/delivery", "tests/component/configserver",
+    "tests/component/controllers", "tests/component/enrol", "tests/component/record", "tests/component/attacks",
+    "tests/component/gate", "tests/component/http", "tests/component/vectors", "tests/component/webhook",
+    "tests/component/access", "tests/component/cli", "tests/contract/delivery", "tests/unit/agent", "tests/unit/cli",
+    "tests/unit/crypto", "tests/unit/domain/attestation", "tests/unit/domain/osimage", "tests/unit/formats",
+    "tests/unit/services",
+    "tests/unit/sim", "tests/unit/trust",
+)  # fmt: skip
+BUDGET = 60.0  # seconds of tests that a mutant is worth
+
+
+class Reach(NamedTuple):
+    """Which tests reach a line, and how long each test takes."""
+
+    lines: Mapping[str, Mapping[str, Sequence[str]]]
+    seconds: Mapping[str, float]
+
+    def of(self, mutant: Mutant, budget: float = BUDGET) -> list[str]:
+        """The tests to try: those that take the branch, then those that only come by; quick ones first."""
+        lines = self.lines.get(str(mutant.path), {})
+        taking = set(lines.get(str(mutant.branch), ())) if mutant.branch != mutant.line else set()
+        passing = {test for line in range(mutant.line, mutant.last + 1) for test in lines.get(str(line), ())} - taking
+        ordered = [*sorted(taking, key=self.seconds.__getitem__), *sorted(passing, key=self.seconds.__getitem__)]
+        return list(self._affordable(ordered, budget))
+
+    def _affordable(self, ordered: Sequence[str], budget: float) -> Iterator[str]:
+        spent = 0.0
+        for place, test in enumerate(ordered):
+            spent += self.seconds[test]
+            if place == 0 or spent <= budget:
+                yield test
+
+
+def cover(root: Path, build: Path) -> None:
+    """Run the tests with coverage and keep which test reached which line."""
+    build.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda directory: _cover(root, build, directory), COVERED))
+    fold(root, build)
+
+
+def _cover(root: Path, build: Path, directory: str) -> None:
+    data, durations = _files(build, directory)
+    command = [
+        sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--include={PACKAGE}/*", "-m", "pytest", "-q",
+        "-p", "tools.mutatecontext", directory,
+    ]  # fmt: skip
+    subprocess.run(command, cwd=root, check=False, env={**os.environ, "FASTNESS_DURATIONS": str(durations)})
+
+
+def fold(root: Path, build: Path) -> None:
+    """Make one table of what the directories have measured."""
+    from coverage import CoverageData
+
+    lines: dict[str, dict[str, list[str]]] = {}
+    seconds: dict[str, float] = {}
+    for directory in COVERED:
+        data, durations = _files(build, directory)
+        if not (data.exists() and durations.exists()):
+            continue
+        passed: dict[str, float] = json.loads(durations.read_text())
+        seconds |= passed
+        read = CoverageData(str(data))
+        read.read()
+        for name in read.measured_files():
+            of_file = lines.setdefault(str(Path(name).relative_to(root)), {})
+            for line, contexts in read.contexts_by_lineno(name).items():
+                of_file.setdefault(str(line), []).extend(test for test in contexts if test in passed)
+    (build / "reach.json").write_text(json.dumps({"lines": lines, "seconds": seconds}))
+
+
+def _files(build: Path, directory: str) -> tuple[Path, Path]:
+    name = directory.removeprefix("tests/").replace("/", "-")
+    return build / f"coverage-{name}", build / f"durations-{name}.json"
