@@ -65,8 +65,6 @@ def _covers(scope: str, method: str, segments: Sequence[str]) -> bool:
     parts = path.split("/")
     if parts[-1] == "**":
         parts.pop()
-        if len(segments) < len(parts):
-            return False
         segments = segments[: len(parts)]
     return len(parts) == len(segments) and all(
         part in ("*", segment) for part, segment in zip(parts, segments, strict=True)

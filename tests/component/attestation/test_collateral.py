@@ -195,9 +195,32 @@ async def test_documents_under_another_root_leave_no_number_behind(clock: Virtua
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "00", "00A06D080000", "", "0" * 13])
-async def test_a_platform_that_is_none_is_not_looked_for(clock: VirtualClock, tmp_path: Path, name: str) -> None:
-    assert await Collateral(clock, imported=tmp_path).tdx(name, "platform", ROOTS) is None
-    assert await Collateral(clock, imported=tmp_path).tdx(FMSPC, "../platform", ROOTS) is None
+async def test_a_platform_that_is_none_is_not_looked_for(
+    connected: Callable[[], Collateral], site: Site, name: str
+) -> None:
+    collateral = connected()
+    assert await collateral.tdx(name, "platform", ROOTS) is None
+    assert await collateral.tdx(FMSPC, "../platform", ROOTS) is None
+    assert (site.asked, collateral.problems) == ([], {}), "no service is asked, and no file is opened"
+
+
+async def test_a_clock_that_went_back_makes_documents_of_the_future_count_for_nothing(
+    connected: Callable[[], Collateral], site: Site, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collateral = connected()
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
+    site.down = 500
+    monkeypatch.setattr(clock, "now", lambda: START - timedelta(days=2))
+    assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
+
+
+async def test_a_key_is_not_asked_for_while_nobody_knows_who_signs_keys(
+    connected: Callable[[], Collateral], site: Site
+) -> None:
+    site.down = 500
+    chip = Chip("Genoa")
+    assert await connected().snp_key(Generation.GENOA, chip.chip_id, chip.simulated.tcb, ROOTS) is None
+    assert [path for path in site.asked if chip.chip_id.hex() in path] == []
 
 
 async def test_documents_about_other_platforms_are_refused(clock: VirtualClock, tmp_path: Path) -> None:

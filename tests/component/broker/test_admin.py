@@ -36,6 +36,16 @@ async def test_a_resource_is_written_listed_replaced_and_deleted(here: World) ->
     assert [entry.what for entry in here.ledger.entries] == ["resource-written"] * 2 + ["resource-deleted"] * 2
 
 
+async def test_a_path_that_no_resource_has_is_refused_to_administrators_too(here: World) -> None:
+    http, headers = await here.client(), {"authorization": await here.admin()}
+    for path in ("default/db/Password", "default/db/pass%20word", f"default/db/{'x' * 129}"):
+        for answer in (
+            await http.post(f"/kbs/v0/resource/{path}", content=b"x", headers=headers),
+            await http.delete(f"/kbs/v0/resource/{path}", headers=headers),
+        ):
+            assert (answer.status_code, answer.json()["code"]) == (400, "bad-path")
+
+
 async def test_a_scope_covers_a_method_and_a_path(here: World) -> None:
     http = await here.client()
     writer = {"authorization": await here.admin("POST resource/default/*/*")}
@@ -95,6 +105,8 @@ async def test_policies_that_are_none_are_refused_and_change_nothing(here: World
     http, headers = await here.client(), {"authorization": await here.admin()}
     for path, body, code in (
         ("resource-policy", {}, "bad-message"),
+        ("resource-policy", [], "bad-message"),
+        ("attestation-policy", "text", "bad-message"),
         ("resource-policy", {"policy": "///"}, "bad-message"),
         ("resource-policy", _body(b"\xff\xfe"), "bad-message"),
         ("resource-policy", _body(b"package policy\nallow {"), "bad-policy"),
@@ -157,3 +169,11 @@ async def test_messages_that_are_none_change_no_value(here: World) -> None:
         assert answer.status_code == 400, answer.text
     with pytest.raises(NotFound):
         await here.cluster.get(REFERENCE_VALUE_SET.resource, "kbs-reference-values")
+
+
+async def test_values_are_not_added_beyond_what_a_set_may_hold(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastness.services.broker.values.MAX_VALUES", 2)
+    http, headers = await here.client(), {"authorization": await here.admin()}
+    assert (await http.post("/kbs/v0/reference-value", json=_message({"a": ["1"]}), headers=headers)).status_code == 200
+    answer = await http.post("/kbs/v0/reference-value", json=_message({"b": ["1", "2"]}), headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, "too-many-values")

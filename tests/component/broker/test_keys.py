@@ -134,7 +134,14 @@ async def test_before_its_time_nothing_is_replaced(place: Place) -> None:
 async def test_a_damaged_secret_stops_nobody_who_runs_and_tells_whoever_starts(place: Place) -> None:
     macs = await MacKeys.open("broker", place.cluster, place.informers, place.clock, ENTROPY)
     text = macs.write("p", b"x")
-    for damage in ("AAAA", base64.b64encode(b'{"version":1,"keys":[]}').decode(), base64.b64encode(b"{}").decode()):
+    good = base64.b64decode((await place.cluster.get(SECRETS, MAC_KEYS.name, NAMESPACE))["data"]["keys"])
+    newer = base64.b64encode(good.replace(b'"version":1', b'"version":2')).decode()
+    for damage in (
+        newer,
+        "AAAA",
+        base64.b64encode(b'{"version":1,"keys":[]}').decode(),
+        base64.b64encode(b"{}").decode(),
+    ):
         patch = {"data": {"keys": damage}}
         made = await place.cluster.patch(SECRETS, MAC_KEYS.name, patch, PatchType.MERGE, NAMESPACE)
         version = made["metadata"]["resourceVersion"]

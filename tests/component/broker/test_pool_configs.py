@@ -12,12 +12,13 @@ from fastness.agent.fetch import check_delivered
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.configproof import BadConfigProof, Copied, Served, signed
+from fastness.domain.attestation.resources import parse_path
 from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
 from fastness.observe import metrics
-from fastness.services.assignments import Assignments
-from fastness.services.broker.configs import PoolConfigs
+from fastness.services.assignments import Assignments, not_assigned
+from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.configs import Config, ConfigRequest
 from fastness.services.delivery import Overlays
 from fastness.services.refusals import Refusal
@@ -285,3 +286,54 @@ async def test_a_copy_is_renewed_before_its_signature_ends_and_never_handed_out_
     await bench.clock.advance(3601)
     with pytest.raises(Refusal):
         await bench.get()
+
+
+class Unassigned:
+    """Says of every rendered config that the machine was not told to have it."""
+
+    async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
+        raise not_assigned(verdict)
+
+
+@pytest.mark.parametrize("sync", ["OnDemand", "Scheduled", "OnChange"])
+async def test_a_rendered_config_that_the_machine_was_not_told_to_have_is_not_even_fetched(sync: str) -> None:
+    bench = Bench(sync)
+    bench.configs._assignments = cast("Any", Unassigned())
+    query = {**QUERY, "rendered": f"rendered-worker-{'a' * 32}"}
+    with pytest.raises(Refusal) as refused:
+        await bench.configs.deliver(bench.grant, WHO, "worker", query, _token)
+    assert (refused.value.status, refused.value.code, bench.source.asked) == (403, "not-assigned", 0)
+
+
+async def test_an_old_copy_is_not_handed_out_when_its_signature_has_ended() -> None:
+    bench = Bench("Scheduled")
+    bench.source.lifetime = timedelta(minutes=6)
+    await bench.get()
+    bench.source.down = True
+    await bench.clock.advance(330)
+    await bench.get()  # older than an interval, younger than three, and its signature counts
+    await bench.clock.advance(60)
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+async def test_a_copy_that_does_not_say_how_long_it_counts_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench("Scheduled")
+    copy = bench.source.copy
+
+    async def endless(pool: str, accept: str, rendered: str = "") -> Config:
+        return (await copy(pool, accept, rendered))._replace(until=None)
+
+    monkeypatch.setattr(bench.source, "copy", endless)
+    await bench.get()
+    await bench.get()
+    assert bench.source.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "config"), [("pool/worker/config", True), ("pool/worker/key", False), ("machine/uid/config", False)]
+)
+def test_which_paths_are_configurations(path: str, config: bool) -> None:
+    parsed = parse_path(path)
+    assert parsed is not None
+    assert is_config(parsed) is config

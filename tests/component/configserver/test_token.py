@@ -29,6 +29,7 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.configserver.server import config_server
 from fastness.trust.tokens import BROKER, GATE, TokenIssuer
+from fastness.trust.touch import Touch
 from tests.component.configserver.doors import Doors, furnish
 from tests.delivering import until
 from tests.embedded.fixtures import Embedded
@@ -56,12 +57,12 @@ class World:
         return self.tokens.issue(proved, lifetime, (audience,))[0].reveal()
 
     async def answer(
-        self, role: Literal["gate", "broker"], credential: str, pool: str = "secret", nonce: str = "n"
+        self, role: Literal["gate", "broker"], credential: str, pool: str = "secret", nonce: str = "n", query: str = ""
     ) -> httpx.Response:
         """What somebody with the certificate of a role is answered."""
         headers = {"fastness-nonce": nonce, **({"authorization": credential} if credential else {})}
         async with self.doors.inner((await self.doors.internal()).client(DoorRole(role), datetime.now(UTC))) as client:
-            return await client.get(f"/config/{pool}", headers=headers)
+            return await client.get(f"/config/{pool}{query}", headers=headers)
 
     async def ask(self, role: Literal["gate", "broker"], token: str = "", pool: str = "secret") -> tuple[int, str]:
         """The same: status and code."""
@@ -110,6 +111,35 @@ async def test_a_gate_gets_nothing_without_the_token_of_a_machine_of_that_pool(w
     assert await world.ask("gate", "not-a-token") == (401, "bad-token")
     assert await world.ask("gate", world.token(audience=BROKER)) == (401, "bad-token")
     assert await world.ask("gate", world.token(pool="other")) == (403, "wrong-pool")
+
+
+async def test_a_gate_that_was_taken_over_gets_no_rendered_config_that_the_machine_was_not_told_to_have(
+    world: World,
+) -> None:
+    other = f"?rendered=rendered-secret-{'a' * 32}"
+    answer = await world.answer("gate", f"DPoP {world.token()}", query=other)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-assigned")
+
+
+async def test_a_config_server_that_lost_touch_serves_no_gate_whatever_that_one_believes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = world.token()
+    assert (await world.ask("gate", token))[0] == 200
+    monkeypatch.setattr(Touch, "kept", property(lambda _: False))
+    assert await world.ask("gate", token) == (503, "out-of-touch")
+    assert await world.ask("broker") == (503, "out-of-touch")
+
+
+async def test_a_request_that_no_gate_of_ours_would_make_is_refused(world: World) -> None:
+    internal = await world.doors.internal()
+    async with world.doors.inner(internal.client(DoorRole.GATE, datetime.now(UTC))) as client:
+        for path in ("/", "/config", "/config/secret/more", "/other/secret"):
+            assert (await client.get(path)).status_code == 404, path
+        posted = await client.post("/config/secret")
+        assert (posted.status_code, posted.json()["code"]) == (405, "method-not-allowed")
+    answer = await world.answer("gate", f"DPoP {world.token()}", nonce="n" * 129)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-nonce")
 
 
 async def test_a_machine_that_is_distrusted_gets_nothing_through_a_gate_that_has_not_heard_of_it(world: World) -> None:

@@ -114,6 +114,13 @@ def test_keys_without_a_template_are_refused(key: EndorsementPrivateKey) -> None
         EndorsementKey(public(key))
 
 
+@pytest.mark.parametrize("key", [rsa.generate_private_key(65537, 1024), ec.generate_private_key(ec.SECP521R1())])
+def test_a_software_tpm_opens_nothing_with_such_a_key_either(key: EndorsementPrivateKey) -> None:
+    blob = make_credential(EndorsementKey(public(KEYS["EC secp256r1"])), NAME, SECRET, SeededEntropy(1))
+    with pytest.raises(BadKey, match="no template"):
+        open_credential(key, NAME, blob)
+
+
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
 def test_what_is_no_key_is_refused(data: bytes) -> None:
     with pytest.raises(BadKey):

@@ -8,10 +8,12 @@ from functools import cache
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 
 from fastness.crypto.chains import Links, load_certificates, signed_by, verified
 from fastness.crypto.errors import BadCertificate
+from fastness.crypto.revocation import RevocationList
+from fastness.crypto.verify import p256_certified
 from fastness.crypto.x509 import Certificate
 
 START, END = datetime(2024, 1, 1, tzinfo=UTC), datetime(2034, 1, 1, tzinfo=UTC)
@@ -78,3 +80,31 @@ def test_a_certificate_that_ends_before_it_begins_cannot_be_read() -> None:
     assert swapped != sound
     with pytest.raises(BadCertificate):
         load_certificates(swapped)
+
+
+def test_a_certificate_with_another_kind_of_key_signs_nothing_for_p256() -> None:
+    curve, other = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP384R1())
+    r, s = utils.decode_dss_signature(curve.sign(b"message", ec.ECDSA(hashes.SHA256())))
+    signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
+    assert p256_certified(certificate("Authority", curve, curve), signature, b"message")
+    for key in (rsa_key(2048), other):
+        assert not p256_certified(certificate("Authority", key, key), signature, b"message")
+
+
+def test_a_list_of_revocations_without_an_end_is_never_current() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = (
+        x509.CertificateRevocationListBuilder().issuer_name(named("Authority")).last_update(START).next_update(END)
+    ).sign(key, hashes.SHA384())  # fmt: skip
+    whole = made.public_bytes(serialization.Encoding.DER)
+    assert RevocationList(whole).current(START)
+    assert not RevocationList(_endless(whole)).current(START)
+
+
+def _endless(der: bytes) -> bytes:
+    """The same list without its `nextUpdate`, which RFC 5280 demands and old issuers leave out."""
+    end = b"\x17\x0d" + END.strftime("%y%m%d%H%M%SZ").encode()
+    outer, inner, body = der[2], der[4], der[5:]
+    assert der[:2] == b"\x30\x81"
+    assert (der[3], inner < 0x80, body.count(end)) == (0x30, True, 1)
+    return bytes([0x30, 0x81, outer - len(end), 0x30, inner - len(end)]) + body.replace(end, b"")

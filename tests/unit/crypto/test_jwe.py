@@ -99,9 +99,10 @@ def test_a_changed_part_does_not_open(part: str) -> None:
         {"alg": "ECDH-ES+A256KW", "enc": "A256GCM"},
         {"alg": "ECDH-ES+A256KW", "enc": "A256GCM", "epk": {}, "zip": "DEF"},
         {"alg": "ECDH-ES+A256KW", "enc": "A256GCM", "epk": {"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}},
+        {"alg": "ECDH-ES+A256KW", "enc": "A256GCM", "epk": RFC_7638},
         [],
     ],
-    ids=repr,
+    ids=lambda header: repr(header)[:60],
 )
 def test_other_algorithms_are_not_followed(header: Any) -> None:
     value = json.loads(jwe.sealed(SecretBytes(b"secret"), public_key(public_jwk(KEY)), ENTROPY))
@@ -118,6 +119,25 @@ def test_other_algorithms_are_not_followed(header: Any) -> None:
 def test_arbitrary_bytes_do_not_open(data: bytes) -> None:
     with pytest.raises(BrokenSeal):
         jwe.opened(data, KEY)
+
+
+@pytest.mark.parametrize("name", ["ECDH", "CONTENT"])
+def test_an_answer_that_was_sealed_well_under_another_name_is_not_opened(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipient = public_key(public_jwk(KEY))
+    with monkeypatch.context() as patched:
+        patched.setattr(jwe, name, "dir")
+        data = jwe.sealed(SecretBytes(b"secret"), recipient, ENTROPY)
+    with pytest.raises(BrokenSeal, match="is not made with"):
+        jwe.opened(data, KEY)
+
+
+def test_an_answer_that_is_larger_than_any_secret_is_not_even_read() -> None:
+    data = jwe.sealed(SecretBytes(b"secret"), public_key(public_jwk(KEY)), ENTROPY)
+    assert jwe.opened(data.ljust(jwe.MAX_SEALED), KEY).reveal() == b"secret"
+    with pytest.raises(BrokenSeal, match="too long"):
+        jwe.opened(data.ljust(jwe.MAX_SEALED + 1), KEY)
 
 
 def test_the_thumbprint_is_that_of_rfc_7638() -> None:

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 from joserfc import jws
-from joserfc.jwk import ECKey
+from joserfc.jwk import ECKey, RSAKey
 
 from fastness.crypto.errors import BadKey, BadSignature
-from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys
+from fastness.crypto.jws import MAX_TOKEN_CHARS, SigningKey, TokenKeys, VerifyingKeys
 from tests.unit.crypto.seeded import Seeded
 
 KEY = SigningKey.generate(Seeded(1))
@@ -156,3 +156,24 @@ def test_key_survives_saving_and_loading() -> None:
 def test_no_keys_is_an_error() -> None:
     with pytest.raises(BadKey):
         TokenKeys([])
+
+
+def test_a_door_reads_the_keys_of_the_issuer_and_believes_what_they_signed() -> None:
+    read = VerifyingKeys.from_jwks(orjson.loads(orjson.dumps(KEYS.jwks())))
+    assert read.verify(KEY.sign(CLAIMS).reveal()) == CLAIMS
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], "keys", {}, {"keys": None}, {"keys": {}}, {"keys": "abc"}, {"keys": ["abc"]}, {"keys": [None]}],
+)
+def test_what_is_no_set_of_keys_is_refused_as_a_bad_key(document: Any) -> None:
+    with pytest.raises(BadKey):
+        VerifyingKeys.from_jwks(document)
+
+
+@pytest.mark.parametrize("kind", ["P-384", "P-521", "RSA"])
+def test_a_key_of_another_kind_among_the_issuers_keys_is_refused(kind: str) -> None:
+    key = RSAKey.generate_key(2048) if kind == "RSA" else ECKey.generate_key(kind)
+    with pytest.raises(BadKey):
+        VerifyingKeys.from_jwks({"keys": [*KEYS.jwks()["keys"], key.as_dict(private=False)]})

@@ -68,6 +68,15 @@ def test_an_empty_log_is_the_beginning_of_every_log() -> None:
     assert merkle.verify_consistency(0, 5, [], merkle.EMPTY_ROOT, by_hand(leaves(5)))
     assert not merkle.verify_consistency(0, 5, [], by_hand(leaves(1)), by_hand(leaves(5)))
     assert not merkle.verify_consistency(3, 2, [], by_hand(leaves(3)), by_hand(leaves(2)))
+    assert not merkle.verify_consistency(0, 5, leaves(1), merkle.EMPTY_ROOT, by_hand(leaves(5)))
+    for size in (-1, merkle.MAX_SIZE + 1):
+        assert not merkle.verify_consistency(0, size, [], merkle.EMPTY_ROOT, by_hand(leaves(5)))
+
+
+@pytest.mark.parametrize(("old", "new"), [(0, 5), (-1, 5), (6, 5), (1, merkle.MAX_SIZE + 1)])
+def test_a_log_that_cannot_be_the_beginning_of_another_has_no_proof(old: int, new: int) -> None:
+    with pytest.raises(ValueError, match="cannot be the beginning"):
+        merkle.consistency_ranges(old, new)
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))

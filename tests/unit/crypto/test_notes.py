@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from fastness.crypto.errors import BadKey
-from fastness.crypto.notes import NoteRefused, NoteSigner, NoteVerifier, open_note
+from fastness.crypto.notes import MAX_LINES, NoteRefused, NoteSigner, NoteVerifier, open_note
 from tests.virtual import SeededEntropy
 
 TEXT = "fastness.dev/record\n3\nAAAA\n"
@@ -49,3 +51,22 @@ def test_a_key_is_read_as_it_is_written_and_a_changed_one_is_refused() -> None:
     for bad in (f"{name}+00000000+{key}", f"other+{number}+{key}", f"{name}+{number}", f"{name}+{number}+!!", ""):
         with pytest.raises(BadKey):
             NoteVerifier.parse(bad)
+
+
+def test_a_key_of_another_algorithm_or_of_nobody_is_refused() -> None:
+    name, number, key = str(SIGNER.verifier).split("+", 2)
+    other = base64.b64encode(b"\x04" + base64.b64decode(key)[1:]).decode()
+    nameless = str(NoteVerifier("", SIGNER.verifier.key))
+    for bad in (f"{name}+{number}+{other}", nameless):
+        with pytest.raises(BadKey, match="not an Ed25519 key"):
+            NoteVerifier.parse(bad)
+
+
+def test_a_note_has_a_text_and_not_more_signatures_than_anybody_would_check() -> None:
+    note = SIGNER.sign(TEXT)
+    line = OTHER.sign(TEXT).splitlines()[-1] + "\n"
+    assert open_note(note + line * (MAX_LINES - 1), [SIGNER.verifier]) == TEXT
+    empty = SIGNER.sign("\n").rpartition("\n\n")[2]  # signs an empty line: without a text there is nothing to open
+    for bad in (note + line * MAX_LINES, empty, TEXT + "\n"):
+        with pytest.raises(NoteRefused, match="not a signed note"):
+            open_note(bad, [SIGNER.verifier])

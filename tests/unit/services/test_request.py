@@ -80,3 +80,28 @@ def test_queries_beyond_the_bounds_are_refused(query: bytes) -> None:
 def test_a_slow_body_is_an_answer_with_a_hint() -> None:
     error: ApiError = SlowBody("late")
     assert (error.code, error.status()["reason"], bool(error.hint)) == (408, "Timeout", True)
+
+
+async def test_a_body_that_is_here_already_has_the_same_limit() -> None:
+    async def receive() -> Message:
+        raise AssertionError("nothing is left to be read")
+
+    scope = {
+        "method": "POST",
+        "raw_path": b"/x",
+        "query_string": b"",
+        "headers": [],
+        "fastness.arrived": lambda: b"x" * 10,
+    }
+    whole = Request(scope, receive)
+    assert whole.complete
+    assert await whole.body(10) == b"x" * 10
+    with pytest.raises(TooLarge):
+        await whole.body(9)
+
+
+def test_a_body_that_is_still_on_its_way_is_not_complete() -> None:
+    assert not request(b"x").complete
+    waiting = request(b"x")
+    waiting.scope["fastness.arrived"] = lambda: None  # type: ignore[index]  # as the listener fills it in
+    assert not waiting.complete

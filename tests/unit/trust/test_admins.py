@@ -18,6 +18,7 @@ from fastness.trust.admins import ROLES, Admin, is_scope
         ("POST resource/default/*/*", "POST", "resource/default/x/y/z", False),
         ("POST resource/**", "POST", "resource/a/b/c", True),
         ("POST resource/**", "POST", "resource-policy", False),
+        ("POST resource/a/**", "POST", "resource", False),
         ("GET resource", "GET", "resource", True),
         ("GET resource", "GET", "resource/a/b/c", False),
         ("* resource/*/*/x", "GET", "resource/a/b/x", True),

@@ -55,6 +55,16 @@ def test_file_of_the_owner_alone_is_read(tmp_path: Path, mode: int) -> None:
     assert read_private(file) == SecretBytes(b"x")
 
 
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "key"
+    write_private(file, SecretBytes(b"x"))
+    if os.geteuid() == 0:
+        os.chown(file, 4242, -1)  # what root owns is everybody's to trust
+    monkeypatch.setattr(os, "geteuid", lambda: 4243)
+    with pytest.raises(UnsafeKeyFile, match="another user"):
+        read_private(file)
+
+
 def test_links_directories_and_pipes_are_refused(tmp_path: Path) -> None:
     write_private(tmp_path / "key", SecretBytes(b"x"))
     (tmp_path / "link").symlink_to(tmp_path / "key")

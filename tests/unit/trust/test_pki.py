@@ -116,6 +116,16 @@ def test_start_after_a_long_pause_renews(tmp_path: Path) -> None:
     verify_client(pki.admin.certificate, pki.client_authorities, at=later)
 
 
+@pytest.mark.parametrize("name", ["serving", "admin"])
+def test_a_certificate_of_another_authority_is_replaced(tmp_path: Path, name: str) -> None:
+    ours, theirs = opened(tmp_path / "ours"), opened(tmp_path / "theirs", seed=2)
+    (ours.directory / f"{name}.pem").write_bytes((theirs.directory / f"{name}.pem").read_bytes())
+    again = opened(tmp_path / "ours", seed=3)
+    verify_server(again.serving.certificate, [ours.authority.certificate], HOSTS[0], NOW)
+    verify_client(again.admin.certificate, [ours.authority.certificate], at=NOW)
+    assert again.authority.certificate.der == ours.authority.certificate.der
+
+
 def test_new_host_gives_a_new_serving_certificate(tmp_path: Path) -> None:
     opened(tmp_path)
     pki = opened(tmp_path, hosts=(*HOSTS, "api.example.com"))

@@ -8,7 +8,7 @@ import pytest
 
 from fastness.crypto.secret import SecretText
 from fastness.model.kind import JsonObject
-from fastness.trust.tickets import MAX_TICKET, TicketProblem, bearer, check, join_ticket, mint, ticket_hash
+from fastness.trust.tickets import MAX_TICKET, TicketCheck, TicketProblem, bearer, check, join_ticket, mint, ticket_hash
 from tests.virtual import SeededEntropy
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -81,3 +81,8 @@ def test_a_ticket_that_does_not_say_how_often_is_for_one_machine() -> None:
     ticket, found = made()
     del found["spec"]["uses"]
     assert check(ticket.reveal(), "worker", [found], NOW).limited
+
+
+def test_what_is_no_ticket_is_neither_limited_nor_used_by_anybody() -> None:
+    unknown = TicketCheck(problem=TicketProblem.UNKNOWN)
+    assert (unknown.limited, unknown.used_by("machine-a"), unknown.pool, unknown.uid) == (False, False, "", "")

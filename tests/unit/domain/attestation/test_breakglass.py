@@ -61,6 +61,8 @@ BAD: dict[str, tuple[str, list[dict[str, str]] | None, str]] = {
     "a time that is none": (override(UID, NOW, expires="soon"), None, "unreadable"),
     "a time without a zone": (override(UID, NOW, expires="2026-03-01T13:00:00"), None, "unreadable"),
     "a member too many": (override(UID, NOW, more="x"), None, "unreadable"),
+    "a reason that is no text": (override(UID, NOW, reason=7), None, "unreadable"),
+    "no reason": (override(UID, NOW, reason=""), None, "unreadable"),
     "no JSON": ("{", None, "unreadable"),
     "a list": ("[]", None, "unreadable"),
     "nothing signed": ('{"statement": {}, "agreed": []}', None, "unreadable"),

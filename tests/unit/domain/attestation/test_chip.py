@@ -23,7 +23,13 @@ from fastness.domain.attestation.chip import (
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.decisions import DECISIONS, Standing, decision_patch, standing
 from fastness.domain.attestation.distrust import Distrusted
-from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, SUPERSEDED, approval_condition
+from fastness.domain.attestation.membership import (
+    CHIP_BARRED,
+    CHIP_CHANGED,
+    SUPERSEDED,
+    approval_condition,
+    waits_for_chip,
+)
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, view
@@ -144,6 +150,8 @@ def test_an_approval_that_names_no_chip_does_not_end_the_wait() -> None:
     assert approved is not None
     assert (approved["status"], approved["reason"]) == ("False", CHIP_BARRED)
     assert waits_for_bar_alone(waiting)
+    assert not waits_for_chip(stored(chip=CHIP))  # one was approved, and none is waited for
+    assert not waits_for_bar_alone({**waiting, "status": {**waiting["status"], "awaitedChip": None}})
     assert standing(view(waiting, Machine), DECISIONS["approve"]) is Standing.OPEN
     assert standing(view(waiting, Machine), DECISIONS["release"]) is Standing.CLOSED
     patch = decision_patch(waiting, DECISIONS["approve"], "looked at")

@@ -59,8 +59,19 @@ def test_of_checks_with_one_name_the_worst_is_shown() -> None:
         (DIGEST + b"\1" + bytes(15), DIGEST, False),
         (b"", DIGEST, False),
         (DIGEST, b"", False),
+        (bytes(32), b"", False),
     ],
-    ids=["exact", "filled-up", "cut", "nothing-measured", "other-text", "trailing-byte", "no-field", "no-digest"],
+    ids=[
+        "exact",
+        "filled-up",
+        "cut",
+        "nothing-measured",
+        "other-text",
+        "trailing-byte",
+        "no-field",
+        "no-digest",
+        "neither",
+    ],
 )
 def test_pitfall_11_the_text_counts_only_when_the_hardware_signed_its_digest(
     field: bytes, digest: bytes, bound: bool

@@ -27,6 +27,7 @@ from fastness.model.trusted_execution.machine import Machine
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UID = "0b0e7f0e-0000-4000-8000-000000000001"
 KEY, EK = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+CHIP = "snp:" + "e" * 128
 IMAGE = "registry.example/os@sha256:" + "c" * 64
 SNP = {"tee": "snp", "chip-generation": "Milan", "tcb-microcode": "93", "tcb-bootloader": "4", "image": IMAGE}
 TURIN = {**SNP, "chip-generation": "Turin", "tcb-fmc": "1"}
@@ -52,8 +53,15 @@ CASES: list[tuple[dict[str, Any], About, bool]] = [
     ({"key": "A" * 64}, about(), True),
     ({"key": EK}, about(), True),
     ({"key": "sha256:" + "9" * 64}, about(), False),
+    ({"endorsementKey": EK}, About(endorsement="B" * 64), True),
+    ({"endorsementKey": EK}, About(endorsement=KEY), False),
+    ({"endorsementKey": ""}, About(), False),
+    ({"chip": CHIP}, About(chip=CHIP), True),
+    ({"chip": CHIP}, About(chip=CHIP.replace("e", "f")), False),
+    ({"chip": ""}, About(), False),
     ({"tenant": "red"}, about(), True),
     ({"tenant": "blue"}, about(), False),
+    ({"tenant": ""}, About(), False),
     ({"image": IMAGE}, about(SNP), True),
     ({"image": IMAGE.replace("registry.example", "mirror.example")}, about(SNP), True),
     ({"image": "registry.example/os@sha256:" + "0" * 64}, about(SNP), False),

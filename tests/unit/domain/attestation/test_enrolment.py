@@ -27,6 +27,7 @@ from fastness.domain.attestation.enrolment import (
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.enrolment import Completion, TpmRequest, parse_completion, parse_request
+from fastness.formats.tpm.public import Attributes
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from tests.virtual import SeededEntropy
@@ -200,3 +201,25 @@ def test_a_certified_tpm_is_never_marked_as_trusted_on_first_use() -> None:
     attester, trusting = machine(), replace(TERMS, first_use=True)
     found = begun(attester, trusting)
     assert not prove(found.enrolment, completion(attester, found), trusting, NOW).first_use
+
+
+def test_trust_on_first_use_that_is_switched_off_between_the_messages_makes_no_machine() -> None:
+    bare, trusting = Bare(machine().machine), replace(TERMS, first_use=True)
+    found = begun(bare, trusting)
+    answer = completion(bare, found)
+    assert refused(lambda: prove(found.enrolment, answer, TERMS, NOW)) == "first-use-not-allowed"
+    assert prove(found.enrolment, answer, trusting, NOW).first_use
+
+
+@pytest.mark.parametrize("attribute", [Attributes.RESTRICTED, Attributes.FIXED_TPM, Attributes.SENSITIVE_DATA_ORIGIN])
+def test_a_key_that_could_sign_anything_or_be_copied_is_not_trusted_on_first_use_either(attribute: Attributes) -> None:
+    trusting = replace(TERMS, first_use=True)
+    said = parse_request(asyncio.run(first_message(Bare(machine().machine))))
+    assert isinstance(said, TpmRequest)
+    place = slice(6, 10)  # TPM2B_PUBLIC: size, type, nameAlg, objectAttributes
+    attributes = int.from_bytes(said.ak_public[place], "big")
+    assert attributes & attribute
+    area = said.ak_public[:6] + (attributes & ~attribute).to_bytes(4, "big") + said.ak_public[10:]
+    unfit = replace(said, ak_public=area)
+    code = refused(lambda: begin(unfit, INVITATION, trusting, NOW, SECRET, SeededEntropy(1)))
+    assert code == "endorsement-refused"

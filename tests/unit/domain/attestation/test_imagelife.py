@@ -249,6 +249,16 @@ def test_what_is_missing_is_named(image: str, tees: set[str], approved: tuple[st
     assert (told in missing) if told else missing == ""
 
 
+def test_values_that_somebody_imported_do_not_stand_for_an_image() -> None:
+    world = World()
+    world.look()
+    for one in world.sets:
+        one["spec"]["source"] = "import"
+    broken = [*world.sets, {"metadata": {"name": "broken"}, "spec": None}]
+    missing = values_missing(IMAGES[0], broken, world.book(), world.now, tees={"tpm"}, approved=frozenset(IMAGES))
+    assert "no ApprovedImage" in missing
+
+
 def test_distrust_holds_a_rollout_back() -> None:
     world = World()
     world.look()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fastness.crypto.registers import extend, hashed
 from fastness.domain.attestation.errors import BadValues
 from fastness.domain.attestation.imagevalues import (
+    MAX_VALUES,
     checked_value,
     end_of,
     set_name,
@@ -122,6 +123,16 @@ def test_an_approval_without_measurements_makes_no_set() -> None:
     with pytest.raises(BadValues) as refused:
         set_of_image(IMAGE, [bare])
     assert (refused.value.code, "fastness image approve" in refused.value.hint) == ("no-measurements", True)
+
+
+def test_an_image_with_more_values_than_a_set_may_have_makes_no_set() -> None:
+    def listed(count: int) -> JsonObject:
+        return approval({"values": [{"name": "a", "value": str(number)} for number in range(count)]})
+
+    assert len(set_of_image(IMAGE, [listed(MAX_VALUES)])["spec"]["values"]) == MAX_VALUES
+    with pytest.raises(BadValues) as refused:
+        set_of_image(IMAGE, [listed(MAX_VALUES + 1)])
+    assert refused.value.code == "too-many-values"
 
 
 def test_an_annotation_that_is_no_json_is_refused() -> None:

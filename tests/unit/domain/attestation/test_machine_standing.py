@@ -69,6 +69,11 @@ def standing(found: dict[str, Any], now: datetime = NOW, override: Override | No
         (machine_object(("False", "Revoked"), lastAttested="2026-03-01T11:00:00Z"), None, State.STALE, "ProofExpired"),
         (machine_object(("False", "ProofExpired"), lastAttested="2026-03-01T11:00:00Z"), None, State.STALE, "ProofExpired"),
         (machine_object(lastAttested=None), None, State.WAITING, "NeverAttested"),
+        # An end without a beginning is no proof: nothing was ever affirmed that could last.
+        (
+            machine_object(("False", "Revoked"), lastAttested=None, attestedUntil=rfc3339(NOW + INTERVAL)),
+            None, State.STALE, "ProofExpired",
+        ),
         (
             machine_object(("False", "BreakGlass"), overriddenUntil=rfc3339(NOW + INTERVAL)),
             OVERRIDE, State.OVERRIDDEN, "BreakGlass",
@@ -89,6 +94,7 @@ def test_a_machine_stands_as_one_of_six(found: Any, override: Override | None, s
         assert (stands.state, stands.reason, stands.simulated) == (state, reason, simulated)
         assert stands.word == f"{state} (simulated)" if simulated else str(state)
         assert stands.proved == (state is State.PROVED)
+        assert stands.asks == (reason == "Pending")
 
 
 def test_the_words_are_those_of_the_kind() -> None:

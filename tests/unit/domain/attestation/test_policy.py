@@ -14,6 +14,7 @@ from fastness.domain.attestation.builtins import ALLOWED
 from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import (
     BUILT_IN,
+    RESOURCE,
     Request,
     built_in_text,
     compile_policy,
@@ -462,6 +463,23 @@ allow if {
     assert not gate.allow({"sub": "me"}, Request(("pool", "a", "b")))
     assert not gate.allow({"sub": "you"}, good)
     assert gate.allow({"sub": "me"}, good), "nothing of the last request is left"
+
+
+@pytest.mark.parametrize("name", ["nobody", "../policies/tpm", ""])
+def test_there_is_no_built_in_policy_of_another_name(name: str) -> None:
+    with pytest.raises(KeyError):
+        built_in_text(name)
+
+
+def test_the_policy_for_resources_judges_no_evidence() -> None:
+    with pytest.raises(KeyError):
+        default_policy(RESOURCE)
+
+
+def test_a_resource_policy_that_calls_what_is_not_there_is_refused_at_once() -> None:
+    with pytest.raises(BadPolicy) as refused:
+        compile_resource_policy("package policy\nallow if nobody.wrote(input)\n")
+    assert refused.value.code == "policy-unreadable"
 
 
 @pytest.mark.parametrize("answer", ["1", '"true"', "[true]", '{"a": true}', "null", "input.none"])

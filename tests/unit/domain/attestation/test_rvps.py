@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.attestation.errors import BadValues
+from fastness.domain.attestation.imagevalues import MAX_VALUES
 from fastness.domain.attestation.rvps import parse_message, read_all, read_value, set_of_message, values_of
 from fastness.domain.attestation.values import ValueBook
 from tests.unit.domain.attestation.policyinputs import NOW
@@ -63,3 +64,10 @@ def test_values_that_cannot_be_kept_are_refused_and_not_dropped(value: object) -
 def test_parsing_is_total(data: bytes) -> None:
     with suppress(BadValues):
         assert isinstance(parse_message(data), dict)
+
+
+def test_a_message_with_more_values_than_a_set_may_have_is_refused() -> None:
+    assert len(values_of({"a": list(range(MAX_VALUES))})) == MAX_VALUES
+    with pytest.raises(BadValues) as refused:
+        values_of({"a": list(range(MAX_VALUES)), "b": "x"})
+    assert refused.value.code == "too-many-values"

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from fastness.crypto.chains import load_certificates
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.formats.snp.report import parse_report
 from fastness.formats.snp.tcb import Generation, Tcb
+from tests.evidence.authority import issue, new_key
 from tests.evidence.snp import Chip
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,6 +52,14 @@ def test_a_minted_chip_is_worth_nothing_under_the_real_roots() -> None:
 def test_another_chips_certificate_is_refused() -> None:
     chip, other = Chip(), Chip()
     assert "signature-invalid" in codes(judged(chip, chip.report(), pool=other.certificates()))
+
+
+def test_a_certificate_of_the_vendors_name_that_says_nothing_of_a_chip_makes_no_report_authentic() -> None:
+    chip = Chip()
+    hollow = load_certificates(issue("SEV-VCEK", new_key(), "SEV-Milan", new_key()))
+    found = judged(chip, chip.report(), pool=[*hollow, *chip.certificates()])
+    assert not found.authentic
+    assert codes(found) == ["endorsement-unusable"]
 
 
 def test_a_chip_cannot_claim_another_chips_id() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -186,6 +187,7 @@ def test_a_chain_without_its_root_is_not_assessed() -> None:
     platform = Platform()
     found = judged(platform, platform.quote(chain=pem(platform.leaf, platform.authority)))
     assert codes(found)[0] == "missing-issuer"
+    assert "platform-unknown" in codes(found), "what could not be compared is no reason to accept"
 
 
 def test_only_a_provisioning_certificate_may_sign_for_a_quoting_enclave() -> None:
@@ -267,6 +269,8 @@ def test_documents_about_others_are_refused(change: dict[str, Any]) -> None:
         {"isvprodid": 1},
         {"miscselect": "00000001"},
         {"attributes": "ff" + "00" * 15},
+        {"attributes": "00"},
+        {"attributesMask": "ff"},
         {"id": "QE"},
     ],
 )
@@ -280,6 +284,14 @@ def test_a_quoting_enclave_unlike_its_identity_is_refused_by_both(change: dict[s
 def test_a_module_that_intel_does_not_name_is_refused() -> None:
     platform = Platform()
     assert "seam-module-unknown" in codes(judged(platform, platform.quote(svn=bytes([5, 9, 3]) + bytes(13))))
+
+
+@pytest.mark.parametrize("change", [{"attributesMask": "ff"}, {"attributes": "00"}, {"attributes": "01" + "00" * 7}])
+def test_an_identity_of_a_module_with_other_attributes_or_lengths_matches_no_module(change: dict[str, Any]) -> None:
+    platform = Platform()
+    info = platform.tcb_info()
+    info["tdxModuleIdentities"] = [{**one, **change} for one in info["tdxModuleIdentities"]]
+    assert "seam-module-unknown" in codes(judged(platform, platform.quote(), platform.collateral(info)))
 
 
 def test_the_module_that_runs_now_counts_as_much_as_the_one_at_launch() -> None:
@@ -303,6 +315,33 @@ def test_a_log_explains_the_runtime_registers() -> None:
     ]
     other = event_log([(2, 13, b"evil")], ("sha384",))
     assert codes(judged(platform, quote, expected=TdxExpectations(event_log=other))) == ["event-log-differs"]
+
+
+def test_a_log_that_cannot_be_read_explains_nothing_and_is_refused() -> None:
+    platform = Platform()
+    found = judged(platform, platform.quote(), expected=TdxExpectations(event_log=b"no log"))
+    assert codes(found) == ["event-log-unreadable"]
+
+
+def test_a_quote_that_was_changed_after_signing_is_not_authentic_for_our_own_verifier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fastness.domain.attestation.tdx.second_opinion", lambda *_: Opinion("UpToDate", ()))
+    platform = Platform()
+    quote = platform.quote(nonce=b"honest")
+    forged = quote.replace(b"honest", b"forged", 1)
+    assert forged != quote
+    found = judged(platform, forged)
+    assert not found.authentic
+    assert codes(found) == ["signature-invalid"]
+
+
+def test_a_revocation_list_that_is_none_stops_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastness.domain.attestation.tdx.second_opinion", lambda *_: Opinion("UpToDate", ()))
+    platform = Platform()
+    for member in ("root_ca_crl", "pck_crl"):
+        broken = json.dumps({**json.loads(platform.collateral()), member: b"no list".hex()}).encode()
+        assert codes(judged(platform, platform.quote(), broken)) == ["crl-unusable"]
 
 
 def test_a_disagreement_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fastness.crypto.registers import hashed
 from fastness.domain.attestation.checks import Appraisal, Check, Result
 from fastness.domain.attestation.conclude import Conclusion, Facts, concluding
 from fastness.domain.attestation.differences import IMAGE_CHECK
@@ -13,6 +14,7 @@ from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.tuples import MOST_TRIED, uncovered
 from fastness.domain.attestation.values import ValueBook, unclear_names
+from fastness.formats.initdata import InitData
 from fastness.model.kind import JsonObject
 from tests.unit.domain.attestation.inprocess import decided
 from tests.unit.domain.attestation.policyinputs import NOW, PCRS, good_input, reference_set, register
@@ -98,6 +100,18 @@ def test_the_policy_of_a_user_sees_one_image_at_a_time_however_it_asks(rego: str
     assert concluded("tpm", one, book, rego).accepted
     assert concluded("tpm", two, book, rego).accepted
     assert not concluded("tpm", {**one, "tpm_pcr4": two["tpm_pcr4"]}, book, rego).accepted
+
+
+def test_init_data_that_the_hardware_did_not_sign_is_a_check_that_refuses() -> None:
+    book = ValueBook.of([image_set("tdx", "a", A)], NOW)
+    text = b'version = "0.1.0"'
+    proof = Check("attestation-key", Result.PASS, "ok", proof=True)
+    for signed, bound in ((hashed("sha384", text), True), (hashed("sha384", b"another text"), False), (b"", False)):
+        document = {**shown("tdx", first(values("tdx", "a"))), "init_data": signed.hex()}
+        facts = Facts(init_data=InitData("sha384", {}, text))
+        told = conclude(Appraisal("tdx", (proof,), document, None), facts, PolicyBook(()), book)
+        check = next(one for one in told.checks if one.name == "init-data")
+        assert (check.refuses, check.code) == (not bound, "ok" if bound else "init-data-differs")
 
 
 def test_no_policy_of_a_user_makes_a_bare_tpm_genuine_hardware() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.domain.attestation.measured import is_measured
 from fastness.domain.attestation.values import Standing, ValueBook, next_change, set_state, set_version, standing_of
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
@@ -134,6 +135,11 @@ def test_numbers_and_flags_keep_their_type_and_single_values_stand_alone() -> No
     assert book.query("text") == ["1"]
 
 
+def test_a_flag_and_the_number_one_are_two_values() -> None:
+    values = ({"name": "a", "value": "true", "type": "Boolean"}, {"name": "a", "value": "1", "type": "Number"})
+    assert [repr(one) for one in ValueBook.of([typed_set(*values)], NOW).query("a") or ()] == ["True", "1"]
+
+
 def test_sets_that_disagree_about_a_single_value_give_none() -> None:
     one = typed_set({"name": "smt", "value": "true", "type": "Boolean", "single": True}, name="one")
     two = typed_set({"name": "smt", "value": "false", "type": "Boolean", "single": True}, name="two")
@@ -179,6 +185,12 @@ def test_the_state_of_a_set_is_that_of_the_value_furthest_from_current() -> None
     assert state("Current", "Retiring") == "Retiring"
     assert state("Transition", "Retiring") == "Transition"
     assert set_state({"values": [], "withdrawn": {"at": "x"}}) == "Withdrawn"
+
+
+def test_a_kind_of_evidence_that_measures_nothing_has_no_measured_values() -> None:
+    assert is_measured("tpm", "tpm_pcr4")
+    assert not is_measured("sample", "tpm_pcr4")
+    assert not is_measured("tpm", "snp_launch_measurement")
 
 
 def test_a_set_changes_by_itself_at_the_next_bound_of_its_validity() -> None:

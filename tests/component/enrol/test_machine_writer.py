@@ -1,0 +1,42 @@
+"""Who wrote a Machine first decides what its key is: the same key does not come again with another story."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fastness.domain.attestation.membership import NAMESPACE, Newcomer
+from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.trust.machines import IdentityConflict, MachineWriter
+from tests.embedded.fixtures import Embedded
+from tests.virtual import SeededEntropy, VirtualClock
+
+TPM = Newcomer(
+    f"sha256:{'a' * 64}", b"key", "tpm", "worker", "ticket", True, f"sha256:{'b' * 64}", f"sha256:{'c' * 64}",
+)  # fmt: skip
+
+
+def writer(here: Embedded) -> MachineWriter:
+    return MachineWriter(here.cluster, VirtualClock(), SeededEntropy(1))
+
+
+async def test_a_key_does_not_change_how_it_was_endorsed(embedded_server: Embedded) -> None:
+    machines = writer(embedded_server)
+    first_use = replace(TPM, first_use=True, root="")
+    await machines.write(first_use)
+    assert not (await machines.write(first_use)).created
+    with pytest.raises(IdentityConflict, match="another endorsement"):
+        await machines.write(TPM)
+
+
+async def test_a_name_that_another_key_has_taken_is_not_given_to_this_one(embedded_server: Embedded) -> None:
+    machines = writer(embedded_server)
+    await machines.write(TPM)
+    (key,) = (await embedded_server.cluster.list(ATTESTATION_KEY.resource)).items
+    await embedded_server.cluster.delete(ATTESTATION_KEY.resource, key["metadata"]["name"], NAMESPACE)
+    meta = {"name": key["metadata"]["name"], "namespace": NAMESPACE}
+    planted = {**key, "metadata": meta, "spec": {**key["spec"], "publicKey": "cGxhbnRlZA=="}}
+    await embedded_server.cluster.create(ATTESTATION_KEY.resource, planted)
+    with pytest.raises(IdentityConflict, match="another AttestationKey"):
+        await machines.write(TPM)
