@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tools.mutants import mutants
-from tools.mutate import harmless
+from tools.mutate import PAGE, harmless, page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,3 +25,7 @@ def test_each_of_these_refusals_is_missed_when_it_is_gone() -> None:
 def test_every_survivor_that_is_explained_is_a_refusal_of_the_product() -> None:
     known = {one.id for one in mutants(ROOT)}
     assert [name for name, why in harmless().items() if name not in known or len(why) < 20] == []
+
+
+def test_the_page_lists_exactly_the_survivors_that_are_explained() -> None:
+    assert PAGE.read_text() == page(), "python tools/mutate.py page"

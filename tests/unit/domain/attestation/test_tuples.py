@@ -109,7 +109,7 @@ def test_init_data_that_the_hardware_did_not_sign_is_a_check_that_refuses() -> N
     for signed, bound in ((hashed("sha384", text), True), (hashed("sha384", b"another text"), False), (b"", False)):
         document = {**shown("tdx", first(values("tdx", "a"))), "init_data": signed.hex()}
         facts = Facts(init_data=InitData("sha384", {}, text))
-        told = conclude(Appraisal("tdx", (proof,), document, None), facts, PolicyBook(()), book)
+        told = decided(concluding(Appraisal("tdx", (proof,), document, None), facts, PolicyBook(()), book))
         check = next(one for one in told.checks if one.name == "init-data")
         assert (check.refuses, check.code) == (not bound, "ok" if bound else "init-data-differs")
 
