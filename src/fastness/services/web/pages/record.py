@@ -49,8 +49,9 @@ _VERIFY = (
 
 
 def because(entry: JsonObject) -> str:
-    """What an entry of the record rests on: a verdict, or the code of a refusal that left none."""
-    return str(entry.get("verdict") or (entry.get("detail") or {}).get("code", ""))
+    """What an entry of the record rests on: a verdict, the code of a refusal that left none, or the reason that a person gave."""
+    detail = entry.get("detail") or {}
+    return str(entry.get("verdict") or detail.get("code") or detail.get("reason", ""))
 
 
 def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
