@@ -200,7 +200,12 @@ STATUSES = [
     ),
     ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, {"nodeName": None}, "nodeName is immutable"),
     ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, None, "status cannot be removed"),
-    ("machines.trusted-execution-clusters.io", {"pool": "worker"}, {"pool": "infra"}, "pool is immutable"),
+    (
+        "machines.trusted-execution-clusters.io",
+        {"pool": "worker"},
+        {"pool": "infra"},
+        "status.pool changes only to the pool",
+    ),
     (
         "machineosbuilds.machineconfiguration.openshift.io",
         {"buildStart": NOW},

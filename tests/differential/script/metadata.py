@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.differential.script.objects import TICKETS, VALUES, begin, config_map, inside, obj, ticket, values
+from tests.differential.script.objects import TICKETS, begin, config_map, inside, obj, ticket
 from tests.differential.step import MERGE, Step
 
 F = "metadata"
@@ -14,7 +14,7 @@ def _bad(label: str, name: str, /, **meta: object) -> tuple[Step, Step]:
     """The same bad metadata on a native and on a custom object."""
     return (
         Step(f"metadata.{label}", "POST", MAPS, config_map(name, {"a": "1"}, **meta)),
-        Step(f"metadata.custom-{label}", "POST", VALUES, {**values(""), "metadata": {"name": name, **meta}}),
+        Step(f"metadata.custom-{label}", "POST", TICKETS, {**ticket(""), "metadata": {"name": name, **meta}}),
     )
 
 

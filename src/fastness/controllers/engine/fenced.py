@@ -2,7 +2,8 @@
 
 Controllers get this instead of the cluster itself. The two checks are the cheap half of two promises: what the
 documentation draws is what happens, and two leaders never write at the same time. Reads keep to the rule of
-`cluster.informers.placed`: what speaks for the cluster is never looked for in just any namespace.
+`cluster.informers.placed`: what speaks for the cluster is never looked for in just any namespace. The loops of Kubernetes itself
+(`everywhere`) believe no object and clean up after all of them, so they look at every namespace.
 """
 
 from __future__ import annotations
@@ -42,12 +43,19 @@ class FencedCluster:
     """Passes reads on, and writes that are declared while `may_write` does not raise."""
 
     def __init__(
-        self, cluster: Cluster, name: str, writes: Collection[Resource], may_write: Callable[[], None] = nobody_asks
+        self,
+        cluster: Cluster,
+        name: str,
+        writes: Collection[Resource],
+        may_write: Callable[[], None] = nobody_asks,
+        *,
+        everywhere: bool = False,
     ) -> None:
         self._cluster = cluster
         self._name = name
         self._writes = {(resource.group, resource.plural) for resource in writes}
         self._may_write = may_write
+        self._everywhere = everywhere
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
         """One object."""
@@ -57,14 +65,14 @@ class FencedCluster:
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
     ) -> Page:
         """Objects; raises InformerError for a look into every namespace at what does not speak for its own."""
-        require_place(resource, scope)
+        self._place(resource, scope)
         return await self._cluster.list(resource, scope, limit=limit, token=token, version=version)
 
     def watch(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
     ) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """Changes; raises InformerError as `list` does."""
-        require_place(resource, scope)
+        self._place(resource, scope)
         return self._cluster.watch(resource, scope, since=since, initial=initial)
 
     async def create(self, resource: Resource, obj: JsonObject, options: WriteOptions = WRITE) -> JsonObject:
@@ -98,6 +106,10 @@ class FencedCluster:
         """A subresource, if its object is declared."""
         self._check(resource)
         return await self._cluster.connect(resource, name, namespace, subresource, body)
+
+    def _place(self, resource: Resource, scope: Scope) -> None:
+        if not self._everywhere:
+            require_place(resource, scope)
 
     def _check(self, resource: Resource) -> None:
         declared = (resource.group, resource.plural) in self._writes or ("*", "*") in self._writes

@@ -34,7 +34,7 @@ def kube_loops(
     """What Kubernetes does itself, for the embedded API; without a signer nobody signs what was approved."""
 
     def fenced(kind: type[Controller]) -> FencedCluster:
-        return FencedCluster(cluster, kind.name, kind.writes)  # type: ignore[arg-type]  # class attributes
+        return FencedCluster(cluster, kind.name, kind.writes, everywhere=True)  # type: ignore[arg-type]  # class attributes
 
     return KubeLoops(
         (
