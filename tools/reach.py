@@ -13,15 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from types import SimpleNamespace
 from typing import Any, Final
 
-from fastness.cli.accounts import ACCOUNTS, RoleAccount, manifests
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.informers import Informers
+from fastness.cli.accounts import ACCOUNTS, DOORS, manifests
+from fastness.cli.controlleraccount import declared
+from fastness.cli.roleaccounts import RoleAccount
 from fastness.controllers.engine.controller import Controller, Source
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.plane import product_loops
 from fastness.domain.access.rules import Rule, rules_of
 from fastness.domain.places import EMBEDDED, HOME, Belongs, belongs
 from fastness.model.crd.roles import roles
@@ -69,7 +66,7 @@ class Holder:
 
 
 def holders() -> list[Holder]:
-    """Every role, people first; accounts of doors with all that they have anywhere."""
+    """Every role, people first; accounts with all that they have anywhere."""
     native = {str(role["metadata"]["name"]): role for role in default_roles() if role.get("kind") == "ClusterRole"}
     ours = {str(role["metadata"]["name"]): tuple(rules_of(role)) for role in roles()}
     view = ours["fastness-view"]  # aggregated into the three of Kubernetes
@@ -100,12 +97,6 @@ def reaches(holder: Holder) -> list[Reached]:
     return found
 
 
-def declared() -> list[Controller]:
-    """The controllers of the product with their declarations; nothing of them runs."""
-    nowhere: Any = SimpleNamespace(listen=None)
-    return product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, SystemEntropy()))
-
-
 def _followed(
     kind: Kind, part: str, verbs: tuple[str, ...], names: Sequence[str], where: Where, loops: Sequence[Controller]
 ) -> Reached | None:
@@ -116,7 +107,7 @@ def _followed(
         return Reached(kind, part, verbs, tuple(names), (), (), ())
     resource = kind.resource
     readers = [one for one in loops if any(_looks_at(source, kind, where) for source in one.sources)]
-    doors = [one.name for one in ACCOUNTS if resource.plural in one.reads.get(resource.group, ())]
+    doors = [one.name for one in DOORS if resource.plural in one.reads.get(resource.group, ())]
     if not readers and not doors:
         return None
     moves = sorted({written.kind for reader in readers for written in reader.writes})

@@ -22,7 +22,9 @@ from fastness.model.kind import JsonObject
 )
 @click.option("--roles", "people", is_flag=True, help="Print the ClusterRoles for people who look or decide instead.")
 @click.option(
-    "--accounts", is_flag=True, help="Print the accounts of the doors, with their rights and Secrets, instead."
+    "--accounts",
+    is_flag=True,
+    help="Print the accounts of doors and controllers, with their rights and Secrets, instead.",
 )
 @output_option
 def crds(directory: Path | None, checked: Path | None, people: bool, accounts: bool, output: str) -> None:

@@ -17,13 +17,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.cluster.clock import Entropy
-from fastness.cluster.errors import AlreadyExists, NotFound
+from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.notes import NoteSigner, NoteVerifier
 from fastness.crypto.secret import SecretBytes
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
-from fastness.trust.authorities import NAMESPACES, SECRETS
+from fastness.trust.authorities import NAMESPACES, SECRETS, first_content, found_secret
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 IDENTITY: Final = "kube-system"
@@ -44,10 +44,10 @@ class LogKey:
 async def log_key(cluster: Cluster, entropy: Entropy, now: datetime, epoch: int = 1) -> LogKey:
     """The key of the record, made or renewed where that is due; its public half is published before it signs."""
     origin = await log_name(cluster, epoch)
-    try:
-        secret = await cluster.get(SECRETS, SECRET, NAMESPACE)
-    except NotFound:
-        secret = await _make(cluster, entropy, now)
+    secret = await found_secret(cluster, SECRET)
+    if secret is None or not secret.get("data"):
+        await first_content(cluster, SECRET, secret, _fresh(entropy, now))
+        secret = await cluster.get(SECRETS, SECRET, NAMESPACE)  # ours, or that of whoever was faster
     if now - datetime.fromisoformat(_text(secret, "created")) >= LIFETIME:
         secret = await _renew(cluster, secret, entropy, now)
     signer = NoteSigner(origin, SecretBytes(base64.b64decode(secret["data"]["seed"])))
@@ -68,17 +68,6 @@ async def known_keys(cluster: Cluster) -> list[NoteVerifier]:
     except NotFound:
         return []
     return [NoteVerifier.parse(text) for _, text in sorted((found.get("data") or {}).items())]
-
-
-async def _make(cluster: Cluster, entropy: Entropy, now: datetime) -> JsonObject:
-    body = {
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": _fresh(entropy, now),
-        "metadata": {"name": SECRET, "namespace": NAMESPACE},
-    }  # fmt: skip
-    try:
-        return await cluster.create(SECRETS, body, _AS)
-    except AlreadyExists:
-        return await cluster.get(SECRETS, SECRET, NAMESPACE)
 
 
 async def _renew(cluster: Cluster, secret: JsonObject, entropy: Entropy, now: datetime) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The accounts of the doors on a real API server: each door works with its own, and opens nothing of another."""
+"""The accounts of doors and controllers on a real API server: each works with its own, and opens nothing of another."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from fastness.cli.accounts import (
     ACCOUNTS,
     BROKER,
     CONFIG_SERVER,
+    CONTROLLERS,
     ENROLMENT,
     GATE,
     PAGE,
     WEBHOOK,
-    RoleAccount,
     everything,
 )
+from fastness.cli.roleaccounts import RoleAccount
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Forbidden, Invalid
 from fastness.cluster.informers import Informers
@@ -40,6 +41,7 @@ from fastness.domain.record.signing import batch_name
 from fastness.model.crd import manifests
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.kind import Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.services.attesting import Around, broker_door, enrolment_door
@@ -69,11 +71,41 @@ OWNERS = {
     "gate-mac-keys": {"gate"}, "gate-record-key": {"gate"},
     "enrolment-mac-keys": {"enrol"}, "enrolment-record-key": {"enrol"},
     "config-signing-keys": {"configserver"}, "configserver-record-key": {"configserver"}, "webhook-record-key": {"webhook"},
-    "gate-certificates": {"gate"}, "broker-certificates": {"broker"}, "configserver-certificates": {"configserver"},
-    "enrolment-certificates": {"enrol"}, "page-certificates": {"page"}, "webhook-certificates": {"webhook"},
-    "internal-ca": set(), "doors-ca": set(),
-    "record-key": set(), "controllers-record-key": set(), "somebody-elses": set(),
+    # The controllers issue what doors show, and write their own part of the record.
+    "gate-certificates": {"gate", "controllers"}, "broker-certificates": {"broker", "controllers"},
+    "configserver-certificates": {"configserver", "controllers"}, "enrolment-certificates": {"enrol", "controllers"},
+    "page-certificates": {"page", "controllers"}, "webhook-certificates": {"webhook", "controllers"},
+    "internal-ca": {"controllers"}, "doors-ca": {"controllers"}, "record-key": {"controllers"}, "guard-state": {"controllers"},
+    "controllers-record-key": {"controllers"}, "somebody-elses": set(),
 }  # fmt: skip
+# Where Secrets have names that nobody knows before: what each role may do to all of a namespace. Tenants' have no row.
+PLACES = (
+    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "openshift-machine-api", "openshift-config",
+    "openshift-config-managed", "openshift-marketplace", "openshift-sandboxed-containers-operator",
+)  # fmt: skip
+WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {
+    ("broker", "fastness-resources"): {"get", "list", "create", "patch", "delete"},
+    ("broker", "fastness-joins"): {"get", "create", "patch"},
+    ("controllers", "fastness-joins"): {"get", "list", "watch", "patch", "delete"},
+    ("controllers", "kube-system"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("controllers", "openshift-machine-api"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("controllers", "openshift-sandboxed-containers-operator"): {"create"},
+}
+# Of the controllers, by name; creating asks without a name.
+NAMED_ELSEWHERE = {
+    ("openshift-config", "pull-secret"): {"get"},
+    ("openshift-config", "htpasswd"): set[str](),
+    ("openshift-sandboxed-containers-operator", "auth-json-secret"): {
+        "get",
+        "list",
+        "watch",
+        "create",
+        "patch",
+        "delete",
+    },
+    ("openshift-sandboxed-containers-operator", "peer-pods-secret"): {"get", "list", "watch", "create"},
+    ("openshift-sandboxed-containers-operator", "somebody-elses"): {"create"},
+}
 GROUPS_OF = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 
 
@@ -125,12 +157,12 @@ def test_a_role_has_its_own_secrets_and_no_verb_on_any_other(kube: RealKube, rol
             assert allowed == (OWN if role.name in owners else set()), (role.name, secret)
         for verb in VERBS:
             assert not _may(admin, role, verb, NAMESPACE), "no Secret without a name"
-            assert not _may(admin, role, verb, "default")
-            assert not _may(admin, role, verb, "kube-system")
-            assert _may(admin, role, verb, "fastness-resources") == (
-                role is BROKER and verb in {"get", "list", "create", "patch", "delete"}
-            )
-            assert _may(admin, role, verb, "fastness-joins") == (role is BROKER and verb in {"get", "create", "patch"})
+        for place in PLACES:
+            allowed = {verb for verb in VERBS if _may(admin, role, verb, place)}
+            assert allowed == WITHOUT_NAMES.get((role.name, place), set()), (role.name, place)
+        for (place, secret), verbs in NAMED_ELSEWHERE.items():
+            allowed = {verb for verb in VERBS if _may(admin, role, verb, place, secret)}
+            assert allowed == (verbs if role is CONTROLLERS else set()), (role.name, place, secret)
     assert {secret for secret, owners in OWNERS.items() if role.name in owners} == set(role.secrets)
 
 
@@ -154,8 +186,7 @@ async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(ku
             for name, cluster in roles.items()
         }
         admin = await stack.enter_async_context(acting(kube, None))
-        all_caches = await stack.enter_async_context(Informers(admin, clock=CLOCK, entropy=ENTROPY))
-        await stack.enter_async_context(issuing(admin, all_caches, CLOCK, ENTROPY))
+        await stack.enter_async_context(issuing(roles["controllers"], caches["controllers"], CLOCK, ENTROPY))
         spec = {"mode": "Enforce", "simulated": True}
         body = {"apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "spec": spec}
         await admin.create(CONFIDENTIAL_CLUSTER.resource, {**body, "metadata": {"name": "cluster"}})
@@ -206,6 +237,7 @@ async def test_batches_are_written_by_their_own_door_alone(kube: RealKube) -> No
     writers: tuple[tuple[RoleAccount | None, str], ...] = (
         (GATE, "broker-1"), (BROKER, "gate-1"), (ENROLMENT, "gate-1"), (GATE, "nobody-1"), (None, "gate-1"),
         (CONFIG_SERVER, "gate-1"), (GATE, "configserver-1"), (WEBHOOK, "gate-1"), (GATE, "webhook-1"),
+        (CONTROLLERS, "gate-1"), (GATE, "controllers-1"), (None, "controllers-1"),
     )  # fmt: skip
     for writer, door in writers:
         async with acting(kube, writer) as cluster:
@@ -229,6 +261,55 @@ def _batch(door: str) -> dict[str, Any]:
     spec = {"door": door, "sequence": 1, "entries": entries, "key": "0" * 16, "signature": "AAAA"}
     meta = {"name": batch_name(door, 1)}
     return {"apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "metadata": meta, "spec": spec}
+
+
+async def test_the_controllers_write_bootstrap_tokens_in_kube_system_and_no_secret_of_others(kube: RealKube) -> None:
+    """What rules cannot say: those of an account that may change Secrets there name none."""
+    system = "kube-system"
+
+    def secret(name: str) -> dict[str, Any]:
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": system}}
+
+    async with acting(kube, None) as admin, acting(kube, CONTROLLERS) as cluster:
+        await admin.create(SECRETS, secret("somebody-elses"))
+
+        async def kept_out() -> bool:
+            try:
+                await cluster.patch(SECRETS, "somebody-elses", {"data": {}}, PatchType.MERGE, system)
+            except (Forbidden, Invalid) as error:
+                return "writes bootstrap tokens there, and nothing else" in str(error)
+            return False
+
+        await until(kept_out)
+        with pytest.raises((Forbidden, Invalid)):
+            await cluster.delete(SECRETS, "somebody-elses", system)
+        with pytest.raises((Forbidden, Invalid)):
+            await cluster.create(SECRETS, secret("mine"))
+        await cluster.create(SECRETS, secret("bootstrap-token-abcdef"))
+        await cluster.delete(SECRETS, "bootstrap-token-abcdef", system)
+
+
+async def test_the_controllers_bind_what_is_named_and_raise_nobody(kube: RealKube) -> None:
+    """Roles and bindings that they make give nothing that is not theirs to give."""
+    group, api = "rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1"
+    roles, bindings = (
+        Resource(group, "v1", plural, kind, False)
+        for plural, kind in (("clusterroles", "ClusterRole"), ("clusterrolebindings", "ClusterRoleBinding"))
+    )
+    everything_there_is = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    itself = {"kind": "ServiceAccount", "name": CONTROLLERS.account, "namespace": NAMESPACE}
+    async with acting(kube, CONTROLLERS) as cluster:
+        meta = {"name": "raised"}
+        with pytest.raises(Forbidden):
+            await cluster.create(
+                roles, {"apiVersion": api, "kind": "ClusterRole", "metadata": meta, "rules": everything_there_is}
+            )
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"}
+        body = {"apiVersion": api, "kind": "ClusterRoleBinding", "metadata": meta, "roleRef": reference}
+        with pytest.raises(Forbidden):
+            await cluster.create(bindings, {**body, "subjects": [itself]})
+        with pytest.raises(Forbidden):
+            await cluster.patch(roles, CONTROLLERS.account, {"rules": everything_there_is}, PatchType.MERGE)
 
 
 async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_its_own_from_the_config_server(

@@ -254,12 +254,12 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
         enter = stack.enter_async_context
         admin = await enter(acting(kube, None))
         await _furnish(admin, vendor)
-        informers = await enter(Informers(admin, clock=CLOCK, entropy=ENTROPY))
-        await enter(certified(admin, informers, CLOCK, ENTROPY))
         roles = {role.name: await enter(acting(kube, role)) for role in ACCOUNTS}
         caches = {
             name: await enter(Informers(cluster, clock=CLOCK, entropy=ENTROPY)) for name, cluster in roles.items()
         }
+        work_of = (roles["controllers"], caches["controllers"])
+        await enter(certified(*work_of, CLOCK, ENTROPY))
         clients = await ClientAuthorities.open(roles["configserver"], caches["configserver"])
         assert clients is not None
         configs = await enter(
@@ -273,9 +273,9 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
         around = replace(around, urls=lambda: urls)
         enrolment = await enter(enrolment_door(roles["enrol"], caches["enrol"], around, ListenOptions()))
         doors = Doors(f"https://127.0.0.1:{enrolment.port}", f"https://127.0.0.1:{configs.port}", configs.doors.bundle)
-        loops = product_loops(admin, informers, Loops(CLOCK, ENTROPY, SIMULATED, lambda: doors), without=(FAMILY,))
+        loops = product_loops(*work_of, Loops(CLOCK, ENTROPY, SIMULATED, lambda: doors), without=(FAMILY,))
         group = await enter(asyncio.TaskGroup())
-        work = group.create_task(Runner(loops, informers, CLOCK, ENTROPY).run())
+        work = group.create_task(Runner(loops, caches["controllers"], CLOCK, ENTROPY).run())
         stack.callback(work.cancel)
         world = Enforcing(kube, directory, admin, configs, urls.gate, issuing)
         await enter(world._stack)

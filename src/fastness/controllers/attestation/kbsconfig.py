@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fastness.cluster.clock import Clock
-from fastness.cluster.errors import AlreadyExists, Invalid, NotFound
+from fastness.cluster.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
@@ -54,6 +54,7 @@ SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 BROKERS: Final = ObjectName(NAMESPACE, collateralnews.NAME)
 LOOK_SECONDS: Final = 60.0
+MISSING_SECONDS: Final = 2.0
 _AS: Final = WriteOptions(manager="kbs-configs")
 _STATUS: Final = WriteOptions(manager="kbs-configs", subresource="status")
 
@@ -81,7 +82,6 @@ class KbsConfigs:
         self.sources: Sequence[Source] = (
             Source(CONFIGS, keys=self._all_of_namespaces),
             *(Source(MAPS, keys=self._naming_map, scope=scope) for scope in here),
-            *(Source(SECRETS, keys=self._naming_secret, scope=scope) for scope in here),
             Source(POLICIES, keys=_config_of_derived),
             Source(SETS, keys=_config_of_derived),
         )  # fmt: skip
@@ -93,14 +93,8 @@ class KbsConfigs:
         return {object_name(config), *(object_name(other) for other in others)}
 
     def _naming_map(self, obj: Object) -> Iterable[ObjectName]:
-        return self._naming(obj, 0)
-
-    def _naming_secret(self, obj: Object) -> Iterable[ObjectName]:
-        return self._naming(obj, 1)
-
-    def _naming(self, obj: Object, which: int) -> Iterable[ObjectName]:
         namespace, name = object_name(obj)
-        return [object_name(config) for config in self._configs.list(namespace) if name in named_objects(config)[which]]
+        return [object_name(config) for config in self._configs.list(namespace) if name in named_objects(config)[0]]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one config, or what is left of one that is gone, in step."""
@@ -117,12 +111,22 @@ class KbsConfigs:
             await self._clear(key)
             return Done()
         derived = derive(config, await self._maps(config), self._clock.now())
-        problems = [*derived.problems, *await self._missing_secrets(config)]
+        missing = await self._missing_secrets(config)
+        problems = [*derived.problems, *missing]
         if not derived.problems:
             problems += await self._write(key, derived)
             problems += [told for policy in await self._derived(POLICIES, key) if (told := not_in_use(policy))]
         await self._tell(config, problems)
-        return Done(again_after=(derived.until - self._clock.now()).total_seconds() if derived.until else None)
+        return Done(again_after=self._next_look(config, derived, missing=bool(missing)))
+
+    def _next_look(self, config: JsonObject, derived: Derived, *, missing: bool) -> float | None:
+        """When to look again: at the end of a value, and at Secrets, which are asked for by name.
+
+        Following them would take the right to read every Secret of the namespace, and the keys of the doors are in it.
+        """
+        dates = [(derived.until - self._clock.now()).total_seconds()] if derived.until else []
+        looks = [MISSING_SECONDS if missing else LOOK_SECONDS] if named_objects(config)[1] else []
+        return min([*dates, *looks], default=None)
 
     async def _maps(self, config: JsonObject) -> Mapping[str, JsonObject]:
         found: dict[str, JsonObject] = {}
@@ -140,6 +144,10 @@ class KbsConfigs:
                 await self._cluster.get(SECRETS, name, object_name(config).namespace)
             except NotFound:
                 problems.append(f"the Secret {name} does not exist")
+            except Forbidden:
+                problems.append(
+                    f"the Secret {name} may not be read: give fastness-broker and fastness-controllers the right to get it"
+                )
             owner = owner_of(name, self._configs.list())
             if owner is not None and object_name(owner) != object_name(config):
                 problems.append(f"the Secret {name} is offered by {object_name(owner)} already")

@@ -19,14 +19,15 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.machineconfig.userdata import CA_DELAY, SECRETS, is_doors_authority
+from fastness.controllers.machineconfig.userdata import CA_DELAY, SECRETS
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, object_name, rfc3339
 from fastness.model.openshift.machines import CONTROL_PLANE_MACHINE_SET, MACHINE_SET
-from fastness.trust.doors import NAMESPACE as DOORS_NAMESPACE
+from fastness.trust.authorities import named
+from fastness.trust.doors import NAME as DOORS_NAME
 
 MACHINE_SETS = MACHINE_SET.resource
 CONTROL_PLANE_SETS = CONTROL_PLANE_MACHINE_SET.resource
@@ -36,10 +37,6 @@ _AS = WriteOptions(manager="user-data-stubs")
 
 def _every_stub(_obj: Object) -> Iterable[ObjectName]:
     return (EVERY,)
-
-
-def _if_doors(secret: Object) -> Iterable[ObjectName]:
-    return (EVERY,) if is_doors_authority(secret) else ()
 
 
 class InstallerStubs:
@@ -54,7 +51,7 @@ class InstallerStubs:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (
             Source(SECRETS, scope=here),
-            Source(SECRETS, keys=_if_doors, scope=Scope(DOORS_NAMESPACE), delay=CA_DELAY),
+            Source(SECRETS, keys=_every_stub, scope=named(DOORS_NAME), delay=CA_DELAY),
             Source(MACHINE_SETS, keys=_every_stub, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_stub, scope=here),
         )  # fmt: skip
         self._cluster = cluster

@@ -42,8 +42,8 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
+from fastness.trust.authorities import named
 from fastness.trust.doors import NAME as DOORS_NAME
-from fastness.trust.doors import NAMESPACE as DOORS_NAMESPACE
 
 SECRETS = Resource("", "v1", "secrets", "Secret", True)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
@@ -67,15 +67,6 @@ def _pool_of_ticket(ticket: Object) -> Iterable[ObjectName]:
     return (ObjectName("", pool),) if pool else ()
 
 
-def is_doors_authority(secret: Object) -> bool:
-    """Whether a Secret is the one that holds the authority of the doors."""
-    return object_name(secret) == ObjectName(DOORS_NAMESPACE, DOORS_NAME)
-
-
-def _if_doors(secret: Object) -> Iterable[ObjectName]:
-    return (EVERY,) if is_doors_authority(secret) else ()
-
-
 class UserData:
     """Keeps the user-data of every pool."""
 
@@ -95,7 +86,7 @@ class UserData:
             Source(POOLS), Source(CONFIDENTIAL, keys=_every_pool), Source(SECRETS, keys=_pool_of_secret, scope=here),
             Source(TICKETS, keys=_pool_of_ticket, delay=GATHER_SECONDS),
             Source(MACHINE_SETS, keys=_every_pool, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_pool, scope=here),
-            Source(SECRETS, keys=_if_doors, scope=Scope(DOORS_NAMESPACE), delay=CA_DELAY),
+            Source(SECRETS, keys=_every_pool, scope=named(DOORS_NAME), delay=CA_DELAY),
             Source(TRUSTED_EXECUTION_CLUSTER.resource, keys=_every_pool),  # it may say where machines enrol
         )  # fmt: skip
         self._cluster = cluster

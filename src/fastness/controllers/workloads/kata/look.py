@@ -64,6 +64,7 @@ MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
 }  # fmt: skip
 _NOTES: Final = (mco.CURRENT_CONFIG, mco.STATE, mco.REASON, names.FAILURE, SIMULATED)
 _OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG, *peerpods.CONFIG_NAMES)
+_OUR_SECRETS: Final = (names.PULL_SECRET, names.PEER_PODS_SECRET)
 # Kinds of which a cluster has many, and the names of the few that are ours.
 _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
     "MachineConfig": _OUR_CONFIGS, "ClusterRole": (names.INSTALLER_ACCOUNT,), "ClusterRoleBinding": (names.INSTALLER_ACCOUNT,),
@@ -72,7 +73,14 @@ _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
 
 def shown_by(ref: Ref) -> tuple[Resource, Scope]:
     """The informer that shows an object."""
+    if ref.kind == "Secret":
+        return SECRETS, _named(ref.name)
     return (CONFIG_MAPS, DASHBOARD) if ref == dashboard.COPY else MADE[ref.kind]
+
+
+def _named(secret: str) -> Scope:
+    """Where one Secret is: others of that namespace are not ours to read."""
+    return Scope(names.NAMESPACE, fields=f"metadata.name={secret}")
 
 
 def the_one(_obj: object) -> Iterable[ObjectName]:
@@ -128,7 +136,8 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         Source(CONFIDENTIAL, keys=the_one, delay=delay),
         Source(VERSIONS, keys=the_one, delay=delay, optional=True),
         *(Source(one, keys=_our_rights, delay=delay) for one in (ROLES, BINDINGS)),
-        *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS, SECRETS)),
+        *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS)),
+        *(Source(SECRETS, keys=the_one, scope=_named(one), delay=delay) for one in _OUR_SECRETS),
         Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
         *(Source(one, keys=the_one, scope=HERE) for one in (OPERATORS, SUBSCRIPTIONS)),
         Source(NAMESPACES, keys=the_one, scope=AT_HOME),
@@ -190,6 +199,8 @@ class Look:
             if kind in _FEW_OF_MANY:
                 every = self._informers.of(resource, scope)
                 known = [one for name in _FEW_OF_MANY[kind] if (one := every.get("", name)) is not None]
+            elif kind == "Secret":
+                known = [one for name in _OUR_SECRETS for one in self._informers.of(resource, _named(name)).list()]
             else:
                 known = list(self._informers.of(resource, scope).list())
             found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}
