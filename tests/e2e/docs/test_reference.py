@@ -53,6 +53,5 @@ def test_writing_brings_everything_back_into_step(copy: Path) -> None:
 
 def test_fields_of_a_kind_are_told_with_type_meaning_and_choice() -> None:
     page = docs.pages()[docs.REFERENCE / "kinds" / "fastness.dev.md"]
-    assert (
-        "| `spec.cases[].expect` | string, required | The result that the policy must give. One of `Affirmed`," in page
-    )
+    assert "| `spec.cases[].expect` | string, required | The result that the policy must give;" in page
+    assert "One of `Affirmed`, `Refused`, `NotAssessed`, `NotAffirmed`. |" in page
