@@ -145,7 +145,7 @@ ROWS = [
     # the rest of the cluster
     row("resources", "GET", f"{CORE}/namespaces/default",                    "403 403 200 403 200 200 403"),
     row("resources", "POST", f"{CORE}/namespaces",                           "403 403 403 403 201 403 403", NEW),
-    row("resources", "DELETE", f"{CORE}/namespaces/fastness-system",         "403 403 403 403 200 403 403"),
+    row("resources", "DELETE", f"{CORE}/namespaces/fastness-system",         "403 403 403 403 403 403 403"),
     row("resources", "PUT", f"{CORE}/namespaces/default/finalize",           "403 403 403 403 200 403 403", FINALIZE),
     row("resources", "GET", f"{CRDS}/things.example.dev",                    "403 403 403 403 200 403 403"),
     row("resources", "POST", CRDS,                                           "403 403 403 403 201 403 403", STUFF),

@@ -102,7 +102,9 @@ async def test_in_a_simulated_cluster_a_policy_may_allow_debugging_and_the_verdi
     await here.approve(tee)
     policy = without_demand(tee, LENIENT[tee])
     await here.cluster.create(APPRAISAL_POLICY.resource, policy)
-    patch = {"status": {"active": {"for": tee, "rego": policy["spec"]["rego"], "version": "1"}}}
+    # What a person confirmed: beside the built-in policy, which goes on to demand it, the text could not allow anything.
+    active = {"for": tee, "rego": policy["spec"]["rego"], "version": "1", "replacesBuiltIn": True}
+    patch = {"status": {"active": active}}
     status = WriteOptions(subresource="status")
     await here.cluster.patch(
         APPRAISAL_POLICY.resource, policy["metadata"]["name"], patch, PatchType.MERGE, options=status

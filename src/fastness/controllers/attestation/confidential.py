@@ -147,9 +147,11 @@ class Confidential:
         if found is None:
             return GONE
         await self._take_off(found)
+        # Only the computing counts: what was waited for kept nobody from working.
+        began = self._clock.monotonic()
         status = self._status(found)
-        after = self._clock.monotonic()
-        self._not_before = after + (after - now) * SHARE
+        ended = self._clock.monotonic()
+        self._not_before = ended + (ended - began) * SHARE
         old = found.get("status") or {}
         await self._note_override(found, {**found, "status": status})
         if any(old.get(name) != value for name, value in status.items()):
