@@ -112,6 +112,7 @@ UNINSTALL = (
     "oc delete subscription sandboxed-containers-operator -n openshift-sandboxed-containers-operator",
     "oc delete namespace openshift-sandboxed-containers-operator",
     "oc delete -f my-nodefeaturerule.yaml", "oc delete -f my-nfd.yaml", "oc delete -f nfd-operator.yaml",
+    "oc delete csv --all -n openshift-nfd",
 )  # fmt: skip
 BLOCKED = 'Existing pods using "kata-cc" RuntimeClass found. Please delete the pods manually for KataConfig deletion to proceed'
 
