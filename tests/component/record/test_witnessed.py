@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastness.cluster.errors import NotFound
-from fastness.cluster.port import PatchType
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.sequencer import KEY, Sequencer
 from fastness.controllers.attestation.witnesses import RecordWitnesses
 from fastness.crypto.cosignatures import WitnessSigner, cosigned
@@ -118,8 +118,12 @@ class Watched:
         for item in (await cluster.list(AUDIT_CHECKPOINT.resource)).items:
             await cluster.delete(AUDIT_CHECKPOINT.resource, str(item["metadata"]["name"]))
         for item in backup.checkpoints:
-            fresh = {**item, "metadata": {"name": item["metadata"]["name"]}}
-            await cluster.create(AUDIT_CHECKPOINT.resource, fresh)
+            name = str(item["metadata"]["name"])
+            await cluster.create(AUDIT_CHECKPOINT.resource, {**item, "metadata": {"name": name}})
+            # A backup has the cosignatures as well: they were true yesterday.
+            status = {"status": item["status"]}
+            options = WriteOptions(subresource="status")
+            await cluster.patch(AUDIT_CHECKPOINT.resource, name, status, PatchType.MERGE, "", options)
         self.tiles.pieces.clear()
         self.tiles.pieces.update(backup.tiles)
         self.start()

@@ -78,6 +78,7 @@ class RecordWitnesses:
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
         self._witnesses = Witnesses()
+        self._lines: dict[str, str] = {}
         self._tls: ssl.SSLContext | None = None
 
     async def reconcile(self, _: ObjectName) -> Done:
@@ -129,11 +130,13 @@ class RecordWitnesses:
         name, spec = str(entry["name"]), newest["spec"]
         try:
             witness = Witness.parse(entry)
-            line = _kept_line(newest, name)
+            # What this process was told, not what the object says: a restored backup brings old cosignatures along.
+            line = self._lines.get(name, "")
             times = cosigned(f"{spec['note']}{line}", [witness.key])
             if not times:
                 line = await self._witnesses.cosign(client, witness, str(spec["note"]), view)
                 times = cosigned(f"{spec['note']}{line}", [witness.key])
+            self._lines[name] = line
             self._guard.witnessed(name, str(spec["origin"]), view.size)
             return Answer(name, line, times[witness.key.name])
         except WitnessFailed as failed:
@@ -177,9 +180,3 @@ class RecordWitnesses:
                 "metadata": {"name": NAME},
             }
             await self._recorder.warning(about, "RecordRolledBack", first.message)
-
-
-def _kept_line(checkpoint: JsonObject, witness: str) -> str:
-    """The line of a witness that is kept with a checkpoint already."""
-    lines = (checkpoint.get("status") or {}).get("cosignatures") or ()
-    return next((str(one["line"]) for one in lines if one["witness"] == witness), "")
