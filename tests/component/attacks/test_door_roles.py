@@ -164,7 +164,6 @@ async def _gate_of(doors: Doors) -> AsyncIterator[RoleCertificates]:
         yield await stolen(doors.cluster)
 
 
-@pytest.mark.row("000-59")
 async def test_a_stolen_gate_gets_no_copies_from_the_config_server(embedded_server: Embedded) -> None:
     """Copies are delivered here; the gate's own certificate opens the port and no pool, its serving one not even the port."""
     async with open_doors(embedded_server) as doors, _gate_of(doors) as gate:

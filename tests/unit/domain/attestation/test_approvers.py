@@ -95,7 +95,7 @@ names = st.lists(st.sampled_from(["ada", "grace", "eve"]), unique=True)
 
 @given(st.lists(st.tuples(names, st.integers(0, 30 * 3600), st.sampled_from(["1s", "1h", "3h"])), max_size=8))
 def test_without_signatures_nobody_counts_who_was_not_asked_for_long_enough(steps: list[Any]) -> None:
-    """Whatever one person writes, in whatever order: a key counts only an hour after it was first asked for, at the least."""
+    """Whatever one person writes, in whatever order: a key counts only after the shortest delay that was set."""
     known, now, since = Appointments({}), NOW, dict[str, datetime]()
     for listed, seconds, delay in steps:
         now += timedelta(seconds=seconds)
