@@ -44,6 +44,7 @@ from fastness.trust.collateral import Collateral
 from fastness.trust.resources import SealedResources
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.enrolling import MovedClock, settle_cluster
+from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
 SIMULATED: JsonObject = {"mode": "Enforce", "simulated": True}
@@ -149,6 +150,6 @@ async def _true(value: bool) -> bool:
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something to become true, with a bound."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while not await check():  # noqa: ASYNC110  # caches tell handlers, not tests
             await asyncio.sleep(0.01)

@@ -43,6 +43,7 @@ from fastness.sim.tee.vendor import SimVendor
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.enrolling import MemoryRecord, MovedClock, settle_cluster
+from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
 ACCEPT = "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1"
@@ -163,6 +164,6 @@ async def delivering_world(
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait for a cache to hear of something, with a bound."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while not true():  # noqa: ASYNC110  # caches tell handlers, not tests
             await asyncio.sleep(0.005)

@@ -43,6 +43,7 @@ from fastness.trust.ports import Entry
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from fastness.trust.tpmmakers import SimulatedMaker
 from tests.lowering import lowered
+from tests.patience import PATIENCE
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 ENTROPY = SystemEntropy()
@@ -204,13 +205,15 @@ async def doors(
         simulated = SimulatedMaker.of(vendor.roots.tpm, works.authority.certificate, works.root.certificate)
         async with enrol_server(cluster, informers, keys, record, clock, ENTROPY, simulated=lambda: simulated) as door:
             trust = ssl.create_default_context(cadata=door.doors.bundle)
-            async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=20) as http:
+            async with httpx.AsyncClient(
+                base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=PATIENCE
+            ) as http:
                 yield World(cluster, door, http, trust, clock, record, vendor, informers)
 
 
 async def until(true: Callable[[], bool]) -> None:
     """Wait for a cache to hear of something, with a bound."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not true():  # noqa: ASYNC110  # caches tell handlers, not tests
             await asyncio.sleep(0.005)
 

@@ -36,10 +36,10 @@ from fastness.trust.record import ClusterRecord
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.contract.worlds import https
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-PATIENCE = 15.0
 
 
 def new_key() -> PrivateKey:

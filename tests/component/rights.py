@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from fastness.services.api.server import EmbeddedServer
+from tests.patience import PATIENCE
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -29,4 +30,4 @@ async def somebody(
         for collection, body in (("clusterroles", role), ("clusterrolebindings", bound)):
             answer = await admin.post(f"{_RBAC}/{collection}", json=body)
             assert answer.status_code == 201, answer.text
-    return httpx.AsyncClient(base_url=server.url, verify=context, headers={"Impersonate-User": name}, timeout=30)
+    return httpx.AsyncClient(base_url=server.url, verify=context, headers={"Impersonate-User": name}, timeout=PATIENCE)

@@ -12,8 +12,7 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.model.kind import JsonObject
 from tests.contract.kinds import POOL, TICKET, names, pool, ticket
-
-PATIENCE = 20.0
+from tests.patience import PATIENCE
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -11,8 +11,7 @@ from fastness.cluster.errors import BadRequest, Expired, NotFound
 from fastness.cluster.port import Cluster, Event, EventType, PatchType, Scope
 from tests.contract.kinds import CONFIG_MAP, TICKET, UNKNOWN, config_map, ticket
 from tests.contract.worlds import World
-
-PATIENCE = 20.0
+from tests.patience import PATIENCE
 
 
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:

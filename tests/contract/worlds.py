@@ -25,10 +25,10 @@ from fastness.cluster.port import Cluster
 from fastness.model.crd import manifests
 from fastness.model.registry import find as find_kind
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 NAMES = ("in-process", "https-embedded", "https-real")
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 
 from tests.differential.step import Step, fill, pick
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0
 WATCH_SECONDS = 4.0
 POLL = 0.1
 

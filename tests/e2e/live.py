@@ -18,10 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.patience import PATIENCE
+
 BIN = Path(sysconfig.get_path("scripts"))
 KUBECTL = BIN / "kubectl"
 FASTNESS = BIN / "fastness"
-PATIENCE = 60.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from tests.patience import PATIENCE
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Embedded:
         if certificate:
             context.load_cert_chain(str(self.directory / "pki" / "admin.pem"))
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return httpx.AsyncClient(base_url=self.url, verify=context, headers=headers, timeout=20)
+        return httpx.AsyncClient(base_url=self.url, verify=context, headers=headers, timeout=PATIENCE)
 
 
 @pytest.fixture

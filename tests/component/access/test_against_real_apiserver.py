@@ -26,6 +26,7 @@ from fastness.domain.access.policy import Policy, authorize
 from fastness.domain.access.reviews import review_self, review_self_rules
 from fastness.domain.access.user import Attributes, User, refusal
 from fastness.domain.admission import Denied, review
+from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 from tests.unit.cluster.embedded.auth.accounts import ISSUER, Server
 from tests.unit.crypto.seeded import NOW, Seeded
@@ -39,7 +40,6 @@ GROUPS = ("access-dev", "access-ops")
 VERBS = ("get", "list", "create", "delete")
 TARGETS = (("", "pods"), ("", "pods/log"), ("", "secrets"), ("apps", "deployments"), ("apps", "deployments/scale"))
 PATHS = ("/access-x", "/access-x/y", "/access-z")
-PATIENCE = 30.0
 DELEGATE = "access-delegate"
 NODE = User("system:node:access-n1", ("system:nodes", "system:authenticated"))
 

@@ -23,11 +23,11 @@ from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.model.objects import annotations_of, condition
 from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
 
 NODE_NAME = "w0"
 QUICK = Settings(drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01)
-PATIENCE = 20.0
 
 
 class Play:

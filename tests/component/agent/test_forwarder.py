@@ -13,6 +13,7 @@ from fastness.agent.enrol import Enrolled
 from fastness.agent.forwarder import CONNECTIONS, HEAD_BYTES, Forwarder, parse_head
 from fastness.agent.waiting import Stage
 from fastness.drivers.errors import TpmFailure
+from tests.patience import PATIENCE
 
 CONFIG = BootedConfig(b'{"ignition":{}}', Enrolled("uid", "machine-1", "worker-1", "worker", "Approved"))
 
@@ -30,7 +31,7 @@ async def say(port: int, data: bytes) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(data)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             answer = await reader.read()
     except ConnectionError:
         return 0, b""
@@ -145,7 +146,7 @@ async def test_a_reader_who_leaves_in_the_middle_may_come_again() -> None:
         writer.write(head())
         await reader.readexactly(1000)
         writer.transport.abort()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while forwarder.boot.stage is not Stage.READY:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert not task.done()

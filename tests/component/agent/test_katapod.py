@@ -20,6 +20,7 @@ from fastness.model.objects import annotations_of, labels_of
 from fastness.model.registry import find
 from tests.component.agent.test_kata import Node
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 NODE = find("", "v1", "nodes").resource
 QUICK = Waits(settle=0.01, ready=0.4, failed=0.1, resync=5.0)
@@ -44,7 +45,7 @@ class Pod:
         await self.cluster.patch(NODE, "n", {"status": status}, PatchType.MERGE, "", WriteOptions(subresource="status"))
 
     async def until(self, state: InstallState) -> dict[str, str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 node = await self.cluster.get(NODE, "n")
                 if labels_of(node).get(names.STATE_LABEL) == state:

@@ -25,6 +25,7 @@ from tests.component.agent.cluster import Play
 from tests.component.agent.test_agent import ALL, motd
 from tests.component.agent.world import make_machine
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 
 class LateWatch:
@@ -138,7 +139,7 @@ async def test_a_drain_that_was_taken_back_since_does_not_count_although_the_wat
 
         late._cluster.get = seen  # type: ignore[method-assign]
         late.hold(lambda event: annotations_of(event.object).get(names.LAST_APPLIED_DRAIN, "")[:2] != "un")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await asked.wait()
         late.hold(lambda _: True)
         assert motd(play) == b"of the distribution\n"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fastness.observe import metrics
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HOST = b"host: api\r\n"
@@ -45,7 +46,7 @@ async def exchange(embedded: Embedded, data: bytes, *, certificate: bool = True)
         with suppress(ConnectionError):
             writer.write(data)
             await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return await read_reply(reader)
     finally:
         writer.transport.abort()

@@ -8,6 +8,7 @@ from typing import cast
 from fastness.services.http.protocol import Whole
 from tests.component.api.raw import CONFIGMAPS, HOST, connect, get, read_reply
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 BODY = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"whole"}}'
 
@@ -62,7 +63,7 @@ async def test_head_request_is_answered_on_a_connection_that_stays(calm: Embedde
     reader, writer = await connect(calm)
     for _ in range(2):
         writer.write(get("/version").replace(b"GET", b"HEAD"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")
     writer.transport.abort()
@@ -72,7 +73,7 @@ async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(calm: Embed
     reader, writer = await connect(calm)
     length = f"content-length: {len(BODY)}\r\nexpect: 100-continue\r\n".encode()
     writer.write(b"POST " + CONFIGMAPS.encode() + b" HTTP/1.1\r\n" + HOST + length + b"\r\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(BODY)
         assert (await read_reply(reader)).code == 201

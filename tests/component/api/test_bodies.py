@@ -10,6 +10,7 @@ import pytest
 
 from tests.component.api.raw import CONFIGMAPS, HOST, connect, exchange, post, read_reply
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 MEBIBYTE = 1024 * 1024
 LIMIT = 3 * MEBIBYTE
@@ -71,7 +72,7 @@ async def test_a_client_that_sends_on_after_413_is_cut_off(calm: Embedded, frami
     piece = b"z" * MEBIBYTE if framing == "declared" else b"%x\r\n" % MEBIBYTE + b"z" * MEBIBYTE + b"\r\n"
     sending = asyncio.create_task(_send(writer, piece))
     assert (await read_reply(reader)).code == 413
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert await sending < 50
     writer.transport.abort()
 

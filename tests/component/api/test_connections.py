@@ -19,8 +19,7 @@ from fastness.services.http.bounds import RESERVED_DESCRIPTORS, Bounds, Places, 
 from tests.component.api.conftest import SHORT
 from tests.component.api.raw import CONFIGMAPS, HOST, Streams, connect, exchange, get, post, read_reply
 from tests.embedded.fixtures import Embedded
-
-PATIENCE = 5.0
+from tests.patience import PATIENCE
 
 
 async def ended(reader: asyncio.StreamReader) -> bool:

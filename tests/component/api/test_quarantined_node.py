@@ -17,6 +17,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.proven import proven_machine
 
 NODE = "worker-" + "a" * 20
@@ -37,7 +38,7 @@ def as_node(embedded: Embedded, directory: Path, **headers: str) -> httpx.AsyncC
     pem.write_bytes(credential.key_pem.reveal() + credential.certificate.pem)
     context = ssl.create_default_context(cafile=str(embedded.ca_file))
     context.load_cert_chain(pem)
-    return httpx.AsyncClient(base_url=embedded.url, verify=context, headers=headers, timeout=20)
+    return httpx.AsyncClient(base_url=embedded.url, verify=context, headers=headers, timeout=PATIENCE)
 
 
 @pytest.fixture

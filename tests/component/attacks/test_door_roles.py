@@ -38,6 +38,7 @@ from fastness.trust.internal import internal_authority
 from tests.component.configserver.doors import POOLS, Doors, open_doors
 from tests.delivering import DeliveringWorld, delivering_world
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
 DAY = timedelta(days=1)
@@ -148,7 +149,7 @@ async def test_a_gate_gets_no_role_of_another_door_whatever_it_writes_into_its_s
 
 
 async def _until(cluster: Cluster, name: str, holds: Callable[[RoleCertificates | None], bool]) -> RoleCertificates:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while not holds(found := read(await cluster.get(SECRETS, name, NAMESPACE))):  # noqa: ASYNC110  # the API is asked
             await asyncio.sleep(0.02)
     assert found is not None

@@ -35,6 +35,7 @@ from fastness.trust.configkey import ConfigSigner
 from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.swtpm import Maker, Swtpm
 
 QUOTED = (4, 7, 11, 12, 14)
@@ -126,7 +127,7 @@ async def test_the_command_joins_a_machine_with_a_real_tpm(
             "--key", str(tmp_path / "key"), "--token", str(tmp_path / "run" / "token"), "--wait", "20",
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             said, _ = await child.communicate()
         assert child.returncode == 0, said.decode()
         token = (tmp_path / "run" / "token").read_text()

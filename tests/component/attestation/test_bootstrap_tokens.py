@@ -33,6 +33,7 @@ from fastness.trust.errors import TokenContended
 from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
+from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy, VirtualClock
 
 KEY, OTHER = sha256(b"key"), sha256(b"other")
@@ -208,7 +209,7 @@ async def test_when_all_ids_are_taken_it_says_so(site: Site) -> None:
 async def test_without_controllers_the_broker_says_what_is_missing(embedded_server: Embedded) -> None:
     clock = VirtualClock()
     asking = asyncio.create_task(tokens(embedded_server.cluster, clock).release(grant(), KEY))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not asking.done():
             await clock.advance(1)
             await asyncio.sleep(0.01)
@@ -273,7 +274,7 @@ async def test_holders_of_tokens_may_ask_only_where_attestation_is_wanted(embedd
         }  # fmt: skip
         await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
         clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while clusters.get("", "cluster") is None:  # noqa: ASYNC110  # caches tell handlers, not tests
                 await asyncio.sleep(0.01)
         for _ in range(2):

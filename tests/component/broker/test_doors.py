@@ -25,6 +25,7 @@ from fastness.services.limits import Limits, Rate
 from fastness.trust.doors import doors_authority
 from fastness.trust.internal import InternalAuthority, internal_authority
 from tests.component.broker.world import ENTROPY, Guest, World, subject, until, world
+from tests.patience import PATIENCE
 
 GATE = DoorRole.GATE.uri
 STATUS = "/kbs/v0/resource/default/attestation-status/status"
@@ -166,7 +167,7 @@ async def _raw(here: World, text: str | bytes) -> bytes:
     )
     writer.write(text.encode() if isinstance(text, str) else text)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read(65536)
     finally:
         writer.close()

@@ -35,6 +35,7 @@ from fastness.trust.admins import ROLES, mint
 from fastness.trust.errors import RecordError, ReplayedChallenge
 from fastness.trust.ports import Attempt, Entry, Judgement
 from fastness.trust.tokens import unseen
+from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
 VECTOR = {"instance-identity": 2, "configuration": 2, "executables": 3, "hardware": 2}
@@ -198,7 +199,7 @@ class World:
             from fastness.services.http.showing import load
 
             load(context, credential)
-        made = httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=context, timeout=20)
+        made = httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=context, timeout=PATIENCE)
         return await self.stack.enter_async_context(made)
 
     async def guest(self, who: Subject | None = None, **more: Any) -> Guest:
@@ -275,7 +276,7 @@ async def brokered(
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something to become true, with a bound."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if await check():
                 return

@@ -26,6 +26,7 @@ from fastness.model.registry import find
 from fastness.trust.doors import NAME, NAMESPACE, SECRETS
 from fastness.trust.tickets import join_ticket, mint
 from tests.components import require_program
+from tests.patience import PATIENCE
 
 MCO = "machineconfiguration.openshift.io"
 CONFIG = find(MCO, "v1", "machineconfigs").resource
@@ -39,7 +40,7 @@ IGNITION = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:
     """Wait for something to become true, with a bound."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if await check():
                 return
@@ -69,7 +70,7 @@ class World:
         return await self.http.request(method, path, headers={**ACCEPT, **shown, **headers})
 
     async def rendered(self) -> str:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 pools = (await self.cluster.list(POOL)).items
                 for pool in pools:
@@ -178,7 +179,7 @@ async def test_methods_paths_and_versions(world: World) -> None:
 
 
 async def secret_of(world: World, pool: str = "worker") -> JsonObject:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = (await world.cluster.list(SECRETS)).items
             for one in found:

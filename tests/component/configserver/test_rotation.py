@@ -33,6 +33,7 @@ from fastness.trust.errors import BadDoorNames, DamagedAuthority
 from fastness.trust.imagesknow import DOORS_CA, carried
 from tests.component.configserver.doors import ACCEPT, Doors, open_doors
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 
 DAY = timedelta(days=1)
@@ -85,7 +86,7 @@ class Caller:
             await asyncio.sleep(0.002)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not holds():  # noqa: ASYNC110  # what is waited for is the world outside
                 await asyncio.sleep(0.01)
 
@@ -269,7 +270,7 @@ async def test_names_that_somebody_takes_out_of_the_secret_are_asked_for_again(e
         name = secret_name(DoorRole.CONFIG_SERVER)
         patch = {"metadata": {"annotations": {NAMES: "elsewhere.example"}}}
         await doors.cluster.patch(SECRETS, name, patch, PatchType.MERGE, NAMESPACE)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while "127.0.0.1" not in names_in(await doors.cluster.get(SECRETS, name, NAMESPACE)):  # noqa: ASYNC110  # the API is asked
                 await asyncio.sleep(0.01)
 
@@ -303,7 +304,7 @@ async def test_a_certificate_of_a_time_that_has_not_come_is_told_and_replaced_wh
         with pytest.raises(ConnectionError, match="its certificate is not yet valid: its clock was ahead"):
             await _ask(doors, trust)
         clock.ahead(timedelta(minutes=-45))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while not await _healed(doors, trust):
                 await clock.advance(DATES_SECONDS)
 

@@ -38,6 +38,7 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName
 from tests.attesting import until
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 HERE = "fastness-system"
 ELSEWHERE = "default"
@@ -77,7 +78,7 @@ class World:
     async def becomes(
         self, wanted: bool, name: str = "kbs", namespace: str = HERE, resource: Resource = CONFIGS
     ) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 if await self.ready(name, namespace, resource) is wanted:
                     return
@@ -90,7 +91,7 @@ class World:
         return [obj["metadata"]["name"] for obj in (await self.cluster.list(resource)).items]
 
     async def settled(self, resource: Resource, count: int) -> list[JsonObject]:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 found = (await self.cluster.list(resource)).items
                 if len(found) == count:
@@ -142,7 +143,7 @@ async def test_a_changed_config_map_changes_what_it_became(world: World) -> None
     await world.make(CONFIGS, "kbs", spec=NAMES)
     await world.settled(SETS, 1)
     await world.maps(tpm_pcr4=["bb", "cc"])
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             (found,) = await world.settled(SETS, 1)
             if [value["value"] for value in found["spec"]["values"]] == ["bb", "cc"]:
@@ -156,7 +157,7 @@ async def test_a_hand_edit_of_what_was_derived_is_put_back(world: World) -> None
     (policy,) = await world.settled(POLICIES, 1)
     name = policy["metadata"]["name"]
     await world.cluster.patch(POLICIES, name, {"spec": {"rego": "package other"}}, PatchType.MERGE)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if (await world.cluster.get(POLICIES, name))["spec"]["rego"] == REGO:
                 break

@@ -26,6 +26,7 @@ from fastness.controllers.workloads.olm.versions import GROUPS
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import object_name
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
 
 NS = "openshift-sandboxed-containers-operator"
@@ -130,7 +131,7 @@ async def test_a_subscription_becomes_a_plan_and_a_version_that_goes_through_all
     following = asyncio.create_task(follow())
     await world.group(NS)
     await world.subscribe(startingCSV=NEW)
-    await asyncio.wait_for(following, 20)
+    await asyncio.wait_for(following, PATIENCE)
     assert seen == ["Pending", "InstallReady", "Installing", "Succeeded"]
     version = await world.succeeded(NEW)
     assert (version["spec"]["version"], version["spec"]["replaces"]) == ("1.12.0", OLD)

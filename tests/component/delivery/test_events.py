@@ -25,6 +25,7 @@ from fastness.services.refusals import Refusal
 from fastness.sim.tee.images import changed, default_image
 from tests.delivering import ENTROPY, delivering_world
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 
 QUESTION = Question("n" * 24)
@@ -230,7 +231,7 @@ async def test_nothing_is_told_before_a_round_and_a_round_needs_no_flush(embedde
         await clock.advance(doorevents.GATHER_SECONDS / 2)
         assert await events(embedded_server.cluster, NAMESPACE) == []
         await clock.advance(doorevents.GATHER_SECONDS)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not await events(embedded_server.cluster, NAMESPACE, reason="Released"):  # noqa: ASYNC110  # a write
                 await asyncio.sleep(0.01)
     finally:

@@ -15,6 +15,7 @@ from fastness.services.http.bounds import Bounds
 from fastness.sim.tee.images import default_image
 from tests.delivering import delivering_world
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 FLOOD = 600
 BOUNDS = Bounds(connections=40, handshakes=20, address_handshakes=10, reserve=8, known_reserve=8)
@@ -46,7 +47,7 @@ async def test_machines_boot_and_health_is_answered_while_silent_connections_flo
             for _ in range(2):
                 booted = await boot_once(world.machine(), await world.ask(), world.trust, world.patience())
                 assert booted.body == world.shelf.body
-            async with httpx.AsyncClient(verify=world.trust.tls, timeout=20) as http:
+            async with httpx.AsyncClient(verify=world.trust.tls, timeout=PATIENCE) as http:
                 for port in ports:
                     assert (await http.get(f"https://127.0.0.1:{port}/healthz")).status_code == 200
                 held = len(os.listdir("/proc/self/fd")) - before - len(ports) * FLOOD

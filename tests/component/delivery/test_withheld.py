@@ -36,6 +36,7 @@ from fastness.trust.record import ClusterRecord
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord
+from tests.patience import PATIENCE
 
 STATUS = "default/attestation-status/status"
 QUESTION = Question("n" * 24)
@@ -259,7 +260,7 @@ async def test_a_cluster_that_begins_to_enforce_while_the_record_is_written_rele
                 await until(lambda: (cache.get("", "cluster") or {})["spec"]["mode"] == "Enforce")
 
         monkeypatch.setattr(world.record, "append", append)
-        async with httpx.AsyncClient(verify=world.trust.tls, timeout=20) as http:
+        async with httpx.AsyncClient(verify=world.trust.tls, timeout=PATIENCE) as http:
             url = f"https://127.0.0.1:{world.gate.port}/config/worker"
             answer = await http.get(url, headers={"authorization": f"Bearer {ticket.reveal()}"})
         assert (answer.status_code, answer.json()["code"]) == (403, "audit-basis")

@@ -13,6 +13,7 @@ from fastness.agent.ports import Watcher
 from fastness.cluster.clock import SystemClock
 from fastness.drivers.inotify import Inotify, InotifyWatcher
 from fastness.drivers.polling import PollingWatcher
+from tests.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -56,14 +57,14 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 async def test_a_change_of_a_watched_path_is_told(watcher: Watcher, tmp_path: Path, how: str) -> None:
     async with watcher.watch(["/etc/a", "/etc/b", "/nowhere/x"]) as changes:
         CHANGES[how](tmp_path / "etc/a")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await anext(aiter(changes)) == "/etc/a"
 
 
 async def test_a_path_that_comes_into_being_is_told(watcher: Watcher, tmp_path: Path) -> None:
     async with watcher.watch(["/etc/c"]) as changes:
         (tmp_path / "etc/c").write_text("c")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await anext(aiter(changes)) == "/etc/c"
 
 
@@ -71,7 +72,7 @@ async def test_other_files_of_the_directory_are_nobodys_business(watcher: Watche
     async with watcher.watch(["/etc/a"]) as changes:
         (tmp_path / "etc/b").write_text("changed")
         (tmp_path / "etc/a").write_text("changed")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await anext(aiter(changes)) == "/etc/a"
 
 
@@ -83,7 +84,7 @@ async def test_machines_of_one_process_share_an_instance_and_hear_only_of_their_
     one, two = InotifyWatcher(inotify, tmp_path / "one"), InotifyWatcher(inotify, tmp_path / "two")
     async with one.watch(["/f"]) as first, two.watch(["/f"]) as second:
         (tmp_path / "two/f").write_text("changed")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await anext(aiter(second)) == "/f"
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
@@ -99,7 +100,7 @@ async def test_a_directory_that_is_exchanged_for_another_is_told_and_watched(wat
         (tmp_path / "other/a").write_text("of somebody else")
         (tmp_path / "etc").rename(tmp_path / "away")
         (tmp_path / "other").rename(tmp_path / "etc")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert {await anext(stream), await anext(stream)} == {"/etc/a", "/etc/b"}
             await asyncio.sleep(0.05)
             (tmp_path / "etc/a").write_text("changed once more")

@@ -21,6 +21,7 @@ from fastness.sim.tee.attester import SimAttester
 from fastness.trust.record import ClusterRecord
 from tests.contract.worlds import https, served
 from tests.enrolling import ENTROPY, World, code, doors, forget
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 GROUPS = ("fastness.dev", "trusted-execution-clusters.io")
@@ -52,7 +53,7 @@ async def two_doors(kube: RealKube) -> AsyncIterator[tuple[World, World]]:
 
 async def known(world: World, count: int) -> None:
     """Wait until a door has heard of as many tickets as the other."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while len(world.door.enrolments.sources.tickets.list()) < count:  # noqa: ASYNC110  # caches tell handlers
             await asyncio.sleep(0.01)
 

@@ -17,6 +17,7 @@ from fastness.model.kind import JsonObject
 from fastness.trust.tickets import TicketProblem, join_ticket, mint
 from fastness.trust.ticketuses import TicketSpent, TicketUses
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy, VirtualClock
 
 
@@ -121,7 +122,7 @@ async def test_uses_without_a_limit_are_kept_until_they_can_be_written(embedded_
     faulty.failing = None
     running = asyncio.create_task(uses.run())
     await clock.advance(10.5)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while "status" not in await cluster.get(JOIN_TICKET.resource, "t"):  # noqa: ASYNC110  # it is in the store
             await asyncio.sleep(0.01)
     running.cancel()

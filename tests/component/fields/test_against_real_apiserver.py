@@ -38,12 +38,12 @@ from tests.component.fields.script import (
     Step,
     conversations,
 )
+from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 
 BASE = f"/apis/{GROUP}/v1/namespaces/default/{PLURAL}"
 TYPE = TypedSchema(SCHEMA, api_versions=frozenset({VERSION}))
 SERVER_SET = ("resourceVersion", "generation", "uid", "creationTimestamp", "managedFields", "namespace", "name")
-PATIENCE = 30.0
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ from fastness.trust.tickets import join_ticket, mint
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord, code
+from tests.patience import PATIENCE
 
 BODY = b'{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/secret"}]}}'
 
@@ -121,7 +122,9 @@ async def gate_world(embedded: Embedded, spec: JsonObject | None = None) -> Asyn
         served = await ServedConfigs.open(attesting.cluster, attesting.informers, clock, ENTROPY, shelf)
         async with gate(attesting.cluster, attesting.informers, served, record, clock, ENTROPY) as door:
             trust = ssl.create_default_context(cadata=door.doors.bundle)
-            async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=20) as http:
+            async with httpx.AsyncClient(
+                base_url=f"https://127.0.0.1:{door.port}", verify=trust, timeout=PATIENCE
+            ) as http:
                 yield World(attesting, door, served, shelf, record, http)
 
 

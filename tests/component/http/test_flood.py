@@ -19,6 +19,7 @@ from fastness.crypto.x509 import CertificateAuthority
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.rust import RustListener
 from fastness.services.http.showing import LoopListener
+from tests.patience import PATIENCE
 
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())
 TRUST = ssl.create_default_context(cadata=AUTHORITY.certificate.pem.decode())
@@ -43,7 +44,7 @@ def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
         listener = LoopListener(app, bounds=BOUNDS)
         await listener.show(AUTHORITY.issue_server(["127.0.0.1"], timedelta(days=1), datetime.now(UTC)))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 await story(listener)
         finally:
             await listener.stop()

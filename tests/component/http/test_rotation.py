@@ -16,6 +16,7 @@ from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Face, Rotation
 from fastness.trust.certificates import DoorCertificates
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import VirtualClock, settle
 
 
@@ -58,7 +59,7 @@ async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_ser
         assert len(listener.shown) == 1
         listener.refuses = True
         clock._start += timedelta(days=80)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while listener.asked < 4:
                 await clock.advance(DATES_SECONDS)
                 await asyncio.sleep(0.02)

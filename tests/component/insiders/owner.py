@@ -36,6 +36,7 @@ from fastness.trust.tiles import FileTiles
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 from tests.joining import JoiningSite, Place
+from tests.patience import PATIENCE
 
 TEAM = "a-team"  # sorts before fastness-system
 RBAC = "rbac.authorization.k8s.io"
@@ -97,7 +98,7 @@ class House:
     async def settle(self) -> None:
         """Let every loop see what was written: several looks at rest, further apart than any loop waits to gather changes."""
         rest = 0
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while rest < 7:
                 await asyncio.sleep(0.2)
                 rest = rest + 1 if self.runner.idle else 0

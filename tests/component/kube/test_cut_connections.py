@@ -21,9 +21,9 @@ from fastness.cluster.port import Scope
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find as find_kind
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 CONFIG_MAP = find_kind("", "v1", "configmaps").resource
-PATIENCE = 30.0
 
 
 class Impatient(SystemClock):

@@ -16,10 +16,10 @@ from fastness.cluster.port import Cluster, Scope
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find as find_kind
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from tests.patience import PATIENCE
 
 CONFIG_MAP = find_kind("", "v1", "configmaps").resource
 SCOPE = Scope("default", labels="test=restart")
-PATIENCE = 30.0
 
 
 class Impatient(SystemClock):

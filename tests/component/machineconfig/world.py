@@ -23,6 +23,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition
 from fastness.model.registry import find
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 MCO = "machineconfiguration.openshift.io"
 CONFIG = find(MCO, "v1", "machineconfigs").resource
@@ -34,7 +35,6 @@ BUDGET = find("policy", "v1", "poddisruptionbudgets").resource
 QUICK = Timing(
     render_delay=0.01, rollout_delay=0.01, drain_delay=0.01, drain_retry=0.05, evict_retry=0.05, prune_every=0.2
 )
-PATIENCE = 15.0
 BASE = {"00-worker", "01-worker-container-runtime", "01-worker-kubelet"}
 
 

@@ -19,13 +19,13 @@ from fastness.model import registry
 from fastness.model.crd.files import load
 from fastness.model.crd.roles import roles
 from fastness.model.kind import JsonObject
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 from tests.unit.model.examples import EXAMPLES, IMAGE, LATER, NOW, SELECTIONS, Refusal
 from tests.unit.model.refusals import REFUSALS
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DIRECTORY = Path(__file__).resolve().parents[3] / "deploy" / "crds"
-PATIENCE = 60.0
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 

@@ -12,6 +12,7 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 
 class Slow:
@@ -54,7 +55,7 @@ async def test_entries_that_share_a_batch_are_written_although_the_one_who_began
     sharing[0].cancel()  # it began the batch that it shares with the other
     await asyncio.wait((sharing[0],))
     slow.may.release()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await sharing[1]
     batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
     entries = [entry["who"] for batch in batches for entry in batch["spec"]["entries"]]
@@ -93,7 +94,7 @@ async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_ha
     gathering = [asyncio.ensure_future(record.append(Entry("release", who))) for who in ("leader", "second", "third")]
     await asyncio.sleep(0.005)
     gathering[0].cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         results = await asyncio.gather(*gathering, return_exceptions=True)
     assert results[1:] == [None, None]
     batches = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items

@@ -25,6 +25,7 @@ from fastness.model.objects import annotations_of
 from fastness.model.registry import find
 from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
 from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
+from tests.patience import PATIENCE
 
 MACHINE_CONFIG = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
 NODE = find("", "v1", "nodes").resource
@@ -188,7 +189,7 @@ async def test_a_machine_joins_with_the_annotations_that_the_config_server_sent(
         node = await joined(plane.server.cluster)
         notes = annotations_of(node)
         backup = state / "machines/worker-0/root/etc/machine-config-daemon/node-annotation.json.bak"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while True:  # the agent takes over what the first boot left
                 if backup.exists():
                     break
@@ -196,7 +197,7 @@ async def test_a_machine_joins_with_the_annotations_that_the_config_server_sent(
         served = json.decode(backup.read_bytes())
         assert notes[names.FIRST_PIVOT_CONFIG] == served[names.CURRENT_CONFIG]
         content = state / "machines/worker-0/root/etc/mcs-machine-config-content.json"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while True:  # a second copy of every secret, of no use once the agent has its own
                 if not content.exists():
                     break
@@ -215,7 +216,7 @@ async def test_nobody_on_a_machine_reads_what_its_config_keeps_for_root(tmp_path
             await plane.server.cluster.patch(
                 MACHINE_CONFIG, "99-key", config, PatchType.APPLY, "", WriteOptions("tester")
             )
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 while not _holds(machine / "root/etc/key", word):
                     assert not _public(machine, b"canary")
                     await asyncio.sleep(0.1)
@@ -248,7 +249,7 @@ def _public(directory: Path, word: bytes) -> list[Path]:
 
 
 async def joined(cluster: Any) -> JsonObject:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 found: JsonObject = await cluster.get(NODE, "worker-0")

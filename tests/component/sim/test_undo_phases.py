@@ -21,6 +21,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition
 from tests.component.agent.world import relevant, snapshot
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, config
+from tests.patience import PATIENCE
 
 PHASES: dict[str, Callable[[dict[str, str], str], bool]] = {
     "told": lambda notes, goal: notes.get(names.DESIRED_CONFIG) == goal,
@@ -34,7 +35,7 @@ PHASES: dict[str, Callable[[dict[str, str], str], bool]] = {
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = await check()
             if found:
@@ -69,7 +70,7 @@ async def test_a_config_that_is_taken_back_in_the_middle_leaves_the_machine_as_i
         cluster = plane.server.cluster
         good = (await until(lambda: settled(cluster), "the first config"))["spec"]["configuration"]["name"]
         before = relevant(snapshot(root))
-        async with asyncio.timeout(40), cluster.watch(NODE, initial=True) as events:
+        async with asyncio.timeout(PATIENCE), cluster.watch(NODE, initial=True) as events:
             await cluster.create(CONFIG, config("50-motd"))
             async for event in events:
                 notes = annotations_of(event.object)

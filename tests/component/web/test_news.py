@@ -12,6 +12,7 @@ from fastness.services.web import news
 from fastness.services.web.sessions import LIFETIME
 from tests.attesting import until
 from tests.component.web.world import Browser, WebWorld
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ async def events(browser: Browser) -> AsyncIterator[asyncio.Queue[tuple[str, str
 
 
 async def heard_of(heard: asyncio.Queue[tuple[str, str]], event: str, topic: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             name, data = await heard.get()
             if name == event and topic in data:
@@ -58,7 +59,7 @@ async def test_an_open_page_hears_of_a_change_and_nothing_of_its_content(web: We
     async with events(admin) as heard:
         assert await heard.get() == ("hello", "listening")
         await web.machine("machine-secret-name")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             name, data = await heard.get()
         assert name == "change"
         assert set(data.split()) <= {"machines", "pools", "trust", "api"}

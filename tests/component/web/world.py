@@ -33,6 +33,7 @@ from fastness.trust.tiles import FileTiles
 from tests.component.web.simulated import MemorySimulator
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, MovedClock, settle_cluster
+from tests.patience import PATIENCE
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False)
@@ -61,7 +62,7 @@ class Browser:
 
     def __init__(self, page: Page) -> None:
         context = ssl.create_default_context(cadata=page.bundle)
-        self.http = httpx.AsyncClient(base_url=page.url, verify=context, timeout=20)
+        self.http = httpx.AsyncClient(base_url=page.url, verify=context, timeout=PATIENCE)
         self.origin = page.url
 
     async def get(self, path: str, **more: Any) -> httpx.Response:

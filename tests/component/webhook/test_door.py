@@ -34,6 +34,7 @@ from fastness.trust.policytrial import Asked
 from fastness.trust.policytrials import PolicyTrials
 from tests.component.attacks.people import recorded
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.unit.domain.admission.test_workloads import RESTRICTIVE, packed, pod
 
 Object = dict[str, Any]
@@ -213,7 +214,7 @@ async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:
         await go.wait()
         raise Unavailable("late")
 
-    async with alone(WebhookDoor(slow, SystemEntropy(), in_flight=2)) as client, asyncio.timeout(10):
+    async with alone(WebhookDoor(slow, SystemEntropy(), in_flight=2)) as client, asyncio.timeout(PATIENCE):
         waiting = [asyncio.create_task(client.post("/review", json=asked(pod()))) for _ in range(2)]
         for _ in waiting:
             await inside.acquire()
@@ -258,7 +259,7 @@ async def test_serve_runs_it_as_a_role(embedded_server: Embedded, capsys: pytest
     ):
         serving = asyncio.create_task(serve_door(WEBHOOK, embedded_server.cluster, options, health))
         await until(embedded_server, lambda found: found is not None)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while "webhook on https://127.0.0.1:" not in (said := capsys.readouterr().err):  # noqa: ASYNC110  # a process' output
             await asyncio.sleep(0.02)
     assert "while it is down confidential workloads are refused" in said
@@ -285,7 +286,7 @@ def bundle(found: Object) -> str:
 
 
 async def until(embedded: Embedded, holds: Any) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not holds(next((one for one in (await embedded.cluster.list(RESOURCE)).items), None)):  # noqa: ASYNC110  # a server
             await asyncio.sleep(0.02)
 

@@ -39,6 +39,7 @@ from fastness.trust.record import ClusterRecord
 from fastness.trust.recordview import open_record
 from fastness.trust.tiles import FileTiles
 from tests.contract.worlds import https, served
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
 
@@ -162,7 +163,7 @@ class Loops:
         """The ConfidentialCluster once every loop has seen the present state."""
         informer = self.informers.of(CONFIDENTIAL_CLUSTER.resource)
         await informer.synced()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 stored = await self.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
                 seen = informer.get("", "cluster") or {"metadata": {}}
@@ -228,7 +229,7 @@ async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube
             present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
             word = confirmation(present, {"spec": {**present["spec"], "mode": "Disabled"}})
             forged = {"metadata": {"annotations": {CONFIRM_LOWER: word}}, "spec": {"mode": "Disabled"}}
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while (await patch(forged)).status_code != 200:  # noqa: ASYNC110  # the server forgets it a moment later
                     await asyncio.sleep(0.1)
             async with Informers(cluster, clock=clock, entropy=entropy) as informers:

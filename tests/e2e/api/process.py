@@ -14,6 +14,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.patience import PATIENCE
+
 COMMAND = [sys.executable, "-c", "from fastness.cli.main import main; main()"]
 READY_SECONDS = 40.0
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -90,7 +92,7 @@ class Up:
 
     def client(self) -> httpx.AsyncClient:
         """The administrator."""
-        return httpx.AsyncClient(base_url=self.url, verify=self.context(), timeout=20)
+        return httpx.AsyncClient(base_url=self.url, verify=self.context(), timeout=PATIENCE)
 
     def kill(self) -> None:
         """kill -9."""

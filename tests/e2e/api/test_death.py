@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.e2e.api.process import CONFIGMAPS, Up, fastness
+from tests.patience import PATIENCE
 
 CLIENTS = 16
 
@@ -41,7 +42,7 @@ async def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: P
             numbers = range(life * CLIENTS, (life + 1) * CLIENTS)
             writers = [asyncio.create_task(write_until_it_dies(up, number, acknowledged)) for number in numbers]
             wanted = len(acknowledged) + 200
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while len(acknowledged) < wanted:  # noqa: ASYNC110  # clients of another process
                     await asyncio.sleep(0.02)
             up.kill()

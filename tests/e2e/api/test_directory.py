@@ -18,6 +18,7 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.crypto.x509 import Certificate
 from fastness.trust.pki import ApiPki
 from tests.e2e.api.process import CONFIGMAPS, Up, fastness
+from tests.patience import PATIENCE
 
 IN_USE_OR_MISSING = 3
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -176,7 +177,7 @@ async def _fill(client: httpx.AsyncClient) -> tuple[set[str], httpx.Response]:
 
 
 async def _recovered(client: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while True:
             answer = await client.post(CONFIGMAPS, json={"metadata": {"name": "after"}})
             if answer.status_code in (201, 409):

@@ -23,7 +23,8 @@ from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretText
 from fastness.drivers.tpm import TpmAttester, TpmTools
-from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.e2e.live import FASTNESS, environment, run
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 from tests.swtpm import Maker, Swtpm
 

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.live import FASTNESS, PATIENCE, Live, environment
+from tests.e2e.live import FASTNESS, Live, environment
+from tests.patience import PATIENCE
 
 GIVEN_SECONDS = 25.0
 """What it may need at most, on a machine that has other things to do; it takes about five."""

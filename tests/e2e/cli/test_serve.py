@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from fastness.model.crd import manifests
-from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.e2e.live import FASTNESS, environment, run
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 LEASE_SECONDS = "3"

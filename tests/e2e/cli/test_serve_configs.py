@@ -26,7 +26,8 @@ from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.model.machineconfiguration import names
 from fastness.trust.kubeconfig import kubeconfig
-from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.e2e.live import FASTNESS, environment, run
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 SECRETS = "/api/v1/namespaces/{}/secrets/{}"

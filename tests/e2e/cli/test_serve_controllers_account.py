@@ -15,8 +15,9 @@ import yaml
 
 from fastness.model.machineconfiguration import names
 from tests.e2e.cli.test_serve_configs import eventually
-from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.e2e.live import FASTNESS, environment, run
 from tests.e2e.machineconfig.enforcing import installed
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"

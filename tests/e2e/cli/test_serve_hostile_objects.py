@@ -19,7 +19,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.live import FASTNESS, PATIENCE, environment, run
+from tests.e2e.live import FASTNESS, environment, run
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 KUBELET_CONFIGS = "/apis/machineconfiguration.openshift.io/v1/kubeletconfigs"
@@ -62,7 +63,7 @@ class Served:
 
     def __init__(self, child: subprocess.Popen[str], url: str) -> None:
         self.child = child
-        self._ops = httpx.Client(base_url=url, trust_env=False, timeout=30)
+        self._ops = httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE)
 
     def close(self) -> None:
         self._ops.close()

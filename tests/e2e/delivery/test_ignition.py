@@ -21,6 +21,7 @@ from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.e2e.delivery.ignition import Ignition
 from tests.e2e.delivery.world import cluster, explained
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.swtpm import Maker, Swtpm
 
 WAYS = ("Gate", "Broker")
@@ -36,7 +37,7 @@ class Agent:
     async def ended(self) -> tuple[int, str]:
         """How it ended, and what it told the console."""
         assert self.process.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             said = await self.process.stderr.read()
             return await self.process.wait(), said.decode()
 
@@ -53,7 +54,7 @@ async def agent(tpm: Swtpm, place: Path, image: BootImage, trust: bytes) -> Asyn
     )  # fmt: skip
     try:
         assert process.stderr is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             line = (await process.stderr.readline()).decode()
         found = re.search(r"127\.0\.0\.1:(\d+)", line)
         assert found is not None, line

@@ -15,6 +15,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
 from tests.delivering import DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.swtpm import Maker
 
 CONFIG = {
@@ -52,6 +53,6 @@ async def explained(embedded: Embedded, world: DeliveringWorld) -> str:
         sys.executable, "-m", "fastness.cli.main", "attest", "explain", machine["metadata"]["name"],
         "--kubeconfig", str(embedded.kubeconfig), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         said, _ = await process.communicate()
     return said.decode()

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.e2e.live import KUBECTL, Live, Said
+from tests.patience import PATIENCE
 
 
 @dataclass
@@ -61,7 +62,7 @@ def admin(live: Live) -> Iterator[httpx.Client]:
     """The administrator without kubectl, for what a test only prepares."""
     trust = ssl.create_default_context(cafile=str(live.state / "pki" / "ca.crt"))
     trust.load_cert_chain(str(live.state / "pki" / "admin.pem"))
-    with httpx.Client(base_url=live.url, verify=trust, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=live.url, verify=trust, trust_env=False, timeout=PATIENCE) as client:
         yield client
 
 

@@ -6,7 +6,8 @@ import subprocess
 
 from tests.e2e.kubectl.conftest import Kubectl
 from tests.e2e.kubectl.objects import SERVING, config_map, pod
-from tests.e2e.live import KUBECTL, PATIENCE, environment
+from tests.e2e.live import KUBECTL, environment
+from tests.patience import PATIENCE
 
 
 def waiting(kubectl: Kubectl, *words: str) -> subprocess.Popen[str]:

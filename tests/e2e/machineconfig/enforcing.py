@@ -70,13 +70,14 @@ from fastness.trust.enrolment import DoorUrls
 from fastness.trust.record import ClusterRecord
 from tests.component.realkube.test_accounts import acting, apply
 from tests.e2e.live import FASTNESS, environment, run
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 CLOCK, ENTROPY = SystemClock(), SystemEntropy()
 NODES = kind("", "v1", "nodes").resource
 MCO = "machineconfiguration.openshift.io"
 CONFIGS, POOLS = kind(MCO, "v1", "machineconfigs").resource, kind(MCO, "v1", "machineconfigpools").resource
-PLAIN, PATIENCE = "plain", 90.0
+PLAIN = "plain"
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
@@ -312,5 +313,5 @@ async def told(world: Enforcing) -> AsyncIterator[None]:
 async def asked(world: Enforcing, path: str, shown: Credential | None = None) -> httpx.Response:
     """What the gate answers to somebody with a certificate, or without."""
     connection = replace(world.connection(shown or world.credential("nobody")), ca=world.configs.doors.bundle.encode())
-    async with httpx.AsyncClient(verify=context_for(connection), trust_env=False, timeout=20) as client:
+    async with httpx.AsyncClient(verify=context_for(connection), trust_env=False, timeout=PATIENCE) as client:
         return await client.get(f"{world.gate}{path}")

@@ -26,12 +26,12 @@ from fastness.model.registry import find as kind
 from fastness.services.configserver.server import config_server
 from fastness.sim.hall import machines
 from fastness.sim.machines import Fleet
+from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 
 MCO = "machineconfiguration.openshift.io"
 CONFIG = kind(MCO, "v1", "machineconfigs").resource
 POOL = kind(MCO, "v1", "machineconfigpools").resource
-PATIENCE = 60.0
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:

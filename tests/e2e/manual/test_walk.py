@@ -17,8 +17,8 @@ from tests.components import require_program
 from tests.e2e.docs.transcript import lines, matches
 from tests.e2e.live import Live, environment
 from tests.manual.table import HERE, Command, rows
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 PROGRAMS = {"jq": "jq", "xxd": "xxd", "openssl": "openssl", "curl": "curl", "envsubst": "gettext-base"}
 
 

@@ -14,12 +14,12 @@ from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.model.registry import find
+from tests.patience import PATIENCE
 
 KATA = KATA_CONFIG.resource
 CLASS = find("node.k8s.io", "v1", "runtimeclasses").resource
 NAMESPACE = find("", "v1", "namespaces").resource
 CONFIG_MAP = find("", "v1", "configmaps").resource
-PATIENCE = 20.0
 
 
 def kata_config(name: str = "example-kataconfig", **spec: Any) -> JsonObject:
