@@ -20,9 +20,9 @@ from typing import Final
 from fastness.agent.boot import Ask
 from fastness.agent.imagetrust import is_origin
 from fastness.crypto.secret import SecretText
-from fastness.domain.machineconfig.pointer import SERVER_HEADER
 from fastness.formats import json, urlpath
 from fastness.formats.delivered import MAX_ACCEPT
+from fastness.formats.pointer import SERVER_HEADER
 
 RETRY_SECONDS: Final = 1
 MAX_TICKET: Final = 512

@@ -17,6 +17,7 @@ size, depth and work. Nothing here reads a clock, a file or a random number, and
 | --- | --- |
 | `ignition` | machine configs of every spec: checked, merged, translated, predicted |
 | `dataurl` | contents inside a config: data URLs, gzip, hashes |
+| `pointer` | the config in the image that leads Ignition to the agent |
 
 Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
 """

@@ -23,10 +23,10 @@ import httpx
 from fastness.agent import disk
 from fastness.agent.accounts import with_password_hash
 from fastness.agent.hosts import DirectoryMachine
-from fastness.domain.machineconfig.pointer import FORWARDER, SERVER_HEADER
 from fastness.drivers.states import ABSENT, File
 from fastness.formats import dataurl, ignition, json
 from fastness.formats.errors import DataUrlError, JsonError
+from fastness.formats.pointer import FORWARDER, SERVER_HEADER
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 

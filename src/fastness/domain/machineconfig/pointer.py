@@ -25,15 +25,14 @@ from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl, json
 from fastness.formats.errors import JsonError
 from fastness.formats.ignition.versions import SPEC3
+from fastness.formats.pointer import CONFIG, FORWARDER, SERVER_HEADER
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 
 Object = Mapping[str, Any]
-FORWARDER: Final = "http://127.0.0.1:22625"
 DEFAULT_VERSION: Final = "3.2.0"
 LOWEST: Final = "3.1.0"
-SERVER_HEADER: Final = "X-Fastness-Server"
 SECRET_TYPE: Final = "Opaque"
 _DISABLE_TEMPLATING: Final = "true\n"
 _CONTROL_PLANE: Final = "machines_v1beta1_machine_openshift_io"
@@ -56,7 +55,7 @@ def pointer(pool: Object, trust: TrustModel, doors: Doors, ticket: str) -> JsonO
     version = pointer_version(pool)
     if trust is TrustModel.CONFIDENTIAL_CLUSTER:
         headers.append({"name": SERVER_HEADER, "value": doors.gate})
-        return _pointer(version, f"{FORWARDER}/config/{name}", headers)
+        return _pointer(version, f"{FORWARDER}/{CONFIG}/{name}", headers)
     if not doors.config_server.startswith("https://"):
         raise BadPointer(f"the config server {doors.config_server!r} is not reached over TLS", "give an https URL")
     if not doors.ca:

@@ -16,9 +16,9 @@ from fastness.agent.boot import Ask, BootRefused, boot_once
 from fastness.agent.enrol import DoorUnreachable, Patience
 from fastness.cluster.errors import NotFound, Unavailable
 from fastness.crypto.secret import SecretText
-from fastness.domain.machineconfig.pointer import SERVER_HEADER
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.pointer import SERVER_HEADER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.services.web.simulator import FaultKind
