@@ -7,6 +7,8 @@
        ▲─────────── 401: attest again ───────────┘  503: wait, with jitter; enrol again where the doors have moved
 
 * What counts as truth comes from the image (`imagetrust.py`) and from nowhere else.
+* Pool, key and nonce of a configuration are compared with what this machine asked for, never with what a door answered: a door
+  that was taken over enrols a machine for another pool, and would have it take that pool's files.
 * A refusal is final: it names the code and what an operator does about it. 503, a door that is not there and a body that was cut
   are not refusals: waiting grows and is spread, so that a rack does not come back as one machine.
 * 401 means that a fresh attestation may help; after a few of them in a row it does not.
@@ -46,6 +48,8 @@ HINTS: Final = {
     "ticket-expired": "On the control plane run: fastness ticket create --pool {pool}, and give the machine new user-data.",
     "ticket-used-up": "On the control plane run: fastness ticket create --pool {pool}, and give the machine new user-data.",
     "wrong-pool": "The user-data names pool {pool}, for which this machine has no ticket.",
+    "other-pool": "The cluster has this machine in another pool than {pool}: give it that pool's user-data, or move it back "
+    "with fastness machine move. If nobody moved it, look at the enrolment door.",
     "quarantined": "On the control plane run: fastness machine list, and approve the machine if that is right.",
     "revoked": "This machine was distrusted for good. On the control plane run: fastness machine list.",
     "identity-conflict": "On the control plane run: fastness machine list; another machine has this identity.",
@@ -112,9 +116,14 @@ async def _enrolled(attester: Attester, ask: Ask, trust: ImageTrust, patience: P
     """Who this machine is, and where its doors are now; raises BootRefused, DoorUnreachable, DriverError."""
     try:
         async with HttpTransport(ask.server, trust.tls) as transport:
-            return await enrol(transport, attester, ask.ticket, patience, ask.pool)
+            enrolled = await enrol(transport, attester, ask.ticket, patience, ask.pool)
     except EnrolmentFailed as error:
         raise BootRefused(error.reason, error.message, hint_for(error.reason, ask.pool)) from error
+    if enrolled.pool != ask.pool:
+        # Told early, for its hint. What keeps the other pool's files away is that `_Walk` asks and checks with the pool of `ask`.
+        text = f"this machine asked for pool {ask.pool}, and was enrolled for another one"
+        raise BootRefused("other-pool", text, hint_for("other-pool", ask.pool))
+    return enrolled
 
 
 def hint_for(reason: str, pool: str, name: str = "") -> str:
@@ -177,13 +186,13 @@ class _Walk:
         return delivered.config
 
     async def _fetch(self, broker: BrokerClient, question: Question) -> Delivered:
-        pool = self._enrolled.pool
+        pool = self._ask.pool
         if self._doors.via == "Broker":
             return await from_broker(broker, pool, question)
         return await from_gate(self._doors.gate, self._trust.tls, broker, pool, question, self._now)
 
     def _check(self, delivered: Delivered, nonce: str, key: str) -> None:
-        served = Served(delivered.config, self._enrolled.pool, self._enrolled.machine, nonce, key=key)
+        served = Served(delivered.config, self._ask.pool, self._enrolled.machine, nonce, key=key)
         try:
             check_delivered(delivered, served, self._trust.keys, self._now())
         except BadConfigProof as error:
@@ -203,7 +212,7 @@ class _Walk:
         return doors
 
     def _refused(self, reason: str, message: str) -> BootRefused:
-        return BootRefused(reason, message, hint_for(reason, self._enrolled.pool, self._enrolled.name))
+        return BootRefused(reason, message, hint_for(reason, self._ask.pool, self._enrolled.name))
 
     def _pause(self, error: DoorRefused, waited: int) -> float:
         """What the door asks for, or a wait that grows; each with jitter, so that machines spread."""

@@ -9,6 +9,8 @@ cluster over exactly these bytes under exactly this name, for this machine and t
 content of a config: whoever holds its node's credential, or the API itself, cannot slip it another one. The config server signs
 for nodes that never attest, too, so what stands between them and it cannot either.
 
+* What was asked for is a rendered config by its name, and a rendered config belongs to one pool, which its name says. The pool in
+  the token is the broker's word, and nothing is compared with that.
 * A token lives ten minutes and proofs repeat every fifteen, so there is often none: then the machine attests on demand.
 * Doors that cannot answer now are asked again by the agent's loop, as an API that cannot; a refusal is told on the node.
 """
@@ -157,21 +159,25 @@ class AttestedConfigs:
 
     async def _once(self, name: str) -> JsonObject:
         question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
-        doors, trust = self._doors(), self._trust()
-        broker = await self._attested(doors.broker, trust)
+        doors, trust, pool = self._doors(), self._trust(), rendered_pool(name)
+        broker = await self._attested(doors.broker, trust, pool)
         async with broker:
             if (self._via or doors.via) == "Broker":
-                delivered = await from_broker(broker, broker.pool, question)
+                delivered = await from_broker(broker, pool, question)
             else:
-                delivered = await from_gate(doors.gate, trust.tls, broker, broker.pool, question, self._now)
+                delivered = await from_gate(doors.gate, trust.tls, broker, pool, question, self._now)
         return self._checked(delivered, broker, question, trust, await own_thumbprint(self._attester))
 
-    async def _attested(self, url: str, trust: ImageTrust) -> BrokerClient:
-        """A conversation whose token is still good for a while; raises DoorRefused, DriverError."""
-        known = self._broker
-        if known is not None and known.expires is not None and self._now() + MARGIN < known.expires:
-            known.go_to(url)
-            return known
+    async def _attested(self, url: str, trust: ImageTrust, pool: str) -> BrokerClient:
+        """A conversation whose token is still good for a while; raises DoorRefused, DriverError.
+
+        A token from before the machine was moved to this pool is dead: another proof helps.
+        """
+        held = self._broker
+        live = held is not None and held.expires is not None and self._now() + MARGIN < held.expires
+        if held is not None and live and held.pool == pool:
+            held.go_to(url)
+            return held
         fresh = BrokerClient(url, trust.tls, self._attester, self._entropy)
         try:
             await fresh.attest()
@@ -186,7 +192,7 @@ class AttestedConfigs:
         self, delivered: Delivered, broker: BrokerClient, question: Question, trust: ImageTrust, key: str
     ) -> JsonObject:
         name = question.rendered
-        served = Served(delivered.config, broker.pool, broker.machine, question.nonce, name, key)
+        served = Served(delivered.config, rendered_pool(name), broker.machine, question.nonce, name, key)
         try:
             check_delivered(delivered, served, trust.keys, self._now())
         except BadConfigProof as error:

@@ -6,7 +6,8 @@ The kubelet asks for its first certificate with a bootstrap token, and with the 
 So the key is made here first, named to the broker inside of the attested session, and the token that comes back is good for this
 machine, this node name and this key alone. A token that leaks lets nobody in.
 
-* The key never leaves the machine, and is readable for its owner only; one that is there already is used.
+* The key is new each time, never leaves the machine, and is readable for its owner only. One that lies there already is replaced
+  unread: whoever could write the disk before this boot knows it.
 * 503 and a broker that is not there are waited for; a refusal is final and says what to do.
 """
 
@@ -23,19 +24,18 @@ from fastness.agent.enrol import Patience
 from fastness.agent.errors import AgentError
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import BrokerClient, DoorRefused
+from fastness.cluster.clock import Entropy
 from fastness.crypto.digests import sha256
-from fastness.crypto.errors import CryptoError
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 
 KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
 TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
 LONGEST_PAUSE: Final = 60.0
-MAX_KEY: Final = 16 * 1024
 
 
 class JoinFileFailed(AgentError):
-    """A file that the kubelet needs cannot be written or read."""
+    """A file that the kubelet needs cannot be written."""
 
     code = "join-file"
     hint = "Run it as root, before the kubelet starts."
@@ -54,7 +54,7 @@ async def prepare_join(
     url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: Patience
 ) -> Prepared:  # fmt: skip
     """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
-    key = kubelet_key(key_file, patience)
+    key = new_key(key_file, patience.entropy)
     end, waited, unbelieved = patience.clock.monotonic() + patience.seconds, 0, 0
     while True:
         try:
@@ -76,23 +76,18 @@ async def prepare_join(
         await patience.clock.sleep(pause)
 
 
-def kubelet_key(path: Path, patience: Patience) -> PrivateKey:
-    """The key in a file, made if there is none; raises JoinFileFailed."""
+def new_key(path: Path, entropy: Entropy) -> PrivateKey:
+    """A key that was never used, in a file in place of whatever lies there; raises JoinFileFailed."""
+    key = PrivateKey.generate(entropy)
     try:
-        if path.exists():
-            with path.open("rb") as file:
-                return PrivateKey.from_pem(SecretBytes(file.read(MAX_KEY)))
-        key = PrivateKey.generate(patience.entropy)
         write_secret(path, key.to_pem())
-    except CryptoError as error:
-        raise JoinFileFailed(f"{path}: {error.message}") from error
     except OSError as error:
         raise JoinFileFailed(f"{path}: {error.strerror}") from error
     return key
 
 
 def write_secret(path: Path, content: SecretBytes) -> None:
-    """Write a file for its owner alone, whole or not at all; raises OSError."""
+    """Write a file for its owner alone, whole or not at all; a link in its place is replaced, not followed; raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)

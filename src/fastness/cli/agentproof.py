@@ -179,7 +179,7 @@ def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_l
 @_hardware
 @click.option(
     "--key", "key_file", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki/kubelet-client.key.tmp"),
-    show_default=True, help="Key of the kubelet, made if there is none; the kubelet looks for it there.",
+    show_default=True, help="Key of the kubelet, made anew; the kubelet looks for it there.",
 )  # fmt: skip
 @click.option(
     "--token", "token_file", type=click.Path(path_type=Path), default=Path("/run/fastness/bootstrap-token"),

@@ -82,8 +82,36 @@ async def test_the_token_is_for_the_key_that_lies_where_the_kubelet_looks(here: 
     found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
     assert found is not None
     assert (found.machine, found.key) == (prepared.machine, str(sha256(key.public_der())))
-    again = await prepare_join(broker_of(here), machine, trust, path, patience())
-    assert again.token.reveal() == prepared.token.reveal()
+
+
+@pytest.mark.parametrize("planted", ["file", "link"])
+async def test_a_key_that_the_host_planted_where_the_kubelet_looks_is_replaced_unread(
+    here: AttestingWorld, tmp_path: Path, planted: str
+) -> None:
+    """The host wrote the disk before this boot: a key that it knows, readable by all, or a link to where it reads along."""
+    machine, path, elsewhere = (
+        await here.enrolled("tpm"),
+        tmp_path / "pki" / "kubelet-client.key.tmp",
+        tmp_path / "host",
+    )
+    path.parent.mkdir()
+    theirs = PrivateKey.generate(ENTROPY)
+    elsewhere.write_bytes(theirs.to_pem().reveal())
+    if planted == "link":
+        path.symlink_to(elsewhere)
+    else:
+        path.write_bytes(theirs.to_pem().reveal())
+        path.chmod(0o644)
+    trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
+    prepared = await prepare_join(broker_of(here), machine, trust, path, patience())
+    assert (path.is_symlink(), stat.S_IMODE(path.stat().st_mode)) == (False, 0o600)
+    key = PrivateKey.from_pem(SecretBytes(path.read_bytes()))
+    assert key.public_der() != theirs.public_der()
+    assert elsewhere.read_bytes() == theirs.to_pem().reveal()
+    identity = prepared.token.reveal().decode().partition(".")[0]
+    found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
+    assert found is not None
+    assert found.key == str(sha256(key.public_der()))
 
 
 async def test_a_refusal_is_final_and_leaves_no_token(here: AttestingWorld, tmp_path: Path) -> None:
@@ -103,9 +131,9 @@ async def test_a_broker_that_is_not_there_is_waited_for(here: AttestingWorld, tm
     assert missing.value.passing
 
 
-async def test_a_key_that_cannot_be_used_is_said(here: AttestingWorld, tmp_path: Path) -> None:
-    machine, path = await here.enrolled("tpm"), tmp_path / "key"
-    path.write_text("no key")
+async def test_a_key_that_cannot_be_written_is_said(here: AttestingWorld, tmp_path: Path) -> None:
+    machine, path = await here.enrolled("tpm"), tmp_path / "file" / "key"
+    path.parent.write_text("no directory")
     trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
     with pytest.raises(JoinFileFailed):
         await prepare_join(broker_of(here), machine, trust, path, patience())

@@ -21,6 +21,7 @@ from fastness.domain.attestation.configproof import Copied, Served
 from fastness.domain.attestation.ear import standing
 from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis, Subject
+from fastness.domain.machineconfig.nodes import rendered_pool
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -179,6 +180,9 @@ class ServedConfigs:
         delivery = delivery_of(self._confidential.get("", NAME))
         if not delivery.copies:
             raise Refusal(401, "token-required", "copies are not how configurations are delivered: forward a token")
+        if rendered and rendered_pool(rendered) != pool:
+            # Or a broker that was taken over has one pool's files signed as another's, and hands them to machines of that one.
+            raise Refusal(403, "wrong-pool", "this rendered config is of another pool")
         plain = await self.plain.fetch(pool, accept, rendered)
         # A copy that is renewed on change only should outlive an outage; one on a schedule is not served for long anyway.
         scheduled = min(max(SHORTEST_COPY, INTERVALS * delivery.interval), LONGEST_COPY)
