@@ -35,23 +35,33 @@ NAMESPACE: Final = "fastness-system"
 @cluster_options
 def trust(origin: str, target: Path | None, kubeconfig: Path | None, context: str) -> None:
     """Print whom machines of this cluster believe, for /usr/lib/fastness/trust.json of an image."""
-    from fastness.agent.imagetrust import BadTrust, ImageTrust
+    document = trust_of_cluster(origin, kubeconfig, context)
+    if target is None:
+        click.echo(document.decode().rstrip("\n"))
+        return
+    target.write_bytes(document)
+    tell(f"wrote {target}: put it into the image as /usr/lib/fastness/trust.json")
+
+
+def trust_of_cluster(origin: str, kubeconfig: Path | None, context: str) -> bytes:
+    """The trust.json of a cluster; raises CliError."""
     from fastness.formats import json
 
     with told():
         authorities, keys = asyncio.run(_known(kubeconfig, context))
-    found = {"ca": authorities.decode(), "configKeys": keys, **({"origin": origin.rstrip("/")} if origin else {})}
-    text = json.encode(found)
+    believed = {"ca": authorities.decode(), "configKeys": keys, **({"origin": origin.rstrip("/")} if origin else {})}
+    return readable_trust(json.encode(believed) + b"\n")
+
+
+def readable_trust(document: bytes) -> bytes:
+    """The document, if machines can read it: what they cannot read must not reach an image; raises CliError."""
+    from fastness.agent.imagetrust import BadTrust, ImageTrust
+
     try:
-        # What machines cannot read must not reach an image.
-        ImageTrust.parse(text)
+        ImageTrust.parse(document)
     except BadTrust as error:
         raise CliError(error.message, error.hint, Exit.USAGE) from error
-    if target is None:
-        click.echo(text.decode())
-        return
-    target.write_bytes(text + b"\n")
-    tell(f"wrote {target}: put it into the image as /usr/lib/fastness/trust.json")
+    return document
 
 
 async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[object]]:

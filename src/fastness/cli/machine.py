@@ -5,6 +5,7 @@
     fastness machine approve NAME… [--reason TEXT]
     fastness machine quarantine NAME… --reason TEXT
     fastness machine release NAME… [--reason TEXT]
+    fastness machine image ROOT --shape SHAPE        (`machineimage.py`)
 
 NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
 `spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts. STATE is that
@@ -24,6 +25,7 @@ import click
 
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
+from fastness.cli.machineimage import image
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
 
@@ -41,7 +43,10 @@ _NAMES = click.argument("names", nargs=-1, required=True)
 
 @click.group()
 def machine() -> None:
-    """Machines that enrolled: list, approve, quarantine."""
+    """Machines that enrolled: list, approve, quarantine; and the images that they boot."""
+
+
+machine.add_command(image)
 
 
 @machine.command("list")

@@ -22,6 +22,7 @@ PAGES = sorted(
 TRANSCRIPTS = [page for page in PAGES if steps((ROOT / page).read_text())]
 ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
 ALONE = "<!-- transcript: without a control plane -->"
+WITH_SOURCE = "<!-- transcript: beside a checkout in fastness -->"
 NOT_RUN: dict[str, str] = {}
 """Pages with `console-norun` blocks, each with the reason."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -38,6 +39,8 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     else:
         running = Live.start(tmp_path)
         kubeconfig = "state/kubeconfig"
+    if WITH_SOURCE in text:
+        (tmp_path / "fastness").symlink_to(ROOT)
     session = Shell(tmp_path, environment(tmp_path, **({"KUBECONFIG": kubeconfig} if kubeconfig else {})))
     try:
         yield session

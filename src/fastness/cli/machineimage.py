@@ -1,0 +1,172 @@
+"""`fastness machine image`: put the agent into an image, and close the ways by which its host could turn it.
+
+    fastness machine image root --shape debian --agent agent --trust trust.json
+    fastness machine image root --shape debian --check-only
+
+The directory is the root of an image that is being built. A second run changes nothing and says so; a file that was there and
+differed is named. What stands open and cannot be closed from here (a boot loader, a disk that is mounted by its label) is said
+with its reason; `--strict` then ends with 1, as `--check-only` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.imagetrust import readable_trust, trust_of_cluster
+from fastness.cli.output import output_option, show_json, tell
+from fastness.cli.tickets import cluster_options
+
+if TYPE_CHECKING:
+    from fastness.domain.imagecheck.layout import FilePiece, Parts
+    from fastness.domain.imagecheck.way import Opening
+    from fastness.drivers.files import RootedFiles
+    from fastness.drivers.imageroot import Prepared
+
+SHAPES: Final = ("debian", "fcos", "rhcos")
+_DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("image")
+@click.argument("root", type=click.Path(exists=True, path_type=Path))
+@click.option("--shape", type=click.Choice(SHAPES), required=True, help="What kind of system the image is.")
+@click.option(
+    "--agent", type=_DIRECTORY, help="The directory that tools/agent_image.py built; default: as the image has it."
+)
+@click.option("--trust", "trusted", type=_FILE, help="The trust.json of the cluster; default: asked of the cluster.")
+@click.option("--origin", default="", help="Without --trust: tie the image to one address of the cluster.")
+@click.option(
+    "--check-only", is_flag=True, help="Write nothing: say what is missing and what stands open; 1 if anything is."
+)
+@click.option("--strict", is_flag=True, help="End with 1 while a way into the image stands open.")
+@cluster_options
+@output_option
+def image(
+    root: Path, shape: str, agent: Path | None, trusted: Path | None, origin: str, check_only: bool, strict: bool,
+    kubeconfig: Path | None, context: str, output: str,
+) -> None:  # fmt: skip
+    """Put the agent into the image below ROOT, and close the ways by which its host could turn it."""
+    from fastness.domain.imagecheck.check import Image, open_ways
+    from fastness.domain.imagecheck.layout import AGENT, Shape, missing_parts, pieces
+    from fastness.drivers.errors import DriverError
+    from fastness.drivers.files import RootedFiles
+    from fastness.drivers.imageroot import Prepared, RootTree, prepare
+
+    files = RootedFiles(_directory(root))
+    tree, done = RootTree(files), Prepared()
+    try:
+        if not check_only:
+            trust = readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
+            parts = _parts(files, agent, trust)
+            done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
+        missing, openings = missing_parts(tree), open_ways(Image(root=tree))
+    except DriverError as error:
+        raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
+    _show(root, done, missing, openings, check_only=check_only, output=output)
+    if (openings or missing) and (check_only or strict):
+        raise SystemExit(Exit.NO)
+
+
+def _directory(root: Path) -> Path:
+    if root.is_dir():
+        return root
+    raise CliError(
+        f"{root} is no directory",
+        "Mount the root of a disk image (mount -o loop,offset=…), give that directory, and unmount it again.",
+        Exit.USAGE,
+    )
+
+
+def _parts(files: RootedFiles, agent: Path | None, trust: bytes) -> Parts:
+    """What goes into the image; raises CliError, DriverError."""
+    from fastness.domain.imagecheck.layout import Parts
+
+    home = deployed_files()
+    return Parts(
+        agent=_agent(agent) if agent else _agent_of(files),
+        trust=trust,
+        dracut_module=_contents(home / "dracut/50fastness"),
+        units=_contents(home / "systemd"),
+    )
+
+
+def deployed_files() -> Path:
+    """The directory with units and the dracut module: in an installed package, or in the source tree."""
+    package = Path(__file__).parents[1]
+    for home in (package / "deploy", package.parents[1] / "deploy"):
+        if (home / "dracut").is_dir():
+            return home
+    raise CliError("this installation has no units and no dracut module", "Install the package anew.", Exit.MISSING)
+
+
+def _contents(directory: Path) -> Mapping[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.is_file()}
+
+
+def _agent(directory: Path) -> Mapping[str, FilePiece]:
+    from fastness.domain.imagecheck.layout import FilePiece
+
+    if not (directory / "bin/fastness-agent").is_file():
+        hint = "Build it: python tools/agent_image.py DIRECTORY"
+        raise CliError(f"{directory} has no bin/fastness-agent", hint, Exit.USAGE)
+    return {
+        str(path.relative_to(directory)): FilePiece("", path.read_bytes(), path.stat().st_mode & 0o755)
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
+    """The agent that the image has already; raises CliError where it has none."""
+    from fastness.domain.imagecheck.layout import AGENT, PROGRAM, FilePiece
+    from fastness.drivers.imageroot import RootTree
+    from fastness.drivers.states import File
+
+    held = {path: files.look(path) for path in RootTree(files).below(AGENT)}
+    if PROGRAM not in held:
+        hint = "Build it with tools/agent_image.py, and give the directory with --agent."
+        raise CliError("the image has no agent", hint, Exit.USAGE)
+    return {
+        path.removeprefix(f"{AGENT}/"): FilePiece(path, state.content, state.mode)
+        for path, state in held.items()
+        if isinstance(state, File)
+    }
+
+
+def _show(
+    root: Path, done: Prepared, missing: list[str], openings: list[Opening], *, check_only: bool, output: str
+) -> None:
+    if output == "json":
+        ways = [opening_document(opening) for opening in openings]
+        changes = {"written": done.written, "replaced": done.replaced, "removed": done.removed}
+        show_json({"root": str(root), **changes, "missing": missing, "open": ways})
+        return
+    for path in done.replaced:
+        click.echo(f"{path}: replaced, it differed")
+    for path in done.removed:
+        click.echo(f"{path}: removed, it is not part of the agent")
+    if not check_only:
+        click.echo(f"{root}: {f'{len(done.written)} files and links written' if done.changed else 'nothing to change'}")
+    for path in missing:
+        click.echo(f"{path}: missing, machines of this image prove nothing")
+    warn(openings)
+    if check_only and not (missing or openings):
+        click.echo(f"{root}: nothing is missing, and no way that is known stands open")
+
+
+def warn(openings: list[Opening]) -> None:
+    """Say each way that stands open, with its reason."""
+    for opening in openings:
+        tell(f"fastness: open: {opening.describe()}")
+
+
+def opening_document(opening: Opening) -> dict[str, object]:
+    """A way that stands open, for JSON."""
+    way = opening.way
+    return {"way": way.id, "host": way.host, "places": list(opening.places), "reason": way.reason, "remedy": way.remedy}

@@ -1,0 +1,172 @@
+"""`fastness machine image` on a directory: what it writes, that it does so once, and that nothing leads it out of the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fastness.cli.machineimage import deployed_files
+from fastness.cli.main import cli
+from fastness.domain.imagecheck.ways import MASKED_UNITS, WORDS
+from fastness.formats.pointer import SYSTEM_CONFIG, is_image_pointer
+from tests.components import require_program
+from tests.imaging import trust_document
+
+UNIT = "[Service]\nExecStart=/usr/bin/listen\n[Install]\nWantedBy=multi-user.target\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with a program that listens to its host, and settings of its own."""
+    root = tmp_path / "root"
+    for name, content in {
+        "usr/lib/systemd/system/qemu-guest-agent.service": UNIT,
+        "usr/lib/systemd/system/afterburn-sshkeys@.service": UNIT,
+        "usr/bin/cloud-init": "#!/bin/sh\n",
+        "usr/bin/ignition": "",
+        "etc/kernel/cmdline": "quiet systemd.import_credentials=yes\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> list[str]:
+    """An agent and a trust.json, as options."""
+    program = tmp_path / "agent/bin/fastness-agent"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "trust.json").write_bytes(trust_document())
+    return ["--agent", str(tmp_path / "agent"), "--trust", str(tmp_path / "trust.json")]
+
+
+def prepare(root: Path, *words: str, shape: str = "debian") -> Result:
+    return CliRunner().invoke(cli, ["machine", "image", str(root), "--shape", shape, *words], prog_name="fastness")
+
+
+def contents(root: Path) -> dict[str, tuple[object, ...]]:
+    """Everything below a directory: links by target, files by content, mode and the time of their last change."""
+    return {
+        str(path.relative_to(root)): (os.readlink(path),)
+        if path.is_symlink()
+        else (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+@pytest.mark.parametrize("shape", ["debian", "fcos", "rhcos"])
+def test_an_open_image_is_closed_and_holds_what_makes_a_machine_prove_itself(
+    root: Path, given: list[str], shape: str
+) -> None:
+    before = prepare(root, "--check-only", shape=shape)
+    assert before.exit_code == 1
+    for way in ("user-data", "cloud-init", "afterburn", "guest-agents", "credentials"):
+        assert f"fastness: open: {way}: " in before.stderr
+    (root / "etc/kernel/cmdline").unlink()
+    result = prepare(root, *given, "--strict", shape=shape)
+    assert (result.exit_code, result.stderr) == (0, "")
+    after = prepare(root, "--check-only", shape=shape)
+    assert (after.exit_code, after.stderr) == (0, "")
+    assert is_image_pointer((root / SYSTEM_CONFIG).read_bytes())
+    assert (root / "usr/lib/fastness/agent/bin/fastness-agent").stat().st_mode & 0o777 == 0o755
+    for name in ("dracut/50fastness/module-setup.sh", "systemd/fastness-attest.service"):
+        inside = {"dracut": "usr/lib/dracut/modules.d", "systemd": "usr/lib/systemd/system"}[name.partition("/")[0]]
+        assert (root / inside / name.partition("/")[2]).read_bytes() == (deployed_files() / name).read_bytes()
+
+
+def test_a_second_run_changes_nothing_and_says_so(root: Path, given: list[str]) -> None:
+    assert prepare(root, *given).exit_code == 0
+    first = contents(root)
+    again = prepare(root, *given)
+    assert (again.exit_code, again.stdout) == (0, f"{root}: nothing to change\n")
+    assert contents(root) == first
+    # The agent that the image has is enough for a run that changes something else.
+    kept = prepare(root, *given[2:])
+    assert (kept.exit_code, kept.stdout) == (0, f"{root}: nothing to change\n")
+
+
+def test_what_differed_is_named_and_words_of_the_command_line_stay(root: Path, given: list[str]) -> None:
+    pointer = root / SYSTEM_CONFIG
+    pointer.parent.mkdir(parents=True)
+    pointer.write_text('{"ignition": {"version": "3.0.0"}}')
+    stale = root / "usr/lib/fastness/agent/lib/older.pyc"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"")
+    result = prepare(root, *given)
+    assert f"/{SYSTEM_CONFIG}: replaced, it differed\n" in result.stdout
+    assert "/etc/kernel/cmdline: replaced, it differed\n" in result.stdout
+    assert "/usr/lib/fastness/agent/lib/older.pyc: removed, it is not part of the agent\n" in result.stdout
+    assert not stale.exists()
+    assert (root / "etc/kernel/cmdline").read_text() == f"quiet {' '.join(WORDS)}\n"
+
+
+def test_check_only_writes_nothing(root: Path) -> None:
+    before = contents(root)
+    result = prepare(root, "--check-only", "-o", "json")
+    assert result.exit_code == 1
+    assert contents(root) == before
+    said = json.loads(result.stdout)
+    assert "/usr/lib/fastness/trust.json" in said["missing"]
+    assert {"user-data", "cloud-init", "guest-agents"} <= {way["way"] for way in said["open"]}
+    assert all(way["reason"] and way["remedy"] and way["places"] for way in said["open"])
+
+
+@pytest.mark.parametrize("target", ["{outside}", "../../../outside"], ids=["absolute", "relative"])
+def test_a_link_in_the_tree_that_leads_out_is_refused_and_nothing_is_written_there(
+    root: Path, given: list[str], tmp_path: Path, target: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (root / "usr/lib/fastness").symlink_to(target.format(outside=outside))
+    result = prepare(root, *given)
+    assert result.exit_code == 2
+    assert "leads out of the root" in result.stderr
+    assert list(outside.iterdir()) == []
+
+
+def test_a_link_at_the_end_of_a_path_is_replaced_and_not_written_through(
+    root: Path, given: list[str], tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (root / "usr/lib/ignition").mkdir(parents=True)
+    (root / SYSTEM_CONFIG).symlink_to(victim)
+    assert prepare(root, *given).exit_code == 0
+    assert victim.read_text() == "untouched"
+    assert is_image_pointer((root / SYSTEM_CONFIG).read_bytes())
+
+
+def test_what_is_no_agent_no_trust_or_no_directory_is_refused(root: Path, given: list[str], tmp_path: Path) -> None:
+    before = contents(root)
+    (tmp_path / "bad.json").write_text("{}")
+    (tmp_path / "disk.raw").write_bytes(bytes(512))
+    for words, sentence in (
+        (["--agent", str(root), *given[2:]], "has no bin/fastness-agent"),
+        ([*given[:2], "--trust", str(tmp_path / "bad.json")], "the trust of the image"),
+        (given[2:], "the image has no agent"),
+    ):
+        result = prepare(root, *words)
+        assert (result.exit_code, sentence in result.stderr) == (2, True), result.output
+    assert contents(root) == before
+    refused = prepare(tmp_path / "disk.raw", *given)
+    assert (refused.exit_code, "is no directory" in refused.stderr) == (2, True)
+
+
+def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -> None:
+    require_program(Path("/usr/bin/systemctl"), "systemd")
+    assert prepare(root, *given).exit_code == 0
+    # An instance is what is started, and the mask is on its template.
+    units = [unit.replace("@.", "@core.") for unit in MASKED_UNITS]
+    said = subprocess.run(
+        ["systemctl", f"--root={root}", "is-enabled", *units],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.stdout.split() == ["masked" for _ in units]
