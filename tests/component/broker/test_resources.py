@@ -102,6 +102,12 @@ async def test_what_is_not_there_is_told_only_to_whom_it_would_belong(here: Worl
     assert (await guest.get("default/nothing/there")).status_code == 403
 
 
+async def test_a_broker_without_a_config_server_has_no_configurations(here: World) -> None:
+    guest = await _attested(here)
+    answer = await guest.get(f"pool/{guest.who.pool}/config", params={"nonce": "n" * 24})
+    assert (answer.status_code, answer.json()["code"]) == (404, "no-such-resource")
+
+
 async def test_paths_that_play_tricks_open_nothing(here: World) -> None:
     guest = await _attested(here)
     for path in TRICKS:

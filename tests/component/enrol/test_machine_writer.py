@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from fastness.cluster.embedded.local import LocalCluster
+from fastness.cluster.errors import Conflict
 from fastness.domain.attestation.membership import NAMESPACE, Newcomer
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.machines import IdentityConflict, MachineWriter
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
@@ -40,3 +44,26 @@ async def test_a_name_that_another_key_has_taken_is_not_given_to_this_one(embedd
     await embedded_server.cluster.create(ATTESTATION_KEY.resource, planted)
     with pytest.raises(IdentityConflict, match="another AttestationKey"):
         await machines.write(TPM)
+
+
+async def test_a_machine_that_comes_and_goes_while_it_is_written_is_a_conflict(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another replica is first to write it, and somebody deletes it before this one has read it: the machine tries again."""
+    create = LocalCluster.create
+
+    async def late(self: LocalCluster, resource: Any, body: Any, *more: Any) -> Any:
+        if resource != MACHINE.resource:
+            return await create(self, resource, body, *more)
+        await create(self, resource, body, *more)
+        try:
+            return await create(self, resource, body, *more)
+        finally:
+            await self.delete(resource, body["metadata"]["name"], NAMESPACE)
+
+    with monkeypatch.context() as racing:
+        racing.setattr(LocalCluster, "create", late)
+        with pytest.raises(Conflict, match="deleted at this moment"):
+            await writer(embedded_server).write(TPM)
+    assert (await embedded_server.cluster.list(MACHINE.resource)).items == []
+    assert (await writer(embedded_server).write(TPM)).created

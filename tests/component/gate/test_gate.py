@@ -29,9 +29,11 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.configs import Config
 from fastness.services.configserver.served import ServedConfigs
 from fastness.services.gate.server import GateDoor, gate
+from fastness.services.limits import Limits
 from fastness.services.refusals import Refusal
 from fastness.sim.tee.attester import SimAttester
-from fastness.trust.tickets import join_ticket, mint
+from fastness.trust.ticketbook import TicketBook
+from fastness.trust.tickets import TicketCheck, join_ticket, mint
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord, code
@@ -344,6 +346,51 @@ async def test_in_audit_mode_a_gate_that_cannot_know_a_ticket_asks_its_machine_t
         assert code(await world.http.get("/config/worker", headers=known)) == (503, "out-of-touch")
         garbage = await world.http.get("/config/worker", headers={"authorization": "Bearer garbage"})
         assert code(garbage) == (401, "ticket-required")
+
+
+def stop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time pass that would forgive wrong credentials, however long the requests of a test take."""
+    moment = world.attesting.clock.monotonic()
+    monkeypatch.setattr(world.attesting.clock, "monotonic", lambda: moment)
+
+
+async def test_in_audit_mode_guesses_of_tickets_make_the_gate_ask_the_api_only_so_often(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups, asked = list[str](), TicketBook.asked
+
+    async def counted(self: TicketBook, ticket: str, pool: str) -> TicketCheck:
+        lookups.append(ticket)
+        return await asked(self, ticket, pool)
+
+    monkeypatch.setattr(TicketBook, "asked", counted)
+    async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
+        known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
+        stop(world, monkeypatch)
+        burst = int(Limits().wrong.burst)
+        guesses = [{"authorization": f"Bearer {mint(ENTROPY).reveal()}"} for _ in range(burst + 5)]
+        answers = [code(await world.http.get("/config/worker", headers=guess)) for guess in guesses]
+        assert answers == [(401, "ticket-required")] * burst + [(503, "overload")] * 5
+        assert len(lookups) == burst
+        assert (await world.http.get("/config/worker", headers=known)).status_code == 200
+
+
+async def test_who_shows_nothing_too_often_is_asked_to_wait_and_a_machine_from_the_same_address_is_not(
+    here: World, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop(here, monkeypatch)
+    burst = int(Limits().wrong.burst)
+    answers = [code(await here.http.get("/config/worker")) for _ in range(burst + 5)]
+    assert answers == [(401, "token-required")] * burst + [(503, "overload")] * 5
+    assert (await machine.get()).status_code == 200
+
+
+async def test_a_token_that_does_not_say_who_its_bearer_is_opens_nothing(here: World, machine: Machine) -> None:
+    """As one of an earlier version of the product that said less, under keys that are good still."""
+    tokens = here.attesting.doors.broker.tokens
+    claims = {name: claim for name, claim in tokens.verify(machine.token, "gate").items() if name != "fastness"}
+    machine.token = tokens.sign(claims).reveal()
+    assert code(await machine.get()) == (401, "bad-token")
 
 
 async def test_a_token_for_the_broker_alone_opens_nothing_here(here: World, machine: Machine) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from fastness.cluster.waiting import beside, news_or_time
 from fastness.services.http.door import ListenOptions, listener_of
+from fastness.services.http.listener import Listener
 from fastness.services.http.showing import LoopListener
+from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 
 
@@ -26,6 +29,18 @@ async def test_a_door_stays_in_our_loop_unless_the_other_listener_is_asked_for()
     listener = listener_of(lambda *_: None, VirtualClock(), ListenOptions())
     assert isinstance(listener, LoopListener)
     await listener.stop()
+
+
+async def test_a_listener_that_cannot_start_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def startup(*_: Any, **__: Any) -> None:
+        raise OSError("too many open files")
+
+    listener = Listener(lambda *_: None)
+    monkeypatch.setattr(listener._server, "startup", startup)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(OSError, match="too many open files"):
+            await listener.start()
+    listener._socket.close()
 
 
 async def test_waiting_ends_with_news_and_with_time() -> None:

@@ -12,6 +12,8 @@ from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.services.configserver import replies
 from fastness.services.configserver.replies import NoConfig, Replies
+from fastness.services.configserver.served import RenderedConfigs
+from fastness.services.refusals import Refusal
 
 
 class Shelf:
@@ -105,6 +107,36 @@ def test_unknown_pools_and_pools_without_a_config_are_told_apart(world: World) -
         with pytest.raises(NoConfig) as caught:
             world.replies.of(name, "3.4.0")
         assert caught.value.known is known
+
+
+def test_a_rendered_config_is_given_by_its_name_and_one_that_is_not_there_is_none(world: World) -> None:
+    world.config("rendered-worker-1")
+    reply = world.replies.rendered("rendered-worker-1")
+    assert reply is not None
+    assert json.decode(reply.body)["metadata"]["name"] == "rendered-worker-1"
+    assert world.replies.rendered("rendered-worker-2") is None
+
+
+@pytest.mark.parametrize(
+    ("pool", "rendered", "refusal"),
+    [
+        ("empty", "", (503, "not-rendered")),
+        ("ahead", "", (503, "not-rendered")),
+        ("worker", "rendered-worker-2", (503, "not-rendered")),
+        ("missing", "", (404, "unknown-pool")),
+    ],
+)
+async def test_what_is_not_rendered_yet_passes_and_a_pool_that_is_none_does_not(
+    world: World, pool: str, rendered: str, refusal: tuple[int, str]
+) -> None:
+    """Ignition ends at the first 4xx: a machine that boots before its pool is rendered must be asked to come again."""
+    world.config("rendered-worker-1")
+    world.pool("worker", "rendered-worker-1")
+    world.pool("empty")
+    world.pool("ahead", "not-there-yet")
+    with pytest.raises(Refusal) as refused:
+        await RenderedConfigs(world.replies).fetch(pool, "", rendered)
+    assert (refused.value.status, refused.value.code) == refusal
 
 
 def test_what_was_asked_for_longest_ago_goes_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,17 @@ async def test_what_was_kept_is_not_given_to_whom_the_server_refuses(server: Ser
         await remote.fetch(ConfigRequest("worker", "*/*", "DPoP stolen", "n"))
 
 
+@pytest.mark.parametrize(("status", "passed_on"), [(400, 400), (404, 404), (401, 503), (403, 503), (500, 503)])
+async def test_what_the_machine_did_wrong_is_final_and_trouble_between_our_own_parts_passes(
+    server: Server, remote: RemoteConfigs, status: int, passed_on: int
+) -> None:
+    """A boot ends at the first 4xx: the machine reads one only where its own request was wrong, in the words for that."""
+    server.code = status
+    with pytest.raises(Refusal) as refused:
+        await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
+    assert (refused.value.status, refused.value.code) == (passed_on, "no-grant")
+
+
 async def test_pools_and_versions_are_kept_apart(server: Server, remote: RemoteConfigs) -> None:
     await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
     await remote.fetch(ConfigRequest("infra", "*/*", "DPoP a", "n"))
