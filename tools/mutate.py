@@ -1,15 +1,18 @@
 """Take out every refusal, one by one, and see whether a test notices (`make mutate`).
 
-    python tools/mutate.py cover                 # which tests reach which line; once per state of the tree
+    python tools/mutate.py cover [tests/…]       # which tests reach which line; anew for what has changed
     python tools/mutate.py run [--part 2/8]      # try the mutants of a part; outcomes are kept in .build/mutate
-    python tools/mutate.py run --left            # once more those that no test has noticed so far
-    python tools/mutate.py page                  # write docs/mutation.md once all were tried
+    python tools/mutate.py run --left            # those that no test has noticed and nobody has explained so far
+    python tools/mutate.py page                  # write docs/mutation.md, and what was noticed so far, into the tree
     python tools/mutate.py short                 # the refusals of tests/mutation/checks.yaml with the tests named there
 
 `tools.mutants` finds the refusals and puts a switch around each, `tools.mutatereach` knows which tests come by, and
 `tools.mutatefork` runs these against a copy of the tree with one switch turned: tests that take the branch first, quick ones
 before slow ones, until one fails. What no test notices is a survivor, and each survivor needs an entry in
 tests/mutation/harmless.yaml that says why the product refuses all the same.
+
+What was tried once is in the tree (tests/mutation/noticed.yaml), so that `--left` tries what was written since, in any checkout.
+A refusal counts as tried for as long as its id stays; a run without `--left` tries all of them again.
 """
 
 from __future__ import annotations
@@ -30,12 +33,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours are not on the path
 
 from tools.mutants import PACKAGE, SWITCH, Mutant, mutants, switched  # noqa: E402
-from tools.mutatefork import FOUND, OUTCOMES, REMOVED, TRIALS, UNREACHED, Outcome, Trial  # noqa: E402
-from tools.mutatereach import BUDGET, Reach, cover  # noqa: E402
+from tools.mutatefork import FOUND, OUTCOMES, REMOVED, SURVIVED, TRIALS, UNREACHED, Outcome, Trial  # noqa: E402
+from tools.mutatereach import BUDGET, COVERED, Reach, cover  # noqa: E402
 
 BUILD = ROOT / ".build" / "mutate"
 RESULTS = BUILD / "outcomes.jsonl"
-CHECKS, HARMLESS, COUNTS = (ROOT / "tests/mutation" / name for name in ("checks.yaml", "harmless.yaml", "found.yaml"))
+CHECKS, HARMLESS, NOTICED = (
+    ROOT / "tests/mutation" / name for name in ("checks.yaml", "harmless.yaml", "noticed.yaml")
+)
 PAGE = ROOT / "docs/mutation.md"
 COPIED = ("src", "tests", "tools", "deploy", "docs", "bench", "requirements", "pyproject.toml", "README.md")
 
@@ -43,11 +48,12 @@ COPIED = ("src", "tests", "tools", "deploy", "docs", "bench", "requirements", "p
 def run(part: int, parts: int, only: str, budget: float, *, left: bool, workers: int) -> int:
     """Try the mutants of one part; 1 when one survived that nobody has explained."""
     reach = Reach(**json.loads((BUILD / "reach.json").read_text()))
-    noticed = {one.id for one in results().values() if one.state == FOUND} if left else set()
+    explained = harmless()
+    settled = {one.id for one in results().values() if one.state == FOUND or one.id in explained} if left else set()
     chosen = [
         Trial(number, one.id, reach.of(one, budget))
         for number, one in numbered().items()
-        if number % parts == part - 1 and only in one.id and one.id not in noticed
+        if number % parts == part - 1 and only in one.id and one.id not in settled
     ]
     outcomes = _tried(chosen, workers)
     with RESULTS.open("a") as file:
@@ -136,9 +142,11 @@ def _read(path: Path) -> list[Outcome]:
 
 
 def results() -> dict[str, Outcome]:
-    """The last outcome of each refusal that the tree still has."""
+    """The last outcome of each refusal that the tree still has: of a run in this checkout, or as the tree says."""
     there = {one.id for one in mutants(ROOT)}
-    return {one.id: one for one in _read(RESULTS) if one.id in there}
+    before = [Outcome(name, SURVIVED) for name in harmless()]
+    before += [Outcome(name, FOUND) for name in _loaded(NOTICED)["noticed"]]
+    return {one.id: one for one in [*before, *_read(RESULTS)] if one.id in there}
 
 
 def _tell(outcomes: Sequence[Outcome], chosen: int) -> int:
@@ -175,31 +183,28 @@ def write_page() -> int:
     if problems:
         print("\n".join(problems))
         return 1
-    found = Counter(_room(one.id) for one in outcomes.values() if one.state == FOUND)
-    lines = [f"  {room}: {count}\n" for room, count in sorted(found.items())]
-    COUNTS.write_text("".join([COUNTS_INTRO, "found:\n", *lines, f"untried: {len(untried)}\n"]))
+    names = [f"- {json.dumps(one.id)}\n" for one in outcomes.values() if one.state == FOUND]
+    NOTICED.write_text("".join([NOTICED_INTRO, f"untried: {len(untried)}\n", "noticed:\n", *sorted(names)]))
     PAGE.write_text(page())
     return 0
 
 
 def page() -> str:
-    """docs/mutation.md, from what is kept in the tree: how many refusals were noticed, and why the others are harmless."""
-    counts, explained = _loaded(COUNTS), harmless()
-    found: dict[str, int] = counts["found"]
+    """docs/mutation.md, from what is kept in the tree: which refusals were noticed, and why the others are harmless."""
+    tried, explained = _loaded(NOTICED), harmless()
+    found = Counter(_room(name) for name in tried["noticed"])
     left = Counter(_room(name) for name in explained)
     rows = [
-        f"| `{room}` | {found.get(room, 0) + left[room]} | {found.get(room, 0)} | {left[room]} |"
+        f"| `{room}` | {found[room] + left[room]} | {found[room]} | {left[room]} |"
         for room in sorted(found.keys() | left.keys())
     ]
-    total = f"| | {sum(found.values()) + len(explained)} | {sum(found.values())} | {len(explained)} |"
-    untried = f"\n{counts['untried']} refusals were written since the last complete run and are not among these."
+    total = f"| | {found.total() + len(explained)} | {found.total()} | {len(explained)} |"
+    untried = f"\nRefusals that were not tried yet, and are not among these: {tried['untried']}."
     survivors = [f"| `{_cell(name)}` | {_cell(why)} |" for name, why in sorted(explained.items())]
     return "\n".join([INTRO, *rows, total, untried, SURVIVORS, *survivors]) + "\n"
 
 
-COUNTS_INTRO = (
-    "# How many refusals of each place a test misses; `tools/mutate.py page` writes it after a complete run.\n"
-)
+NOTICED_INTRO = "# The refusals that a test missed when they were taken out; `tools/mutate.py page` writes it.\n"
 INTRO = """# What the tests would miss
 
 <!-- Written by `make mutate` from tests/mutation; changes by hand are lost. -->
@@ -207,8 +212,9 @@ INTRO = """# What the tests would miss
 `make mutate` takes out, one by one, every refusal in the places where trust is decided, and runs the tests that reach it. Where a
 test fails, it was the refusal that it missed: the same test alone passes with the refusal in place and fails again without it. A
 refusal that no test misses is a survivor; each is listed below with the reason why it is harmless. `tools/mutants.py` says what
-counts as a refusal, and `make mutate PART=2/8` runs one part of eight. The refusals that let somebody in when they were missing
-are tried by every `make test` ([tests/mutation/checks.yaml](../tests/mutation/checks.yaml)).
+counts as a refusal, and `make mutate PART=2/8` runs one part of eight. A refusal keeps its outcome
+([tests/mutation/noticed.yaml](../tests/mutation/noticed.yaml)) until it is tried again or its text changes. The refusals that let
+somebody in when they were missing are tried by every `make test` ([tests/mutation/checks.yaml](../tests/mutation/checks.yaml)).
 
 | Place | Refusals | Missed by a test when taken out | Survivors |
 | --- | --- | --- | --- |"""
@@ -234,17 +240,20 @@ def main(arguments: Sequence[str]) -> int:
     """One of the verbs; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["cover", "run", "page", "short"])
+    parser.add_argument(
+        "places", nargs="*", help="directories or files of tests to cover (default: all that may notice)"
+    )
     parser.add_argument("--part", default="1/1", help="which part of how many, as 2/8")
     parser.add_argument("--only", default="", help="mutants whose id holds this text")
-    parser.add_argument("--left", action="store_true", help="mutants that no test has noticed so far")
+    parser.add_argument("--left", action="store_true", help="mutants that no test has noticed and nobody has explained")
     parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests that a mutant is worth")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="how many processes at once")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     part, _, parts = options.part.partition("/")
     if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
         parser.error(f"--part {options.part!r} must be like 2/8")
     if options.verb == "cover":
-        cover(ROOT, BUILD)
+        cover(ROOT, BUILD, options.places or COVERED, options.workers)
         return 0
     if options.verb == "run":
         return run(int(part), int(parts), options.only, options.budget, left=options.left, workers=options.workers)

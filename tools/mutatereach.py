@@ -1,7 +1,8 @@
 """Which tests reach which line: coverage with the running test as its context, and how long each test takes.
 
-Tests run directory by directory, as many at once as there are processors. Coverage follows one process; programs that tests
-start are not followed, so what only they reach counts as unreached.
+Tests run directory by directory, as many at once as there are processors. Each leaves files of its own in the build directory,
+so that a directory or a file of tests can be covered anew when it, or what it reaches, has changed. Coverage follows one process;
+programs that tests start are not followed, so what only they reach counts as unreached.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.mutants import PACKAGE, Mutant
+from tools.mutants import PACKAGE, PLACES, Mutant
 
 COVERED = (
     "tests/component/attestation", "tests/component/broker", "tests/component/delivery", "tests/component/configserver",
     "tests/component/controllers", "tests/component/enrol", "tests/component/record", "tests/component/attacks",
     "tests/component/gate", "tests/component/http", "tests/component/vectors", "tests/component/webhook",
-    "tests/component/access", "tests/component/cli", "tests/contract/delivery", "tests/unit/agent", "tests/unit/cli",
-    "tests/unit/crypto", "tests/unit/domain/attestation", "tests/unit/domain/osimage", "tests/unit/formats",
-    "tests/unit/services",
-    "tests/unit/sim", "tests/unit/trust",
+    "tests/component/access", "tests/component/cli", "tests/component/insiders", "tests/component/witness",
+    "tests/contract/delivery", "tests/unit/agent", "tests/unit/cli", "tests/unit/crypto", "tests/unit/domain/attestation",
+    "tests/unit/domain/osimage", "tests/unit/domain/record", "tests/unit/formats", "tests/unit/services", "tests/unit/sim",
+    "tests/unit/trust",
 )  # fmt: skip
 BUDGET = 60.0  # seconds of tests that a mutant is worth
 
@@ -51,32 +52,34 @@ class Reach(NamedTuple):
                 yield test
 
 
-def cover(root: Path, build: Path) -> None:
-    """Run the tests with coverage and keep which test reached which line."""
+def cover(root: Path, build: Path, places: Sequence[str], workers: int) -> None:
+    """Run the tests of these directories or files with coverage and keep which test reached which line."""
     build.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(lambda directory: _cover(root, build, directory), COVERED))
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(lambda place: _cover(root, build, place), places))
     fold(root, build)
 
 
-def _cover(root: Path, build: Path, directory: str) -> None:
-    data, durations = _files(build, directory)
+def _cover(root: Path, build: Path, place: str) -> None:
+    data, durations = _files(build, place)
+    # Only what has mutants is traced: nobody asks for the lines of the rest.
+    traced = ",".join(f"{PACKAGE}/{room if room.endswith('.py') else f'{room}/*'}" for room in PLACES)
     command = [
-        sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--include={PACKAGE}/*", "-m", "pytest", "-q",
-        "-p", "tools.mutatecontext", directory,
+        sys.executable, "-m", "coverage", "run", f"--data-file={data}", f"--include={traced}", "-m", "pytest", "-q",
+        "-p", "tools.mutatecontext", place,
     ]  # fmt: skip
     subprocess.run(command, cwd=root, check=False, env={**os.environ, "FASTNESS_DURATIONS": str(durations)})
 
 
 def fold(root: Path, build: Path) -> None:
-    """Make one table of what the directories have measured."""
+    """Make one table of what was measured of all directories and files."""
     from coverage import CoverageData
 
     lines: dict[str, dict[str, list[str]]] = {}
     seconds: dict[str, float] = {}
-    for directory in COVERED:
-        data, durations = _files(build, directory)
-        if not (data.exists() and durations.exists()):
+    for durations in sorted(build.glob("durations-*.json")):
+        data = build / durations.stem.replace("durations-", "coverage-", 1)
+        if not data.exists():
             continue
         passed: dict[str, float] = json.loads(durations.read_text())
         seconds |= passed
@@ -89,6 +92,6 @@ def fold(root: Path, build: Path) -> None:
     (build / "reach.json").write_text(json.dumps({"lines": lines, "seconds": seconds}))
 
 
-def _files(build: Path, directory: str) -> tuple[Path, Path]:
-    name = directory.removeprefix("tests/").replace("/", "-")
+def _files(build: Path, place: str) -> tuple[Path, Path]:
+    name = place.removeprefix("tests/").removesuffix(".py").replace("/", "-")
     return build / f"coverage-{name}", build / f"durations-{name}.json"
