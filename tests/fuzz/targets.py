@@ -1,4 +1,4 @@
-"""The parsers of the Kubernetes API as fuzz targets: what each is fed and what it knows."""
+"""The parsers of the Kubernetes API, and that of user-data, as fuzz targets: what each is fed and what it knows."""
 
 import base64
 import json
@@ -11,6 +11,7 @@ from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
+from fastness.formats.userdata import VERSION, parse_user_data
 from fastness.formats.yaml import load_documents
 from tests.fuzz.driver import Target
 
@@ -104,6 +105,33 @@ def _protobuf(data: bytes) -> object:
     return strict_json.encode(decoded.value)
 
 
+_USER_DATA: Final = {"version": VERSION, "pool": "worker", "ticket": "t-1", "server": "https://a.example"}
+_HEADERS: Final = [
+    {"name": "Authorization", "value": "Bearer t-1"},
+    {"name": "X-Fastness-Server", "value": "https://a.example"},
+]
+_ENTRY: Final = {"source": "http://127.0.0.1:22625/config/worker", "httpHeaders": _HEADERS}
+_POINTER: Final = {"ignition": {"version": "3.2.0", "config": {"merge": [_ENTRY]}}}
+
+
+def _user_data(data: bytes) -> object:
+    read = parse_user_data(data)
+    # Whatever was accepted has four texts, or six in a pointer: there is no room for anything else.
+    words = [read.pool, read.ticket, read.server]
+    texts = _texts(strict_json.decode(data))
+    assert len(texts) in (4, 6)
+    assert all(any(word in text for text in texts) for word in words)
+    return read
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        below = value.values() if isinstance(value, dict) else value
+        return [text for part in below for text in _texts(part)]
+    assert isinstance(value, str), "numbers, booleans and null have no place in user-data"
+    return [value]
+
+
 _BODIES = json.loads((Path(__file__).parents[1] / "unit" / "formats" / "data" / "kubectl_1_37_bodies.json").read_text())
 _JSON_TOKENS: Final = (
     b"{", b"}", b"[", b"]", b":", b",", b'"', b'"a":', b"null", b"true", b"-1", b"1e9", b"18446744073709551615", b"\\u003a",
@@ -116,6 +144,19 @@ _PATCH_TOKENS: Final = (
 )  # fmt: skip
 
 TARGETS: Final = (
+    Target(
+        "user-data",
+        _user_data,
+        (strict_json.encode(_USER_DATA), strict_json.encode(_POINTER)),
+        (
+            *_JSON_TOKENS,
+            b'"storage":{},',
+            b'"systemd":{},',
+            b'"replace":{},',
+            b'"version":"3.3.0"',
+            b"https://b.example",
+        ),
+    ),
     Target(
         "json",
         _json,

@@ -30,11 +30,12 @@ from fastness.agent.attester import Attester
 from fastness.agent.enrol import Doors, Enrolled, EnrolmentFailed, HttpTransport, Patience, enrol
 from fastness.agent.errors import AgentError
 from fastness.agent.fetch import check_delivered, from_broker, from_gate, own_thumbprint
-from fastness.agent.imagetrust import ImageTrust, is_origin
+from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.configproof import BadConfigProof, Served
 from fastness.formats.delivered import Delivered, Question
+from fastness.formats.origin import is_origin
 
 ATTEMPTS: Final = 4
 LONGEST_PAUSE: Final = 60.0

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from fastness.agent.errors import AgentError
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.errors import BadKey
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.origin import is_origin
 
 PLACE: Final = Path("/usr/lib/fastness/trust.json")
 MAX_BYTES: Final = 256 * 1024
@@ -72,19 +72,6 @@ class ImageTrust:
     def believes(self, server: str) -> bool:
         """Whether user-data may send a machine with this image to that server."""
         return is_origin(server) and self.origin in ("", server.rstrip("/"))
-
-
-def is_origin(url: Any) -> bool:
-    """Whether a text is an https URL of a host, with or without a port, and nothing else."""
-    if not isinstance(url, str) or len(url) > 512 or not url.isascii() or not url.isprintable() or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    plain = parts.path in ("", "/") and not parts.query and not parts.fragment and "@" not in parts.netloc
-    return parts.scheme == "https" and bool(parts.hostname) and port != 0 and plain
 
 
 def _context(pem: Any) -> ssl.SSLContext:

@@ -18,10 +18,10 @@ from enum import StrEnum
 from typing import Final
 
 from fastness.agent.boot import Ask
-from fastness.agent.imagetrust import is_origin
 from fastness.crypto.secret import SecretText
 from fastness.formats import json, urlpath
 from fastness.formats.delivered import MAX_ACCEPT
+from fastness.formats.origin import is_origin
 from fastness.formats.pointer import SERVER_HEADER
 
 RETRY_SECONDS: Final = 1

@@ -34,7 +34,7 @@ class Shown:
     def configs(self, clock: Clock, entropy: Entropy) -> NodeConfigs:
         """Rendered configs from the config server; raises CliError, BadConfig, BadTrust."""
         from fastness.agent.configs import NodeConfigs
-        from fastness.agent.imagetrust import is_origin
+        from fastness.formats.origin import is_origin
 
         if not is_origin(self.url):
             hint = "It is https://host:port, without a path."

@@ -121,7 +121,8 @@ async def attested_configs(
     """Rendered configs from broker and gate, by URL or as enrolment told this machine; raises CliError, BadTrust, DriverError."""
     from fastness.agent.configs import AttestedConfigs
     from fastness.agent.enrol import Doors
-    from fastness.agent.imagetrust import ImageTrust, is_origin
+    from fastness.agent.imagetrust import ImageTrust
+    from fastness.formats.origin import is_origin
 
     broker, gate = _known_broker(named[0], hardware.state), named[1]
     with suppress(OSError):
@@ -134,7 +135,7 @@ async def attested_configs(
 
 def _known_broker(named: str, state: Path) -> str:
     """The broker that was named, or the one that this machine booted with; raises CliError."""
-    from fastness.agent.imagetrust import is_origin
+    from fastness.formats.origin import is_origin
 
     place = state / BROKER
     try:

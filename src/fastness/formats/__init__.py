@@ -17,7 +17,8 @@ size, depth and work. Nothing here reads a clock, a file or a random number, and
 | --- | --- |
 | `ignition` | machine configs of every spec: checked, merged, translated, predicted |
 | `dataurl` | contents inside a config: data URLs, gzip, hashes |
-| `pointer` | the config in the image that leads Ignition to the agent |
+| `pointer`, `userdata` | the config in the image that leads Ignition to the agent; what the agent takes from the host |
+| `origin` | where a door is |
 
 Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
 """

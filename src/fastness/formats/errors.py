@@ -11,6 +11,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── TokenError              continue token
     ├── QuantityError           quantity, int-or-percent
     ├── DataUrlError            data URL, its compression or its hash
+    ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
         ├── MalformedPatch      400: the patch itself is wrong
@@ -71,6 +72,10 @@ class QuantityError(FormatError):
 
 class DataUrlError(FormatError):
     """A data URL cannot be read, decompressed or verified."""
+
+
+class UserDataError(FormatError):
+    """User-data says something that a machine does not take from its host; `path` is a JSON pointer (RFC 6901)."""
 
 
 class PatchError(FormatError):

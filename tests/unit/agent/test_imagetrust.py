@@ -11,10 +11,11 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.agent.imagetrust import BadTrust, ImageTrust, is_origin
+from fastness.agent.imagetrust import BadTrust, ImageTrust
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
+from fastness.formats.origin import is_origin
 
 KEY = Ed25519Signer(SecretBytes(b"k" * 32)).verifier
 CA = trustme.CA().cert_pem.bytes().decode()
