@@ -39,5 +39,8 @@ class Attester(Protocol):
     async def sign(self, message: bytes) -> bytes:
         """ECDSA P-256 with SHA-256 over the message by the guest key, as r‖s; never called for a TPM."""
 
+    async def measure(self, event: bytes) -> None:
+        """Extend a register that no value of an image is compared with, where there is one, and keep the event for the log."""
+
     async def evidence(self, report_data: bytes) -> JsonObject:
         """Fresh evidence that is bound to these bytes, as `primary_evidence` carries it."""

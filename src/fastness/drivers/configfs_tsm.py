@@ -25,14 +25,20 @@ from typing import Final, NamedTuple
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.keys import PrivateKey
+from fastness.crypto.registers import hashed
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.replay import RTMR
+from fastness.domain.attestation.userdataevent import USER_DATA_RTMR
 from fastness.drivers.errors import ReportFailure
+from fastness.drivers.runtimelog import RuntimeLog
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.certtable import parse_table
 from fastness.model.kind import JsonObject
 
 REPORTS: Final = Path("/sys/kernel/config/tsm/report")
 EVENT_LOG: Final = Path("/sys/firmware/acpi/tables/data/CCEL")
+# Linux 6.16 and later; whoever writes a SHA-384 digest to it extends the register.
+RUNTIME_REGISTER: Final = Path("/sys/devices/virtual/misc/tdx_guest/measurements/rtmr3:sha384")
 PROVIDERS: Final = {"sev_guest": "snp", "tdx_guest": "tdx"}
 KEY: Final = "guest.key"
 INPUT_BYTES: Final = 64
@@ -166,13 +172,16 @@ class TsmAttester:
     """A confidential guest as the agent's port sees it (`fastness.agent.attester`): reports, and a key in a directory."""
 
     def __init__(
-        self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG
-    ) -> None:
+        self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG,
+        runtime_register: Path = RUNTIME_REGISTER, runtime_log: RuntimeLog | None = None,
+    ) -> None:  # fmt: skip
         self.tee = tee
         self._reports = reports
         self._directory = directory
         self._entropy = entropy
         self._event_log = event_log
+        self._runtime_register = runtime_register
+        self._runtime_log = runtime_log or RuntimeLog()
         self._key: PrivateKey | None = None
 
     @classmethod
@@ -200,6 +209,11 @@ class TsmAttester:
         """r‖s by the guest key."""
         return (await self._identity()).sign(message)
 
+    async def measure(self, event: bytes) -> None:
+        """Extend RTMR 3 of a trust domain where the kernel offers that; an SNP guest has none; raises ReportFailure."""
+        if self.tee == "tdx":
+            await asyncio.to_thread(self._measure, event)
+
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A report that is bound to these bytes, with what belongs to it."""
         found = await self._reports.report(report_data)
@@ -216,10 +230,21 @@ class TsmAttester:
             chain = []  # the host wrote nonsense; the verifier finds the certificates elsewhere, or says that they lack
         return {"attestation_report": _text(found.report), "cert_chain": chain}
 
+    def _measure(self, event: bytes) -> None:
+        if not self._runtime_register.exists():
+            return
+        try:
+            self._runtime_log.append(event)
+            # One write is one extension, of exactly one digest.
+            with self._runtime_register.open("r+b", buffering=0) as file:
+                file.write(hashed("sha384", event))
+        except OSError as error:
+            raise ReportFailure(f"RTMR {USER_DATA_RTMR} cannot be extended: {error.strerror}") from error
+
     def _log(self) -> bytes:
         try:
             with self._event_log.open("rb") as file:
-                return file.read(MAX_LOG)
+                return self._runtime_log.behind(file.read(MAX_LOG), RTMR.runtime)
         except OSError:
             return b""
 

@@ -29,8 +29,11 @@ from fastness.crypto.chains import load_certificates
 from fastness.crypto.credential import EndorsementKey
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.replay import PCR
+from fastness.domain.attestation.userdataevent import USER_DATA_PCR, digests_of
 from fastness.drivers.errors import CommandFailed, TpmFailure
 from fastness.drivers.process import Run, run
+from fastness.drivers.runtimelog import RuntimeLog
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.tpm.public import TpmPublic, parse_public
 from fastness.model.kind import JsonObject
@@ -73,9 +76,12 @@ class AkHandle:
 class TpmTools:
     """One TPM."""
 
-    def __init__(self, tcti: str, *, event_log: Path = EVENT_LOG, run: Run | None = None) -> None:
+    def __init__(
+        self, tcti: str, *, event_log: Path = EVENT_LOG, runtime_log: RuntimeLog | None = None, run: Run | None = None
+    ) -> None:
         self._tcti = tcti
         self._event_log = event_log
+        self._runtime_log = runtime_log or RuntimeLog()
         self._run = run or _bounded
         # A TPM does one thing at a time; a lock of threads also holds when the one who asked was cancelled.
         self._lock = threading.Lock()
@@ -119,8 +125,12 @@ class TpmTools:
         word = f"{index}:{_BANKS[len(digest)]}={digest.hex()}"
         await self._asked(lambda _: self._tool("pcrextend", word))
 
+    async def measure(self, event: bytes) -> None:
+        """Extend PCR 15 with an event of the agent, in every bank that the boot's log has; raises TpmFailure."""
+        await self._asked(lambda _: self._measure(event))
+
     async def event_log(self) -> bytes:
-        """The boot's event log as the kernel keeps it; empty where there is none."""
+        """The boot's event log as the kernel keeps it, with what `measure` added; empty where there is none."""
         return await asyncio.to_thread(self._read_log)
 
     # ------------------------------------------------------------ one call = one thread, one lock, one private directory
@@ -319,9 +329,15 @@ class TpmTools:
             **({"event_log": _text(log)} if log else {}),
         }
 
+    def _measure(self, event: bytes) -> None:
+        banks = ",".join(f"{bank}={value.hex()}" for bank, value in digests_of(self._read_log(), event).items())
+        # The log first: an event that is in the log alone is a finding, one in the register alone could not be explained.
+        self._runtime_log.append(event)
+        self._tool("pcrextend", f"{USER_DATA_PCR}:{banks}")
+
     def _read_log(self) -> bytes:
         try:
-            return self._event_log.read_bytes()
+            return self._runtime_log.behind(self._event_log.read_bytes(), PCR.runtime)
         except FileNotFoundError:
             return b""
         except OSError as error:
@@ -357,6 +373,10 @@ class TpmAttester:
     async def sign(self, message: bytes) -> bytes:
         """Never: a restricted key signs only what the TPM wrote."""
         raise TpmFailure("an attestation key signs no foreign messages", "Activate a credential instead.")
+
+    async def measure(self, event: bytes) -> None:
+        """Extend PCR 15; raises TpmFailure."""
+        await self._tools.measure(event)
 
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A quote that is bound to these bytes, with the event log."""

@@ -31,6 +31,7 @@ from fastness.crypto.registers import hashed
 from fastness.crypto.x509 import Certificate
 from fastness.drivers.errors import TpmFailure
 from fastness.drivers.process import ENVIRONMENT
+from fastness.drivers.runtimelog import RuntimeLog
 from fastness.drivers.tpm import TpmAttester, TpmTools
 from fastness.formats.eventlog.log import EV_NO_ACTION
 from fastness.model.kind import JsonObject
@@ -142,7 +143,10 @@ class SwtpmBoard:
         # Pulling the plug counts as an attack on passwords, and after a few a TPM locks itself; there are no passwords here.
         await command("tpm2_dictionarylockout", "-T", self._tcti, "-Q", "--clear-lockout")
         await command("tpm2_pcrextend", "-T", self._tcti, "-Q", *extensions(image))
-        attester = TpmAttester(TpmTools(self._tcti, event_log=log), self._directory / "identity")
+        later = self._directory / "measured"
+        later.unlink(missing_ok=True)
+        tools = TpmTools(self._tcti, event_log=log, runtime_log=RuntimeLog(later))
+        attester = TpmAttester(tools, self._directory / "identity")
         return await RecordingTpm.of(attester) if conditions.replay else attester
 
     async def power_off(self) -> None:
@@ -203,6 +207,7 @@ class RecordingTpm:
         self.ek_public = real.ek_public
         self.activate = real.activate
         self.sign = real.sign
+        self.measure = real.measure
 
     @classmethod
     async def of(cls, real: TpmAttester) -> RecordingTpm:

@@ -82,6 +82,9 @@ class SoftwareKey:
         """Whatever it is asked to."""
         return self.key.raw(message)
 
+    async def measure(self, event: bytes) -> None:
+        """Nothing: a key in software has no registers."""
+
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A TPMS_ATTEST by hand, over the registers that the image is published with."""
         image = default_image()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.drivers.configfs_tsm import ATTEMPTS, KEY, MAX_BLOB, TsmAttester, TsmReports
 from fastness.drivers.errors import ReportFailure
+from fastness.drivers.runtimelog import RuntimeLog
+from fastness.formats.eventlog.log import parse_log
 from fastness.formats.snp.certtable import TableEntry, table
+from tests.evidence.tpm import event_log
 
 ENTROPY = SystemEntropy()
 DATA = bytes(range(64))
@@ -187,3 +191,28 @@ async def test_a_key_that_others_can_read_or_that_is_damaged_is_not_used(kernel:
     (tmp_path / "file").write_text("")
     with pytest.raises(ReportFailure):
         await attester(kernel, tmp_path / "file").identity_public()
+
+
+async def test_a_trust_domain_extends_rtmr_3_and_its_log_says_so(tmp_path: Path) -> None:
+    register, event = tmp_path / "rtmr3:sha384", b"an event"
+    register.write_bytes(b"")
+    (tmp_path / "ccel").write_bytes(event_log([(1, 4, b"")], ("sha384",), filling=b"\xff" * 32))
+    log = RuntimeLog(tmp_path / "measured")
+    domain = TsmAttester(
+        FakeKernel(tmp_path / "report", "tdx_guest"), tmp_path / "identity", ENTROPY, "tdx",
+        event_log=tmp_path / "ccel", runtime_register=register, runtime_log=log,
+    )  # fmt: skip
+    await domain.measure(event)
+    assert register.read_bytes() == hashlib.sha384(event).digest()
+    carried = parse_log(base64.b64decode((await domain.evidence(DATA))["cc_eventlog"]))
+    assert [(one.register, one.data) for one in carried.events] == [(1, b""), (4, event)]
+
+
+@pytest.mark.parametrize("tee", ["snp", "tdx"])
+async def test_where_nothing_can_be_extended_nothing_is_logged(tmp_path: Path, tee: str) -> None:
+    kernel = FakeKernel(tmp_path / "report")
+    guest = TsmAttester(
+        kernel, tmp_path, ENTROPY, tee, runtime_register=tmp_path / "none", runtime_log=RuntimeLog(tmp_path / "log")
+    )
+    await guest.measure(b"an event")
+    assert not (tmp_path / "log").exists()

@@ -21,10 +21,13 @@ from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Appraisal, Findings
 from fastness.domain.attestation.endorsement import judge_endorsement
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
+from fastness.domain.attestation.userdataevent import user_data_event
 from fastness.drivers.errors import TpmFailure
+from fastness.drivers.runtimelog import RuntimeLog
 from fastness.drivers.tpm import CONTEXT, PRIVATE, PUBLIC, AkHandle, TpmAttester, TpmTools
 from fastness.formats.tpm.envelope import parse_envelope
 from fastness.formats.tpm.public import Attributes, parse_public
+from fastness.formats.userdata import UserData
 from fastness.model.kind import JsonObject
 from tests.evidence import tpm as minted
 from tests.swtpm import Maker, Swtpm
@@ -189,6 +192,31 @@ async def test_extending_shows_in_the_quote_and_the_log_explains_it(swtpm: Swtpm
     assert all(event["verified"] and event["covers_data"] for event in found.claims["tpm"]["uefi_event_logs"])
     log.write_bytes(minted.event_log([(8, 13, b"grub"), (11, 13, b"other")]))
     assert judged(await tools.quote(ak, b"nonce"), expectations(ak)).reason == "event-log-differs"
+
+
+async def test_what_was_taken_from_user_data_is_in_pcr_15_and_the_verdict_shows_it(
+    swtpm: Swtpm, tmp_path: Path
+) -> None:
+    log, measured = tmp_path / "log", tmp_path / "run" / "measured"
+    log.write_bytes(minted.event_log([(11, 13, b"linux")], ("sha256", "sha384")))
+    tools = TpmTools(swtpm.tcti, event_log=log, runtime_log=RuntimeLog(measured))
+    await tools.extend(11, hashlib.sha256(b"linux").digest())
+    await tools.measure(user_data_event(UserData("worker", "https://a.example", "secret ticket")))
+    assert measured.stat().st_mode & 0o777 == 0o600
+    assert b"secret" not in measured.read_bytes()
+    later = TpmTools(swtpm.tcti, event_log=log, runtime_log=RuntimeLog(measured))  # another process of the same boot
+    ak = await later.create_ak(tmp_path / "ak")
+
+    found = judged(await later.quote(ak, b"nonce"), expectations(ak))
+    assert found.acceptable, found.reason
+    check = next(one for one in found.checks if one.name == "user-data")
+    assert (check.result, check.source) == ("Pass", "PCR 15")
+    assert check.seen.startswith("pool worker, server https://a.example, ticket sha256:")
+
+    await tools.extend(15, hashlib.sha256(b"machine-id of systemd").digest())
+    found = judged(await later.quote(ak, b"nonce"), expectations(ak))
+    assert found.acceptable, found.reason  # what others add to the register keeps no machine out
+    assert [check.code for check in found.checks if check.name == "user-data"] == ["user-data-unconfirmed"]
 
 
 @pytest.mark.parametrize("algorithm", ["ecc", "rsa"])

@@ -6,6 +6,8 @@ ones and the replay ends in the signed value. All others stay in the list, marke
 * Every bank that the log has is replayed, as far as its hash exists here.
 * EV_NO_ACTION extends nothing. One of them says from which locality the TPM was started, which is the first value of PCR 0.
 * The data of an event is covered only where its digest is the hash of the data: `covers_data`.
+* One register is the agent's: what it took from user-data (`userdataevent`) is shown as a check of its own. PCR 15 is shared with
+  systemd, so a log that does not explain all of it is a finding and refuses nothing; the other registers refuse.
 * What a log of ordinary size says is remembered by its bytes; what is signed is compared each time.
 """
 
@@ -17,7 +19,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.registers import hash_of, replayable
-from fastness.domain.attestation.checks import Findings, Question
+from fastness.domain.attestation.checks import Check, Findings, Question, Result
+from fastness.domain.attestation.userdataevent import USER_DATA_PCR, USER_DATA_RTMR, described
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
 from fastness.formats.tpm.algorithms import Hash
@@ -36,8 +39,11 @@ class Register:
     prefix: str
     offset: int
     dynamic: bool
-
     count: int
+    runtime: int
+    """The one that the agent extends with what it took from user-data, in the numbers of the log."""
+    shared: bool
+    """Whether others extend that one, too, after the agent and beside this log."""
 
     def name(self, index: int) -> str:
         """What people call the register; a number that none has stays a number."""
@@ -45,9 +51,10 @@ class Register:
         return f"{self.prefix} {number}" if 0 <= number < self.count else f"register {index}"
 
 
-PCR: Final = Register("PCR", 0, dynamic=True, count=24)
+# systemd extends PCR 15 with the machine's id and its volumes when the root is there, in a log of its own.
+PCR: Final = Register("PCR", 0, dynamic=True, count=24, runtime=USER_DATA_PCR, shared=True)
 # Number 0 of a CC log is the launch measurement, which no event extends.
-RTMR: Final = Register("RTMR", 1, dynamic=False, count=4)
+RTMR: Final = Register("RTMR", 1, dynamic=False, count=4, runtime=USER_DATA_RTMR + 1, shared=False)
 
 
 def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
@@ -72,10 +79,11 @@ def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
 class _Told:
     """What a log says of one bank: where each register ends, and its events as claims show them."""
 
-    __slots__ = ("_events", "_shown", "ends")
+    __slots__ = ("_events", "_shown", "ends", "runtime")
 
-    def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]]) -> None:
+    def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]], runtime: tuple[str, ...]) -> None:
         self.ends = ends
+        self.runtime = runtime
         self._events = events
         self._shown: frozenset[int] | None = None
 
@@ -84,7 +92,7 @@ class _Told:
         """Read and replay a log; None when it has no such bank; raises EvidenceError."""
         log = parse_log(data)
         ends = replay(log).get(bank)
-        return cls(ends, _claims(log, bank, register)) if ends is not None else None
+        return cls(ends, _claims(log, bank, register), _runtime(log, bank, register)) if ends is not None else None
 
     def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
         """The events, with those verified that extend registers whose end was signed."""
@@ -122,6 +130,10 @@ def judge_log(
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
         agrees, seen = index in agreeing, ends[index].hex()
+        if index == register.runtime and any(told.runtime):
+            _user_data(findings, told.runtime, register, agrees=agrees)
+            if not agrees and register.shared:
+                continue
         findings.answer(_question(register, index), agrees, seen, seen if agrees else signed[index].hex())
     _unexplained(findings, ends, signed, register)
     return told.claims(frozenset(agreeing))
@@ -136,6 +148,31 @@ def _question(register: Register, index: int) -> Question:
         "the signed register",
         "The log is incomplete, belongs to another boot, or was changed.",
     )
+
+
+def _user_data(findings: Findings, events: tuple[str, ...], register: Register, *, agrees: bool) -> None:
+    """What the machine took from its host, as far as the register confirms it: shown, never a reason to refuse."""
+    seen, name = "; ".join(filter(None, events)), register.name(register.runtime)
+    if not agrees:
+        findings.warn(
+            "user-data", "user-data-unconfirmed", seen, source=name,
+            hint=f"{name} holds something else or more: the log is not of this boot, or others extended it later.",
+        )  # fmt: skip
+    elif not all(events):
+        findings.warn(
+            "user-data", "user-data-not-alone", seen, source=name, hint=f"Other events of the log are in {name}, too."
+        )
+    else:
+        findings.checks.append(Check("user-data", Result.PASS, "ok", seen, "", name, mandatory=False))
+
+
+def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
+    """The events of the register for user-data, in words; an empty word for one that is of somebody else."""
+    place = next(at for at, entry in enumerate(log.banks) if entry.name == bank)
+    events = [event for event in log.events if event.register == register.runtime and event.kind != EV_NO_ACTION]
+    hashed = hash_of(bank)
+    # The words count only where the digest that was extended is that of the words.
+    return tuple(described(one.data) if hashed(one.data).digest() == one.values[place] else "" for one in events)
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:

@@ -24,6 +24,7 @@ MAX_LOG: Final = 1024 * 1024
 MAX_EVENTS: Final = 16_384
 MAX_BANKS: Final = 8
 EV_NO_ACTION: Final = 3
+EV_IPL: Final = 0x0D
 _SIGNATURE: Final = b"Spec ID Event03\0"
 _ENDS: Final = (b"\x00" * 8, b"\xff" * 8)
 
@@ -98,6 +99,24 @@ class EventLog(msgspec.Struct, frozen=True, gc=False):
 
 def parse_log(data: bytes) -> EventLog:
     """Read a crypto-agile log; raises EvidenceError."""
+    return _parsed(data)[0]
+
+
+def with_event(data: bytes, event: Event) -> bytes:
+    """A log with one record more, where its filling began; raises EvidenceError when the event has not the banks of the log."""
+    log, end = _parsed(data)
+    numbers = {bank.name: bank.number for bank in log.banks}
+    if tuple(numbers) != event.banks:
+        raise EvidenceError("missing-digest", "an event has not the banks that the log announces")
+    digests = b"".join(
+        numbers[name].to_bytes(2, "little") + value for name, value in zip(event.banks, event.values, strict=True)
+    )
+    head = Struct("<III").pack(event.register, event.kind, len(event.banks))
+    return data[:end] + head + digests + len(event.data).to_bytes(4, "little") + event.data
+
+
+def _parsed(data: bytes) -> tuple[EventLog, int]:
+    """The log, and where its last record ends."""
     if len(data) > MAX_LOG:
         raise EvidenceError("too-long", f"an event log has at most {MAX_LOG} bytes, not {len(data)}")
     cursor = Cursor(data, "the event log", "little")
@@ -107,7 +126,7 @@ def parse_log(data: bytes) -> EventLog:
     while True:
         head.read(cursor, events)
         if _ended(cursor):
-            return EventLog(tuple(banks.values()), tuple(events))
+            return EventLog(tuple(banks.values()), tuple(events)), cursor.offset
         if len(events) == MAX_EVENTS:
             raise EvidenceError("too-many-events", f"an event log has at most {MAX_EVENTS} events")
         events.append(_event(cursor, banks))

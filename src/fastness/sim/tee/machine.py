@@ -41,6 +41,9 @@ class BootedMachine(Protocol):
     def event_log(self) -> bytes:
         """The log of measured boot; empty where the TEE has none."""
 
+    def measure(self, event: bytes) -> None:
+        """Extend the register that belongs to what runs after the boot, where the TEE has one."""
+
     def quote(self, report_data: bytes) -> dict[str, Any]:
         """Evidence over these bytes, as the key broker takes it in `primary_evidence`."""
 

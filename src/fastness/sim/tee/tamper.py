@@ -103,6 +103,10 @@ class Replayed:
         """The log of the machine."""
         return self._machine.event_log
 
+    def measure(self, event: bytes) -> None:
+        """What the machine does."""
+        self._machine.measure(event)
+
     def quote(self, report_data: bytes) -> Evidence:
         """Evidence over the bytes of the first challenge, whatever is asked now."""
         if self._kept is None:

@@ -19,6 +19,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from fastness.crypto.registers import extend, hashed
+from fastness.domain.attestation.replay import RTMR
+from fastness.domain.attestation.userdataevent import USER_DATA_RTMR, logged
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
 from fastness.formats.tdx.pck import EXTENSION
 from fastness.sim.tee import asn1, tdxdocuments
@@ -203,11 +206,18 @@ class TdxMachine(Guest):
         self.chip = chip
         self.version = version
         self.domain = domain
-
-    @property
-    def event_log(self) -> bytes:
+        self.event_log = image.cc_event_log
         """The log that replays to the run-time registers."""
-        return self.image.cc_event_log
+
+    def measure(self, event: bytes) -> None:
+        """Extend RTMR 3, and say so in the log."""
+        digest = hashed("sha384", event)
+        rtmrs = [
+            extend("sha384", value, digest) if number == USER_DATA_RTMR else value
+            for number, value in enumerate(self.domain.rtmrs)
+        ]
+        self.domain = replace(self.domain, rtmrs=tuple(rtmrs))
+        self.event_log = logged(self.event_log, RTMR.runtime, [event])
 
     def raw_quote(self, report_data: bytes) -> bytes:
         """A quote as the quoting enclave gives it."""

@@ -19,9 +19,11 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from fastness.crypto.credential import CredentialBlob, open_credential
-from fastness.crypto.registers import extend
+from fastness.crypto.registers import extend, hashed
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.proofs import SIMULATED_TPM_FIRMWARE
+from fastness.domain.attestation.replay import PCR
+from fastness.domain.attestation.userdataevent import USER_DATA_PCR, logged
 from fastness.sim.tee import asn1, tpm2
 from fastness.sim.tee.authority import Authority, Extension, Period, key_usage
 from fastness.sim.tee.images import PCRS, BootImage, default_image
@@ -164,6 +166,8 @@ class TpmMachine:
         self.chip = chip
         self.image = image
         self.pcrs = list(image.pcrs)
+        self.event_log = image.event_log
+        """The log of this boot; of what was extended later it has what `measure` did."""
         self._registers = sorted(set(registers))
         self._boots = boots
         self._quotes = 0
@@ -193,11 +197,6 @@ class TpmMachine:
         """The certificate of the endorsement key, in DER."""
         return self.chip.ek_certificate
 
-    @property
-    def event_log(self) -> bytes:
-        """The log of this boot; what was extended later is not in it."""
-        return self.image.event_log
-
     def activate(self, credential: bytes, secret: bytes) -> SecretBytes:
         """TPM2_ActivateCredential; raises BrokenSeal."""
         return self.chip.activate(credential, secret)
@@ -205,6 +204,11 @@ class TpmMachine:
     def extend(self, index: int, digest: bytes) -> None:
         """TPM2_PCR_Extend in the SHA-256 bank."""
         self.pcrs[index] = extend("sha256", self.pcrs[index], digest)
+
+    def measure(self, event: bytes) -> None:
+        """Extend PCR 15, and say so in the log."""
+        self.extend(USER_DATA_PCR, hashed("sha256", event))
+        self.event_log = logged(self.event_log, PCR.runtime, [event])
 
     def attest(self, report_data: bytes) -> tuple[bytes, bytes]:
         """TPMS_ATTEST and TPMT_SIGNATURE over the registers, bound to these bytes."""

@@ -59,6 +59,9 @@ runtime_expected if input.tdx.quote.body.rtmr_3 == "0000000000000000000000000000
 
 runtime_expected if input.tdx.quote.body.rtmr_3 in query_reference_value("rtmr_3")
 
+# What the agent took from user-data, and nothing else: the log leads to the register, and every event of it is of that kind.
+runtime_expected if input.appraisal.checks["user-data"] == "Pass"
+
 # RTMR 0 holds the firmware's configuration with the Secure Boot variables.
 closed if {
 	genuine
