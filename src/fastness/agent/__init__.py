@@ -10,7 +10,10 @@
     desired.py   a rendered config as states of paths and units               (pure)
     steps.py     the steps from one to the other, originals kept              (pure)
     journal.py   what was begun, done, undone: never half applied             (pure)
-    apply.py     carries out the steps of a journal on a host
+    kept.py      copies of what an update replaces, by reference, within bounds
+    carrier.py   carries out one step on a host, and knows its undo
+    apply.py     carries out the steps of a journal, all or none
+    setaside.py  where a journal goes that cannot be undone
     validate.py  does the disk say what the config says; the differences      (pure)
     drift.py     notices changes at once
     progress.py  the conditions of a MachineConfigNode                        (pure)

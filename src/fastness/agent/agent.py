@@ -25,7 +25,7 @@ from fastness.agent.apply import Applier
 from fastness.agent.configs import ApiConfigs, RenderedConfigs
 from fastness.agent.desired import Desired
 from fastness.agent.drift import DriftMonitor
-from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, Superseded
+from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
 from fastness.agent.journal import Begin, Phase
 from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
@@ -86,6 +86,7 @@ class Agent:
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._changed.set)
         self._current = _EMPTY
         self._recovered = False
+        self._set_aside: SetAside | None = None
         self._checked = ""
         self._told: list[Drift] = []
         self._notes: tuple[str | None, ...] = ()
@@ -95,8 +96,9 @@ class Agent:
         try:
             await uninterrupted(self._recover_if_needed)
         except (AgentError, DriverError) as error:
-            # The first sync meets it again, and by then there is somebody to tell.
+            # The first sync meets it again or raises it, and by then there is somebody to tell.
             _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
+            self._set_aside = error if isinstance(error, SetAside) else None
         self._informer.subscribe(self._node_changed)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._informer.run()), group.create_task(self._drift.run())]
@@ -133,6 +135,9 @@ class Agent:
         if node is None:
             return False
         self._reporter.seen(node)
+        if (untold := self._set_aside) is not None:
+            self._set_aside = None
+            raise untold
         await uninterrupted(self._recover_if_needed)
         if self._applier.journal.phase is not Phase.IDLE and await self._resume():
             return True
@@ -345,6 +350,8 @@ class Agent:
         try:
             if irreconcilable:
                 await self._reporter.event(names.Event.FAILED_TO_RECONCILE, error.message, warning=True)
+            if isinstance(error, SetAside):
+                await self._reporter.event(names.Event.JOURNAL_SET_ASIDE, error.message, warning=True)
             await self._reporter.state(state, error.message)
             mark = Mark(Progress.NODE_DEGRADED, TRUE, error.message)
             await self._progress(self._current.name, self._desired())(mark)

@@ -1,25 +1,35 @@
 """Carries out steps on a host, with the journal ahead of every one.
 
-The order is always: how to undo it goes to disk, then the step happens; paths that do not touch each other are announced
-together, in one write. A failure on the way undoes what was done and is raised; a crash is finished by `recover` at the next
-start, before the agent says anything to anybody.
+The order is always: what a step replaces is kept, how to undo it goes to disk, then the step happens; paths that do not touch
+each other are announced together, in one write. A failure on the way undoes what was done and is raised; a crash is finished by
+`recover` at the next start, before the agent says anything to anybody.
+
+An undo that cannot succeed (a user made a directory where a file was, a copy is damaged) stops nobody for good: everything else
+is undone, the journal is set aside with the reason, and the disk is compared with the config. What may succeed later (a full
+disk, a service manager that does not answer) is tried again first.
 
 Everything here blocks (fsync, systemctl); the agent calls it in a thread and waits for the end, also when it is being stopped.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 from fastness.agent import journal as j
-from fastness.agent.journal import Begin, Booting, Commit, Doing, Journal, Phase, Record, Revert
-from fastness.agent.ports import Files, Host
-from fastness.agent.steps import Enable, Put, Stage, Step, Tree, Word
-from fastness.drivers.errors import DriverError, UnitFailure
-from fastness.drivers.states import ABSENT, Absent, File
+from fastness.agent.carrier import Carrier
+from fastness.agent.errors import DamagedJournal, IncompleteUndo
+from fastness.agent.journal import Aside, Begin, Booting, Commit, Doing, Journal, Later, Phase, Record, Revert
+from fastness.agent.kept import KeptFiles, check_weight
+from fastness.agent.ports import Host
+from fastness.agent.setaside import put_away
+from fastness.agent.steps import Copy, Put, Step, Tree
+from fastness.drivers.errors import CopyDamaged, DriverError, PathTaken, UnsafePath
+from fastness.drivers.states import ABSENT
 
 MAX_BATCH = 64
-_UNDO_WORDS = {"enabled": Word.ENABLED, "enabled-runtime": Word.ENABLED, "disabled": Word.DISABLED}
+MAX_TRIES = 5
+_HOPELESS = (CopyDamaged, PathTaken, UnsafePath)
 
 
 def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
@@ -27,7 +37,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
     batch: list[Step] = []
     touched: set[tuple[Tree, str]] = set()
     for step in steps:
-        place = (step.tree, step.path) if isinstance(step, Put) else None
+        place = (step.tree, step.path) if isinstance(step, Put | Copy) else None
         if batch and (place is None or place in touched or len(batch) >= MAX_BATCH):
             yield batch
             batch, touched = [], set()
@@ -51,32 +61,45 @@ class Applier:
     def __init__(self, host: Host, reached: Callable[[str], None] = _nothing) -> None:
         self._host = host
         self._reached = reached
+        self._kept = KeptFiles(host.state)
+        self._carrier = Carrier(host, self._kept, reached)
+        self._tries = 0
         self.journal = Journal()
 
     def recover(self) -> Journal:
-        """Finish what a crash interrupted: go back, or say what remains; raises DamagedJournal, DriverError."""
-        present = self._host.state.look(j.PATH)
-        if not isinstance(present, File):
-            self.journal = Journal()
-            return self.journal
-        self.journal, whole = j.replay(present.content)
+        """Finish what a crash interrupted: go back, or say what remains.
+
+        Raises DamagedJournal and IncompleteUndo when the journal was set aside; DriverError.
+        """
+        try:
+            self.journal, unfinished = self._replay()
+        except DamagedJournal as error:
+            raise DamagedJournal(f"{error.message}; {self._set_aside(error.message)}") from error
+        if self.journal.phase is Phase.ASIDE:
+            raise IncompleteUndo(f"{self.journal.reason}; {self._set_aside(self.journal.reason)}")
         if self.journal.must_revert:
             # Before anything is written: the disk may be full, and that may be why we are here.
             self._undo()
         elif self.journal.phase is Phase.IDLE:
             self.end()
-        elif whole != present.content:
-            self._host.state.put(j.PATH, File(whole, 0o600))
+        elif unfinished is not None:
+            self._host.state.truncate(j.PATH, unfinished)
         return self.journal
+
+    def check(self, steps: Sequence[Step]) -> None:
+        """Raise TooMuchToKeep when these steps replace more than can be kept; nothing was touched."""
+        check_weight(steps, self._host.state.free())
 
     def apply(self, begin: Begin, steps: Sequence[Step]) -> None:
         """Carry out all steps, or none: what raises has been undone."""
+        self.check(steps)
+        self._kept.clear()
         self.note(begin)
         try:
             for batch in _batches(steps):
-                self.note(*(Doing(self._undo_of(step)) for step in batch))
+                self.note(*(Doing(self._carrier.undo_of(step)) for step in batch))
                 for step in batch:
-                    self._carry_out(step)
+                    self._carrier.carry_out(step)
                     self._reached("done")
             self.note(Commit())
         except (DriverError, OSError):
@@ -84,7 +107,7 @@ class Applier:
             raise
 
     def revert(self) -> None:
-        """Go back to where the update began, and end it."""
+        """Go back to where the update began, and end it; raises IncompleteUndo, DriverError."""
         if self.journal.phase is Phase.COMMITTED:
             self.note(Revert())
         self._undo()
@@ -98,6 +121,8 @@ class Applier:
         self._host.state.put(j.PATH, ABSENT)
         self.journal = Journal()
         self._reached("ended")
+        # After the journal, which speaks of them. What a crash leaves here goes at the next start.
+        self._kept.clear()
 
     def note(self, *records: Record) -> None:
         """Write records, durably, and take them in."""
@@ -108,62 +133,46 @@ class Applier:
         self.journal = following
         self._reached(type(records[-1]).__name__.lower())
 
+    def _replay(self) -> tuple[Journal, int | None]:
+        """What the journal on disk says, and where its unfinished last line begins, if it has one."""
+        with self._host.state.reading(j.PATH) as opened:
+            if opened is None:
+                return Journal(), None
+            with os.fdopen(os.dup(opened[0]), "rb") as file:
+                journal, length = j.replay(iter(lambda: file.readline(j.MAX_LINE), b""))
+            return journal, length if length != opened[1].size else None
+
     def _undo(self) -> None:
+        """Undo everything that can be undone, newest first, and end; what cannot be is set aside or tried again later."""
+        failures: list[DriverError] = []
         for step in self.journal.undo:
-            self._carry_back(step)
+            try:
+                self._carrier.carry_back(self._read_again(step) if isinstance(step, Later) else step)
+            except DriverError as error:
+                failures.append(error)
             self._reached("undone")
-        self.end()
+        if not failures:
+            self._tries = 0
+            self.end()
+            return
+        self._tries += 1
+        passing = [error for error in failures if not isinstance(error, _HOPELESS)]
+        if passing and self._tries < MAX_TRIES:
+            raise passing[0]
+        reason = "; ".join(dict.fromkeys(error.message for error in failures))
+        self.note(Aside(f"not all of the update to {self.journal.begin.target} could be undone: {reason}"))
+        raise IncompleteUndo(f"{self.journal.reason}; {self._set_aside(self.journal.reason)}", failures[0].hint)
 
-    def _undo_of(self, step: Step) -> Step:
-        """The step that brings back what is there now."""
-        match step:
-            case Put():
-                tree = self._tree(step.tree)
-                present = tree.look(step.path)
-                made = tuple(tree.missing_directories(step.path)) if isinstance(present, Absent) else ()
-                return Put(step.path, present, step.tree, step.directory_mode, step.own_directories, made)
-            case Enable(unit, _):
-                return Enable(unit, _UNDO_WORDS.get(self._host.units.is_enabled(unit), Word.DISABLED))
-            case Stage():
-                return Stage(self._host.system.staged())
+    def _read_again(self, step: Later) -> Step:
+        with self._host.state.reading(j.PATH) as opened:
+            record = j.decode(os.pread(opened[0], step.length, step.offset)) if opened is not None else None
+        if not isinstance(record, Doing):
+            raise CopyDamaged("the journal was changed while it was read")
+        return record.undo
 
-    def _carry_out(self, step: Step) -> None:
-        match step:
-            case Put():
-                tree = self._tree(step.tree)
-                tree.put(
-                    step.path, step.state, directory_mode=step.directory_mode, own_directories=step.own_directories
-                )
-                for directory in reversed(step.prune):
-                    tree.remove_empty(directory)
-            case Enable():
-                self._enable(step)
-            case Stage(deployment) if deployment is not None:
-                self._host.system.stage(deployment)
-            case Stage():
-                self._host.system.discard()
-
-    def _carry_back(self, step: Step) -> None:
-        try:
-            self._carry_out(step)
-        except UnitFailure:
-            # A unit that did not exist before cannot be disabled; anything else is found by validation.
-            if not isinstance(step, Enable) or step.word is not Word.DISABLED:
-                raise
-
-    def _enable(self, step: Enable) -> None:
-        units = self._host.units
-        match step.word:
-            case Word.ENABLED:
-                units.enable([step.unit])
-            case Word.DISABLED:
-                units.disable([step.unit])
-            case Word.PRESET:
-                try:
-                    units.preset(step.unit)
-                except UnitFailure:
-                    # A unit that cannot be preset (static, generated) is as it should be.
-                    self._reached("preset-refused")
-
-    def _tree(self, tree: Tree) -> Files:
-        return self._host.root if tree is Tree.ROOT else self._host.originals
+    def _set_aside(self, reason: str) -> str:
+        """Put journal and copies away; a text that says where."""
+        place = put_away(self._host.state, reason)
+        self._tries, self.journal = 0, Journal()
+        self._reached("aside-done")
+        return f"what was kept is in {place[1:]} of the agent's state directory"

@@ -6,7 +6,9 @@
     ├── DriftFound          the disk is not what the current config says
     ├── DrainTimeout        the pods did not leave in time
     ├── Superseded          another config is desired now: not a failure, the sync begins again
-    └── DamagedJournal      the journal cannot be read: nothing is touched until somebody looked
+    └── SetAside            the journal of an update was put away; the machine goes on from its disk as it is
+        ├── DamagedJournal  because it cannot be read
+        └── IncompleteUndo  because not all of it can be undone
 
 The message ends up in the node's `reason` annotation, so it names the config and the path.
 """
@@ -62,8 +64,23 @@ class Superseded(AgentError):
     code = "superseded"
 
 
-class DamagedJournal(AgentError):
+class SetAside(AgentError):
+    """The journal of an update was put away; the machine goes on from its disk as it is."""
+
+    code = "set-aside"
+    hint = (
+        "The reason and what was kept are in set-aside, in the agent's state directory. What differs from the config is told as "
+        "drift: restore those files, or set the annotation fastness.dev/drift-policy=repair on the node."
+    )
+
+
+class DamagedJournal(SetAside):
     """The journal cannot be read."""
 
     code = "damaged-journal"
-    hint = "Look at the journal in the agent's state directory; move it away to let the agent start from the disk as it is."
+
+
+class IncompleteUndo(SetAside):
+    """Not all of an update can be undone."""
+
+    code = "incomplete-undo"

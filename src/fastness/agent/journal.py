@@ -6,6 +6,7 @@
     acted    an action happened
     booting  a reboot was asked for, in the boot with this id
     revert   an action failed after the commit; from here the update goes back
+    aside    not all of it can be undone; from here the journal is put away, with the reason
 
 One record is one line of JSON, on disk before what it announces happens. The end of an update is the removal of the file,
 which is atomic. After a crash the records say it all:
@@ -14,32 +15,37 @@ which is atomic. After a crash the records say it all:
   undo is a state and not a difference.
 - committed: the actions that are not `acted` remain.
 - booting: the same boot id means that the machine did not go down, so it is asked again; another id means done.
+- aside: what could be undone is; the rest is moved away.
 
-A last line without its newline was never announced and does not count; damage anywhere else is refused, because guessing could
-destroy what was kept.
+A last line without its newline was never announced and does not count; with damage anywhere else the journal is not used,
+because guessing could destroy what was kept.
+
+Lines are short: what a file was is in them only while it is small, otherwise the name of a copy (`kept.py`). Journals of earlier
+versions hold whole files; such a line is left where it is (`Later`) and read again when its turn to be undone comes.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from fastness.agent.errors import DamagedJournal
-from fastness.agent.steps import Enable, Put, Stage, Step, Tree, Word
+from fastness.agent.steps import Copy, Enable, Put, Stage, Step, Tree, Word
 from fastness.drivers.deployments import Deployment
-from fastness.drivers.files import MAX_FILE
-from fastness.drivers.states import ABSENT, Absent, File, Link, Other, State
+from fastness.drivers.states import ABSENT, Absent, File, Link, Other, State, Stored
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
 
 PATH: Final = "/journal"
-# A record holds what a file was, in base64; files are limited where they are read.
-LIMITS: Final = json.JsonLimits(max_bytes=2 * MAX_FILE)
+# Earlier versions kept files of up to 128 MiB in a line, in base64.
+MAX_LINE: Final = 256 * 1024 * 1024
+LONG_LINE: Final = 128 * 1024
+LIMITS: Final = json.JsonLimits(max_bytes=MAX_LINE)
 
 
 class Phase(StrEnum):
@@ -50,6 +56,7 @@ class Phase(StrEnum):
     COMMITTED = "committed"
     BOOTING = "booting"
     REVERTING = "reverting"
+    ASIDE = "aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,22 @@ class Revert:
     """The update goes back."""
 
 
-Record = Begin | Doing | Commit | Acted | Booting | Revert
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What could be undone is, and the rest cannot be, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """An undo that is too long to be held: its line of the journal."""
+
+    offset: int
+    length: int
+
+
+Record = Begin | Doing | Commit | Acted | Booting | Revert | Aside
 
 _AFTER: Final[Mapping[type[Record], Mapping[Phase, Phase]]] = {
     Begin: {Phase.IDLE: Phase.BEGUN},
@@ -100,6 +122,7 @@ _AFTER: Final[Mapping[type[Record], Mapping[Phase, Phase]]] = {
     Acted: {Phase.COMMITTED: Phase.COMMITTED},
     Booting: {Phase.COMMITTED: Phase.BOOTING, Phase.BOOTING: Phase.BOOTING},
     Revert: {Phase.BEGUN: Phase.REVERTING, Phase.COMMITTED: Phase.REVERTING},
+    Aside: {Phase.BEGUN: Phase.ASIDE, Phase.REVERTING: Phase.ASIDE},
 }
 
 
@@ -109,9 +132,10 @@ class Journal:
 
     phase: Phase = Phase.IDLE
     begin: Begin = Begin("", "")
-    undo: tuple[Step, ...] = ()
+    undo: tuple[Step | Later, ...] = ()
     acted: int = 0
     boot: str = ""
+    reason: str = ""
 
     def after(self, record: Record) -> Journal:
         """The journal with one more record; raises DamagedJournal when it cannot follow."""
@@ -128,6 +152,8 @@ class Journal:
                 return replace(self, phase=phase, acted=self.acted + 1)
             case Booting(boot):
                 return replace(self, phase=phase, boot=boot)
+            case Aside(reason):
+                return replace(self, phase=phase, reason=reason)
             case _:
                 return replace(self, phase=phase)
 
@@ -142,21 +168,30 @@ class Journal:
         return self.begin.actions[self.acted :]
 
 
-def replay(data: bytes) -> tuple[Journal, bytes]:
-    """What a journal file says, and its bytes without an unfinished last line; raises DamagedJournal."""
-    end = data.rfind(b"\n") + 1
-    journal = Journal()
-    undo: list[Step] = []
-    for number, line in enumerate(data[:end].splitlines(), 1):
+def replay(lines: Iterable[bytes]) -> tuple[Journal, int]:
+    """What the lines of a journal file say, and the length of those that are whole; raises DamagedJournal.
+
+    A line ends with its newline; a piece without one counts as the unfinished last line, and is damage if more follows.
+    """
+    journal, length, unfinished = Journal(), 0, False
+    undo: list[Step | Later] = []
+    for number, line in enumerate(lines, 1):
+        if unfinished:
+            raise DamagedJournal(f"line {number - 1} of the journal is longer than any that is written")
+        if not line.endswith(b"\n"):
+            unfinished = True
+            continue
         try:
             record = decode(line)
         except (JsonError, KeyError, ValueError, TypeError, binascii.Error) as error:
             raise DamagedJournal(f"line {number} of the journal cannot be read: {error}") from error
         if isinstance(record, Doing) and journal.phase is Phase.BEGUN:
-            undo.append(record.undo)  # collected here: copying the tuple for each of thousands would be quadratic
+            # Collected here: copying the tuple for each of thousands would be quadratic.
+            undo.append(record.undo if len(line) <= LONG_LINE else Later(length, len(line)))
         else:
             journal = journal.after(record)
-    return replace(journal, undo=tuple(reversed(undo))), data[:end]
+        length += len(line)
+    return replace(journal, undo=tuple(reversed(undo))), length
 
 
 def encode(record: Record) -> bytes:
@@ -169,6 +204,8 @@ def encode(record: Record) -> bytes:
             value["undo"] = _step_to_json(undo)
         case Booting(boot):
             value["boot"] = boot
+        case Aside(reason):
+            value["reason"] = reason
         case Commit() | Acted() | Revert():
             pass
     return json.encode(value) + b"\n"
@@ -176,7 +213,7 @@ def encode(record: Record) -> bytes:
 
 def decode(line: bytes) -> Record:
     """The record of one line; raises JsonError, KeyError, ValueError, TypeError."""
-    value = json.decode(line, LIMITS)
+    value = json.decode_encoded(line, LIMITS)
     match value["is"]:
         case "begin":
             return Begin(str(value["from"]), str(value["to"]), tuple(value["actions"]), bool(value["drained"]))
@@ -190,6 +227,8 @@ def decode(line: bytes) -> Record:
             return Acted()
         case "revert":
             return Revert()
+        case "aside":
+            return Aside(str(value["reason"]))
         case other:
             raise ValueError(f"there is no record {other!r}")
 
@@ -205,6 +244,8 @@ def _step_to_json(step: Step) -> JsonObject:
             return {"enable": unit, "word": str(word)}
         case Stage(deployment):
             return {"stage": list(deployment) if deployment is not None else None}
+        case Copy():
+            raise ValueError("a copy is undone by a state")
 
 
 def _step_from_json(value: Mapping[str, Any]) -> Step:
@@ -222,22 +263,26 @@ def _step_from_json(value: Mapping[str, Any]) -> Step:
     return Stage(Deployment(str(image), tuple(arguments), str(kernel), tuple(extensions)))
 
 
-def _state_to_json(state: State) -> JsonObject | None:
+def _state_to_json(state: State | Stored) -> JsonObject | None:
     match state:
         case Absent():
             return None
         case File(content, mode, uid, gid):
             return {"content": base64.b64encode(content).decode(), "mode": mode, "uid": uid, "gid": gid}
+        case Stored(name, digest, mode, uid, gid):
+            return {"kept": name, "digest": digest, "mode": mode, "uid": uid, "gid": gid}
         case Link(target):
             return {"link": target}
         case Other(what):
             raise ValueError(f"{what} cannot be kept")
 
 
-def _state_from_json(value: Mapping[str, Any] | None) -> State:
+def _state_from_json(value: Mapping[str, Any] | None) -> State | Stored:
     if value is None:
         return ABSENT
     if "link" in value:
         return Link(str(value["link"]))
-    content = base64.b64decode(value["content"], validate=True)
-    return File(content, int(value["mode"]), value["uid"], value["gid"])
+    mode, uid, gid = int(value["mode"]), value["uid"], value["gid"]
+    if "kept" in value:
+        return Stored(str(value["kept"]), str(value["digest"]), mode, uid, gid)
+    return File(base64.b64decode(value["content"], validate=True), mode, uid, gid)

@@ -8,19 +8,31 @@ agent's own (the journal).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from fastness.drivers.deployments import Deployment
-from fastness.drivers.states import DEFAULT_DIRECTORY_MODE, State
+from fastness.drivers.states import DEFAULT_DIRECTORY_MODE, File, Large, State, Stored
 
 
 class Files(Protocol):
     """A tree of files that no path leaves; all raise DriverError."""
 
     def look(self, path: str) -> State:
-        """What is at a path."""
+        """What is at a path, with its content."""
+
+    def inspect(self, path: str, up_to: int) -> State | Large:
+        """What is at a path, with its content if that has at most so many bytes."""
+
+    def reading(self, path: str) -> AbstractContextManager[tuple[int, Large] | None]:
+        """A regular file, open, and what it is; None if there is none."""
+
+    def writing(
+        self, path: str, meta: File | Large | Stored, *, directory_mode: int = DEFAULT_DIRECTORY_MODE,
+        own_directories: bool = False,
+    ) -> AbstractContextManager[int]:  # fmt: skip
+        """A descriptor that becomes the content of a path, atomically and durably, when the block ends well."""
 
     def put(
         self, path: str, state: State, *, directory_mode: int = DEFAULT_DIRECTORY_MODE, own_directories: bool = False
@@ -29,6 +41,15 @@ class Files(Protocol):
 
     def append(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
         """Add bytes at the end of a file, durably."""
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file off after so many bytes, durably."""
+
+    def move(self, path: str, target: str) -> None:
+        """Give a file or a directory another name, atomically and durably."""
+
+    def free(self) -> int:
+        """The bytes that can still be written here."""
 
     def missing_directories(self, path: str) -> list[str]:
         """The directories above a path that do not exist, outermost first."""

@@ -1,7 +1,7 @@
 """The steps from one config to another, so that each can be undone.
 
-Everything that an update changes is one of three kinds of steps: a path gets a state, a unit is enabled or not, a deployment is
-staged. Rules:
+Everything that an update changes is one of a few kinds of steps: a path gets a state, or the state of another path; a unit is
+enabled or not; a deployment is staged. Rules:
 
 - A path that already has its state needs no step.
 - Before a path of ours first replaces something, that something is kept: a copy below `/orig`, or a stamp below `/noorig` that
@@ -27,7 +27,7 @@ from fastness.agent import accounts
 from fastness.agent.desired import UNITS, Desired, Target, Unit
 from fastness.agent.errors import BadConfig
 from fastness.drivers.deployments import Deployment
-from fastness.drivers.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Link, Other, State
+from fastness.drivers.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Large, Link, Other, State, Stored
 from fastness.formats import json
 from fastness.model.machineconfiguration import names
 
@@ -49,14 +49,30 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A path gets a state; directories in `prune` go if they are empty then, innermost last."""
+    """A path gets a state; directories in `prune` go if they are empty then, innermost last.
+
+    `replaces`: what stands there takes so many bytes of the disk, if it is more than a little.
+    """
 
     path: str
-    state: State
+    state: State | Stored
     tree: Tree = Tree.ROOT
     directory_mode: int = DEFAULT_DIRECTORY_MODE
     own_directories: bool = False
     prune: tuple[str, ...] = ()
+    replaces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A path gets the state that another path has: a file, however large, or a link."""
+
+    path: str
+    source: str
+    tree: Tree
+    source_tree: Tree
+    directory_mode: int = DEFAULT_DIRECTORY_MODE
+    replaces: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +90,7 @@ class Stage:
     deployment: Deployment | None
 
 
-Step = Put | Enable | Stage
+Step = Put | Copy | Enable | Stage
 _STAMP: Final = File(b"", 0o600)
 
 _BUNDLES: Final = frozenset({
@@ -90,6 +106,9 @@ class Looks(Protocol):
 
     def look(self, path: str) -> State:
         """What is at a path."""
+
+    def inspect(self, path: str, up_to: int) -> State | Large:
+        """What is at a path, with its content if that has at most so many bytes."""
 
     def missing_directories(self, path: str) -> list[str]:
         """The directories above a path that do not exist."""
@@ -162,25 +181,33 @@ def repair_steps(current: Desired, config: Any, disk: Disk) -> list[Step]:
     return [*plan_steps(current, current, config, disk), *units]
 
 
-def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put]:
-    present = disk.root.look(path)
+def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put | Copy]:
+    # What is longer than what should be there is not read: it differs, and a user may have made it of any size.
+    present = disk.root.inspect(path, len(target.state.content) if isinstance(target.state, File) else 0)
     if matches(present, target.state):
         return
     if isinstance(present, Other):
         raise BadConfig(f"{path} is {present.what}, and the config wants a file there")
     if path not in old.paths or isinstance(old.paths[path].state, Absent):
         yield from _keep(path, present, disk)
-    yield Put(path, target.state, directory_mode=target.directory_mode, own_directories=target.own_directories)
+    yield Put(
+        path, target.state, directory_mode=target.directory_mode, own_directories=target.own_directories,
+        replaces=_weight(present),
+    )  # fmt: skip
 
 
-def _keep(path: str, present: State, disk: Disk) -> Iterator[Put]:
+def _keep(path: str, present: State | Large, disk: Disk) -> Iterator[Put | Copy]:
     """Remember what stands at a path, once."""
-    if not isinstance(disk.originals.look(kept_path(path)), Absent):
+    if not isinstance(disk.originals.inspect(kept_path(path), 0), Absent):
         return
     if isinstance(present, Absent):
         yield Put(stamp_path(path), _STAMP, Tree.ORIGINALS, 0o700)
     else:
-        yield Put(kept_path(path), present, Tree.ORIGINALS, 0o700)
+        yield Copy(kept_path(path), path, Tree.ORIGINALS, Tree.ROOT, 0o700, _weight(present))
+
+
+def _weight(state: State | Large) -> int:
+    return state.allocated if isinstance(state, Large) else 0
 
 
 def _unneeded(stale: list[str], new: Desired, disk: Disk) -> list[str]:
@@ -196,36 +223,40 @@ def _ancestors(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(2, len(parts))]
 
 
-def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Iterator[Put]:
+def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Iterator[Put | Copy]:
     """Bring back what was there before us."""
     if path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
         return
     stamp = disk.originals.look(stamp_path(path))
-    kept = disk.originals.look(kept_path(path))
+    kept = disk.originals.inspect(kept_path(path), 0)
+    present = _weight(disk.root.inspect(path, 0))
     if isinstance(stamp, File):
         above = set(_ancestors(path))
         made = tuple(directory for directory in unneeded if directory in above)
-        yield Put(path, ABSENT, Tree.ROOT, target.directory_mode, target.own_directories, made)
+        yield Put(path, ABSENT, Tree.ROOT, target.directory_mode, target.own_directories, made, present)
         yield _forget(stamp_path(path))
-    elif isinstance(kept, File | Link):
-        yield Put(path, kept)
-        yield _forget(kept_path(path))
+    elif isinstance(kept, File | Large | Link):
+        yield Copy(path, kept_path(path), Tree.ROOT, Tree.ORIGINALS, replaces=present)
+        yield _forget(kept_path(path), _weight(kept))
     elif not isinstance(target.state, Absent):
-        yield Put(path, _shipped(path, disk))
+        yield _ship(path, present, disk)
 
 
-def _forget(path: str) -> Put:
+def _forget(path: str, weight: int = 0) -> Put:
     parts = path.split("/")
-    return Put(path, ABSENT, Tree.ORIGINALS, prune=tuple("/".join(parts[:n]) for n in range(3, len(parts))))
+    above = tuple("/".join(parts[:n]) for n in range(3, len(parts)))
+    return Put(path, ABSENT, Tree.ORIGINALS, prune=above, replaces=weight)
 
 
-def _shipped(path: str, disk: Disk) -> State:
-    """What the image has for a path of /etc."""
-    found = disk.root.look(f"/usr{path}") if path.startswith("/etc/") else ABSENT
-    return found if isinstance(found, File | Link) else ABSENT
+def _ship(path: str, weight: int, disk: Disk) -> Put | Copy:
+    """Back to what the image has for a path of /etc, or to nothing."""
+    shipped = f"/usr{path}"
+    if path.startswith("/etc/") and isinstance(disk.root.inspect(shipped, 0), File | Large | Link):
+        return Copy(path, shipped, Tree.ROOT, Tree.ROOT, replaces=weight)
+    return Put(path, ABSENT, replaces=weight)
 
 
-def matches(present: State, wanted: State) -> bool:
+def matches(present: State | Large, wanted: State) -> bool:
     """Whether a path is as it should be."""
     if isinstance(present, File) and isinstance(wanted, File):
         same = present.content == wanted.content and present.mode == wanted.mode
@@ -239,7 +270,7 @@ def same_owner(present: File, wanted: File) -> bool:
     return all(found is None or expected is None or found == expected for found, expected in pairs)
 
 
-def _changed_units(old: Desired, new: Desired, written: list[Put]) -> list[str]:
+def _changed_units(old: Desired, new: Desired, written: list[Put | Copy]) -> list[str]:
     """The units of the new config that differ from the old one, or whose files will be written."""
     paths = {step.path for step in written if step.tree is Tree.ROOT}
     return [
@@ -249,7 +280,7 @@ def _changed_units(old: Desired, new: Desired, written: list[Put]) -> list[str]:
     ]  # fmt: skip
 
 
-def _units_before(old: Desired, new: Desired, disk: Disk, written: list[Put]) -> Iterator[Enable]:
+def _units_before(old: Desired, new: Desired, disk: Disk, written: list[Put | Copy]) -> Iterator[Enable]:
     rewritten = {step.path for step in written} | (old.paths.keys() - new.paths.keys())
     for name in _changed_units(old, new, written):
         if f"{UNITS}/{name}" in rewritten and disk.units.is_enabled(name) == Word.ENABLED:
@@ -259,7 +290,7 @@ def _units_before(old: Desired, new: Desired, disk: Disk, written: list[Put]) ->
             yield Enable(name, Word.DISABLED)
 
 
-def _units_after(old: Desired, new: Desired, disk: Disk, written: list[Put]) -> Iterator[Enable]:
+def _units_after(old: Desired, new: Desired, disk: Disk, written: list[Put | Copy]) -> Iterator[Enable]:
     for name in _changed_units(old, new, written):
         unit = new.units[name]
         if not unit.masked and _exists(name, unit, old, disk):
@@ -284,10 +315,10 @@ def _outlives(name: str, unit: Unit, disk: Disk) -> bool:
     path = f"{UNITS}/{name}"
     if not unit.written and not unit.masked:
         return disk.units.is_enabled(name) != "not-found"
-    if isinstance(disk.originals.look(kept_path(path)), File):
+    if isinstance(disk.originals.inspect(kept_path(path), 0), File | Large):
         return True
     places = (f"/usr{path}", f"/usr/lib/systemd/system/{name}", f"/usr/local/lib/systemd/system/{name}")
-    return any(isinstance(disk.root.look(place), File) for place in places)
+    return any(isinstance(disk.root.inspect(place, 0), File | Large) for place in places)
 
 
 def _password(old: Desired, new: Desired, disk: Disk) -> Iterator[Put]:

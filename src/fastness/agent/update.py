@@ -3,7 +3,7 @@
 The order, and what each failure leaves behind:
 
 1. Compare the configs, ask what cannot be reconciled and what has to happen afterwards. Nothing was touched.
-2. Plan the steps: a config that this machine cannot carry out fails here. Nothing was touched.
+2. Plan the steps: a config that this machine cannot carry out, or not undo, fails here. Nothing was touched.
 3. Ask for a drain where the actions need one, and wait for the drain controller. The node stays cordoned.
 4. Apply the steps by the journal: all of them or none.
 5. Run the actions. One that fails takes the steps back, and the actions run once more with the old files.
@@ -98,6 +98,8 @@ class Update:
         disk = Disk(host.root, host.originals, host.units)
         config = self._new.config
         steps = await self._c.blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
+        # Before pods are moved away for what cannot be done.
+        await self._c.blocking(lambda: self._c.applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.name}: {decision.headline}"))
         drained = decision.drain and await self._drain()
         actions = tuple(action.to_json() for action in decision.actions)

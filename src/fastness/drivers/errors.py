@@ -3,6 +3,9 @@
     DriverError            code, hint
     ├── UnsafePath         a path that leaves the root, or is no path at all
     ├── FileFailure        the system refused to read or write a file
+    │   ├── PathTaken      something that an update may not replace is in the way
+    │   ├── CopyDamaged    what was kept to be brought back is gone or was changed
+    │   └── TooMuchToKeep  what an update would replace is more than it may keep
     ├── CommandFailed      a program of the host ended badly or not in time
     ├── UnitFailure        a unit cannot be enabled, disabled or restarted
     ├── ImageFailure       an operating system cannot be deployed
@@ -44,6 +47,27 @@ class FileFailure(DriverError):
 
     code = "file"
     hint = "Check free space, permissions and the file system of that path."
+
+
+class PathTaken(FileFailure):
+    """Something that an update may not replace is in the way."""
+
+    code = "path-taken"
+    hint = "Remove it, or choose another path."
+
+
+class CopyDamaged(FileFailure):
+    """What was kept to be brought back is gone or was changed."""
+
+    code = "copy-damaged"
+    hint = "Bring the file back by hand, from a backup or another machine."
+
+
+class TooMuchToKeep(FileFailure):
+    """What an update would replace is more than it may keep."""
+
+    code = "too-much-to-keep"
+    hint = "Move the file that the message names away, or free space on the machine; the agent tries again by itself."
 
 
 class AlreadyRunning(DriverError):

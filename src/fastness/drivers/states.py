@@ -2,6 +2,9 @@
 
 A state is a value. Whatever an update changes on disk is "this path goes from that state to this one", and undoing it is the way
 back; comparing states is how drift is seen. Owners are numbers; `None` leaves the owner as it comes.
+
+Files that are small enough to hold are values with their content (`File`). Larger ones are a size where something was looked at
+(`Large`), or a reference to a copy where something must come back (`Stored`).
 """
 
 from __future__ import annotations
@@ -39,6 +42,28 @@ class Other:
     """A directory, a device, a socket: nothing that an update may replace."""
 
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A regular file whose content was not read; `allocated` is what it takes of the disk, less than its size if it has holes."""
+
+    size: int
+    allocated: int
+    mode: int = DEFAULT_MODE
+    uid: int | None = None
+    gid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A regular file whose content is a copy of the agent's, known by its name there and by its digest (`sparse`)."""
+
+    name: str
+    digest: str
+    mode: int = DEFAULT_MODE
+    uid: int | None = None
+    gid: int | None = None
 
 
 State = Absent | File | Link | Other

@@ -233,8 +233,8 @@ async def test_an_update_that_was_cut_off_is_undone_before_anything_is_said(play
     old = apply(play.machine, NOTHING, OLD)
     applier.note(Begin("rendered-worker-old", "rendered-worker-new"))
     for step in plan(play.machine, old, NEW)[:3]:
-        applier.note(Doing(applier._undo_of(step)))
-        applier._carry_out(step)
+        applier.note(Doing(applier._carrier.undo_of(step)))
+        applier._carrier.carry_out(step)
     async with play.alive():
         await play.until(lambda notes: notes.get(names.REASON) == "")
         await play.done("rendered-worker-old")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.drivers.errors import FileFailure, UnsafePath
-from fastness.drivers.files import MAX_FILE, RootedFiles, _read
+from fastness.drivers.files import MAX_FILE, RootedFiles, _open
 from fastness.drivers.states import ABSENT, File, Link, Other
 
 
@@ -236,7 +236,7 @@ def test_what_turned_into_a_pipe_is_not_waited_for(files: RootedFiles) -> None:
     os.mkfifo(files.root / "pipe")
     parent = os.open(files.root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        assert _read(parent, "pipe") is None
+        assert _open(parent, "pipe") is None
     finally:
         os.close(parent)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fastness.drivers.states import File
 from tests.component.agent.world import file, make_machine, relevant, rendered, snapshot, unit
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +20,7 @@ CHILD = Path(__file__).with_name("child.py")
 OLD = rendered("rendered-worker-old", files=[file("/etc/motd", "old\n")], units=[unit("a.service")])
 NEW = rendered(
     "rendered-worker-new",
-    files=[file("/etc/new/file", "new\n", 0o600)],
+    files=[file("/etc/new/file", "new\n", 0o600), file("/etc/large", "small\n")],
     units=[unit("a.service", "[Service]\nExecStart=/bin/false\n"), unit("b.service")],
     users=[{"name": "core", "passwordHash": "hash"}],
 )
@@ -37,7 +38,8 @@ def child(directory: Path, point: int, old: Path, new: str) -> subprocess.Comple
 @pytest.fixture
 def prepared(tmp_path: Path) -> Path:
     """A machine with the old config, to be copied for every death."""
-    make_machine(tmp_path / "start")
+    machine = make_machine(tmp_path / "start")
+    machine.host.root.put("/etc/large", File(bytes(range(256)) * 4000, 0o640))
     for name, config in (("empty", rendered("rendered-worker-empty")), ("old", OLD), ("new", NEW)):
         (tmp_path / f"{name}.json").write_text(json.dumps(config))
     done = child(tmp_path / "start", 0, tmp_path / "empty.json", str(tmp_path / "old.json"))
@@ -66,5 +68,6 @@ def test_a_process_that_is_killed_at_any_point_leaves_the_old_machine_or_the_new
         else:
             assert found == before
             assert not (directory / "agent/journal").exists()
+            assert not list(directory.glob("agent/kept/*"))
             outcomes["reverted"] += 1
     assert min(outcomes.values()) > 0

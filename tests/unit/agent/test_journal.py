@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from io import BytesIO
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from fastness.agent.errors import DamagedJournal
 from fastness.agent.journal import (
     Acted,
+    Aside,
     Begin,
     Booting,
     Commit,
@@ -25,7 +27,7 @@ from fastness.agent.journal import (
 )
 from fastness.agent.steps import Enable, Put, Stage, Tree, Word
 from fastness.drivers.deployments import Deployment
-from fastness.drivers.states import ABSENT, File, Link
+from fastness.drivers.states import ABSENT, File, Link, Stored
 
 BEGIN = Begin("old", "new", ({"type": "Reload", "reload": {"serviceName": "crio.service"}}, {"type": "DaemonReload"}))
 FIRST = Doing(Put("/etc/a", File(b"\x00\xff", 0o600, 0, 7)))
@@ -36,6 +38,7 @@ states = st.one_of(
     st.just(ABSENT),
     st.builds(File, st.binary(max_size=20), st.integers(0, 0o777), st.none() | st.integers(0, 9), st.none()),
     st.builds(Link, st.text(max_size=10)),
+    st.builds(Stored, st.text(max_size=3), st.text(max_size=9), st.integers(0, 0o777), st.none() | st.integers(0, 9)),
 )
 steps = st.one_of(
     st.builds(Put, st.text(max_size=10), states, st.sampled_from(Tree), st.integers(0, 0o777), st.booleans(),
@@ -46,8 +49,14 @@ steps = st.one_of(
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(Begin, st.text(max_size=8), st.text(max_size=8), st.just(({"type": "Reboot"},)), st.booleans()),
     st.builds(Doing, steps), st.just(Commit()), st.just(Acted()), st.builds(Booting, st.text(max_size=8)),
-    st.just(Revert()),
+    st.just(Revert()), st.builds(Aside, st.text(max_size=8)),
 )  # fmt: skip
+
+
+def replayed(data: bytes) -> tuple[Journal, bytes]:
+    """What a journal says, and its whole lines."""
+    journal, length = replay(BytesIO(data))
+    return journal, data[:length]
 
 
 def written(*lines: Record) -> bytes:
@@ -61,29 +70,29 @@ def test_a_record_reads_back_as_it_was_written(record: Record) -> None:
 
 
 def test_an_empty_journal_is_idle() -> None:
-    assert replay(b"") == (Journal(), b"")
+    assert replayed(b"") == (Journal(), b"")
 
 
 def test_an_update_that_only_began_goes_back_newest_first() -> None:
-    journal, _ = replay(written(BEGIN, FIRST, SECOND, THIRD))
+    journal, _ = replayed(written(BEGIN, FIRST, SECOND, THIRD))
     assert journal.must_revert
     assert journal.undo == (THIRD.undo, SECOND.undo, FIRST.undo)
 
 
 def test_a_committed_update_goes_on_with_the_actions_that_remain() -> None:
-    journal, _ = replay(written(BEGIN, FIRST, Commit(), Acted()))
+    journal, _ = replayed(written(BEGIN, FIRST, Commit(), Acted()))
     assert (journal.phase, journal.must_revert) == (Phase.COMMITTED, False)
     assert journal.remaining == ({"type": "DaemonReload"},)
 
 
 def test_a_failed_action_turns_a_committed_update_around() -> None:
-    journal, _ = replay(written(BEGIN, FIRST, Commit(), Acted(), Revert()))
+    journal, _ = replayed(written(BEGIN, FIRST, Commit(), Acted(), Revert()))
     assert journal.must_revert
     assert journal.undo == (FIRST.undo,)
 
 
 def test_a_reboot_remembers_the_boot_in_which_it_was_asked_for() -> None:
-    journal, _ = replay(written(BEGIN, Commit(), Booting("b1"), Booting("b2")))
+    journal, _ = replayed(written(BEGIN, Commit(), Booting("b1"), Booting("b2")))
     assert (journal.phase, journal.boot) == (Phase.BOOTING, "b2")
 
 
@@ -94,7 +103,7 @@ def test_a_reboot_remembers_the_boot_in_which_it_was_asked_for() -> None:
 )  # fmt: skip
 def test_records_in_an_impossible_order_are_damage(lines: tuple[Record, ...]) -> None:
     with pytest.raises(DamagedJournal):
-        replay(written(*lines))
+        replayed(written(*lines))
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"[]\n", b"nonsense\n", b'{"is": "other"}\n', b'{"is": "doing", "undo": {}}\n',
@@ -102,10 +111,10 @@ def test_records_in_an_impossible_order_are_damage(lines: tuple[Record, ...]) ->
 def test_a_line_that_cannot_be_read_is_damage_unless_it_is_the_unfinished_last(line: bytes) -> None:
     good = written(BEGIN)
     with pytest.raises(DamagedJournal):
-        replay(good + line + written(FIRST))
+        replayed(good + line + written(FIRST))
     with pytest.raises(DamagedJournal):
-        replay(good + line)
-    journal, whole = replay(good + line[:-1])
+        replayed(good + line)
+    journal, whole = replayed(good + line[:-1])
     assert (journal.phase, whole) == (Phase.BEGUN, good)
 
 
@@ -116,7 +125,7 @@ def test_every_prefix_of_a_journal_says_what_its_whole_lines_say(
     lines: list[Record] = [BEGIN, *(Doing(step) for step in undo), Commit(), Acted()]
     everything = written(*lines)
     cut = data.draw(st.integers(0, len(everything)))
-    journal, whole = replay(everything[:cut])
+    journal, whole = replayed(everything[:cut])
     count = everything[:cut].count(b"\n")
     assert whole == written(*lines[:count])
     step_by_step = Journal()
@@ -128,6 +137,6 @@ def test_every_prefix_of_a_journal_says_what_its_whole_lines_say(
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_journal_or_damage(data: bytes) -> None:
     with suppress(DamagedJournal):
-        journal, whole = replay(data)
+        journal, whole = replayed(data)
         assert data.startswith(whole)
         assert journal.phase in Phase

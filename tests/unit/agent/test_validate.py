@@ -11,7 +11,7 @@ from fastness.agent.desired import Desired, Target, Unit
 from fastness.agent.ports import Host
 from fastness.agent.validate import drifts, told
 from fastness.drivers.deployments import Deployment
-from fastness.drivers.states import ABSENT, File, Link, Other, State
+from fastness.drivers.states import ABSENT, File, Large, Link, Other, State
 from fastness.model.machineconfiguration import names
 
 
@@ -29,6 +29,10 @@ class Machine:
 
     def look(self, path: str) -> State:
         return self.states.get(path, ABSENT)
+
+    def inspect(self, path: str, up_to: int) -> State | Large:
+        state = self.look(path)
+        return Large(len(state.content), 0) if isinstance(state, File) and len(state.content) > up_to else state
 
     def is_enabled(self, unit: str) -> str:
         return self.words.get(unit, "not-found")
@@ -56,6 +60,8 @@ def path(state: File | Link, found: State) -> str:
         (File(b"a"), Other("a directory"), "/f: is a directory, expected a file"),
         (Link("/dev/null"), File(b""), "/f: is a file, expected a link to /dev/null"),
         (Link("a"), Link("b"), "/f: link leads to b, expected a"),
+        (Link("a"), File(b"x"), "/f: is a file, expected a link"),
+        (File(b"a"), File(b"x" * 70_000), "/f: is a file of 70000 bytes, expected 1"),
     ],
 )
 def test_a_path_differs_by_kind_mode_and_content(wanted: File | Link, found: State, text: str) -> None:

@@ -148,6 +148,7 @@ class Event(StrEnum):
     ON_DISK_VALIDATION_FAILED = "OnDiskStateValidationFailed"
     PREFLIGHT_DRIFT_CHECK_FAILED = "PreflightConfigDriftCheckFailed"
     CONFIG_DRIFT_DETECTED = "ConfigDriftDetected"
+    JOURNAL_SET_ASIDE = "JournalSetAside"
 
 
 # The two words of the drain handshake; what follows the first hyphen is a rendered config.
