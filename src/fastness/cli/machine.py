@@ -5,6 +5,7 @@
     fastness machine approve NAME… [--reason TEXT]
     fastness machine quarantine NAME… --reason TEXT
     fastness machine release NAME… [--reason TEXT]
+    fastness machine approve-chip NAME CHIP --reason TEXT, settle NAME --reason TEXT        (`disputes.py`)
     fastness machine image ROOT --shape SHAPE        (`machineimage.py`)
 
 NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fastness.cli.disputes import approve_chip, settle
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.machineimage import image
@@ -46,7 +48,9 @@ def machine() -> None:
     """Machines that enrolled: list, approve, quarantine; and the images that they boot."""
 
 
+machine.add_command(approve_chip)
 machine.add_command(image)
+machine.add_command(settle)
 
 
 @machine.command("list")
@@ -133,12 +137,19 @@ def move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: st
     click.echo(f"{where}: {'moves to' if changed else 'is in'} pool {pool}{'' if changed else ' already'}")
 
 
+async def patch_machine(cluster: Cluster, found: JsonObject, patch: JsonObject) -> None:
+    """Write what a person decided on a Machine; raises ApiError."""
+    from fastness.cluster.port import PatchType, WriteOptions
+    from fastness.model.trusted_execution.machine import MACHINE
+
+    meta, options = found["metadata"], WriteOptions(manager="fastness-cli")
+    await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
+
+
 async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
     """The Machine's name, and whether it was in another pool."""
     from fastness.cluster.errors import NotFound
-    from fastness.cluster.port import PatchType, WriteOptions
     from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-    from fastness.model.trusted_execution.machine import MACHINE
 
     async with connected(kubeconfig, context) as cluster:
         found = _one(await all_machines(cluster), name)
@@ -150,8 +161,7 @@ async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, cont
         except NotFound as error:
             raise CliError(f"there is no pool {pool}", "See `kubectl get machineconfigpools`.", Exit.NO) from error
         patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "spec": {"pool": pool, "poolReason": reason}}
-        options = WriteOptions(manager="fastness-cli")
-        await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
+        await patch_machine(cluster, found, patch)
         return meta["name"], True
 
 
@@ -189,7 +199,9 @@ async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, A
         "uid": found["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
         "ticket": status.get("ticket", ""), "endorsement": (status.get("endorsement") or {}).get("key", ""),
         "root": (status.get("endorsement") or {}).get("root", ""), "chip": status.get("chip", ""),
-        "awaitedChip": status.get("awaitedChip", ""), "supersedes": status.get("supersedes", ""),
+        "awaitedChip": status.get("awaitedChip", ""), "approvedChip": found["spec"].get("chip", ""),
+        "disputes": [f"{entry['shows']} since {entry['since']}" for entry in status.get("disputes") or ()],
+        "supersedes": status.get("supersedes", ""),
         "verdict": status.get("lastVerdict", ""), "lastAttested": status.get("lastAttested", ""),
         "conditions": status.get("conditions") or [],
     }  # fmt: skip
@@ -199,9 +211,7 @@ async def _write(
     verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str
 ) -> list[tuple[str, str, bool]]:
     """Take a decision about all of these machines, or about none; says the state of each and whether it changed."""
-    from fastness.cluster.port import PatchType, WriteOptions
     from fastness.domain.attestation.decisions import DECISIONS, Standing, decision_patch
-    from fastness.model.trusted_execution.machine import MACHINE
 
     decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
@@ -210,9 +220,7 @@ async def _write(
         standings = [_standing(found, decision) for found in chosen]
         for found, standing in zip(chosen, standings, strict=True):
             if standing is Standing.OPEN:
-                meta, patch = found["metadata"], decision_patch(found, decision, reason)
-                options = WriteOptions(manager="fastness-cli")
-                await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
+                await patch_machine(cluster, found, decision_patch(found, decision, reason))
         return [
             (found["metadata"]["name"], decision.wanted.lower(), standing is Standing.OPEN)
             for found, standing in zip(chosen, standings, strict=True)
@@ -279,9 +287,9 @@ async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
 
 
 def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
-    from fastness.domain.attestation.chip import HIDDEN
+    from fastness.domain.attestation.dispute import HIDDEN, told_disputes
     from fastness.domain.attestation.machinestanding import FIRST_USE
-    from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, membership_of
+    from fastness.domain.attestation.membership import CHIP_BARRED, membership_of
     from fastness.domain.attestation.subject import Endorsement
     from fastness.model.objects import condition, view
     from fastness.model.trusted_execution.machine import Machine
@@ -295,7 +303,8 @@ def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> d
         notes.append("replaces another")
     if seen.status.chip == HIDDEN:
         notes.append("chip hidden by its provider")
-    if (waits := condition(found, "Approved") or {}).get("reason") in (CHIP_BARRED, CHIP_CHANGED):
+    notes += told_disputes(seen)
+    if (waits := condition(found, "Approved") or {}).get("reason") == CHIP_BARRED:
         notes.append(str(waits.get("message", "")))
     elif seen.spec.approval == "Pending" and seen.spec.approval_reason:
         notes.append(seen.spec.approval_reason)

@@ -2,6 +2,7 @@
 
     wait = chips.why_wait(machine, chip, now)
     await chips.approved_change(machine, chip)      # before the new chip is written on the Machine
+    # evidence of another chip than the pinned one does not come here: domain.attestation.dispute
 
 The decisions are in `domain.attestation.chip`; this reads Machines by chip from the cache, so a verdict costs no request.
 """
@@ -38,7 +39,7 @@ class Chips:
         """Put it on the record that a machine changes its chip, by whose approval; raises RecordError."""
         if not chip or machine.status.chip in ("", chip):
             return
-        detail = {"from": machine.status.chip, "to": chip, "reason": machine.spec.approval_reason[:256]}
+        detail = {"from": machine.status.chip, "to": chip, "reason": machine.spec.chip_reason[:256]}
         name = machine.metadata.name
         await self._record.append(
             Entry("chip-changed", machine.status.key_thumbprint, f"machine/{name}", detail=detail)

@@ -23,6 +23,7 @@ from fastness.domain.attestation.checks import Check
 from fastness.domain.attestation.chip import Wait, chip_status
 from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
 from fastness.domain.attestation.conclude import Conclusion
+from fastness.domain.attestation.dispute import Dispute, dispute_status
 from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.subject import Endorsement, Subject
@@ -69,13 +70,21 @@ class Verdicts:
     async def keep(
         self, machine: JsonObject, subject: Subject, attempt: Attempt, found: Found, now: datetime
     ) -> JsonObject:
-        """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence."""
+        """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence.
+
+        Of disputed evidence one is kept for each outcome: its sender holds a copied key and may come as often as it likes.
+        """
         conclusion, tee = found.conclusion, attempt.tee
         content = _content(tee, found)
         last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
-        if last is not None and _still(last, content, now):
+        if found.dispute is None and last is not None and _still(last, content, now):
             return last
-        digest = await self._blob(tee, json.canonical(attempt.evidence))
+        evidence = json.canonical(attempt.evidence)
+        told_apart = [content] if found.dispute is not None else [content, str(sha256(evidence))]
+        name = f"{subject.name}-{sha256(json.canonical(told_apart)).hex[:12]}"
+        if found.dispute is not None and (before := self._verdicts.get("", name)) is not None:
+            return before
+        digest = await self._blob(tee, evidence)
         spec: JsonObject = {
             "subject": {
                 "machine": subject.machine,
@@ -92,7 +101,6 @@ class Verdicts:
             "expires": rfc3339(now + REWRITTEN_AFTER * 2),
             **({"reason": conclusion.reason} if conclusion.reason else {}),
         }
-        name = f"{subject.name}-{sha256(json.canonical([content, digest])).hex[:12]}"
         labels = {CONTENT_LABEL: content, MACHINE_LABEL: subject.name}
         body = {
             "apiVersion": VERDICT.api_version, "kind": VERDICT.kind, "metadata": {"name": name, "labels": labels}, "spec": spec,
@@ -139,7 +147,7 @@ class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
     __slots__ = (
-        "chip", "conclusion", "counts_for", "override", "policy", "properties", "simulated", "value_sets", "wait",
+        "chip", "conclusion", "counts_for", "dispute", "override", "policy", "properties", "simulated", "value_sets", "wait",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +161,7 @@ class Found:
         counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
         chip: str = "",
         wait: Wait | None = None,
+        dispute: Dispute | None = None,
         override: Override | None = None,
     ) -> None:
         self.conclusion = conclusion
@@ -163,6 +172,7 @@ class Found:
         self.counts_for = counts_for
         self.chip = chip
         self.wait = wait
+        self.dispute = dispute
         self.override = override
 
 
@@ -186,6 +196,8 @@ def _content(tee: str, found: Found) -> str:
 def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
     """What the status of a Machine becomes; empty when it says all that already."""
     conclusion, known = found.conclusion, machine.get("status") or {}
+    if found.dispute is not None:
+        return dispute_status(known, found.dispute, str(verdict["metadata"]["name"]), now)
     chip = chip_status(known, found.chip, found.wait, now, accepted=conclusion.accepted)
     affirmed = conclusion.accepted and found.override is None
     conditions = with_condition(

@@ -29,9 +29,10 @@ from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
 from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
-from fastness.domain.attestation.chip import PENDING_CODE, chip_of, held, told_hidden
+from fastness.domain.attestation.chip import chip_of, held, told_hidden
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.conclude import Facts, concluding, stale
+from fastness.domain.attestation.dispute import PENDING_CODE, chip_dispute, disputed
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
 from fastness.domain.attestation.machinestanding import ROUNDS
@@ -186,8 +187,9 @@ class ClusterVerifier:
         chip = chip_of(judged.appraisal)
         about = about_machine(machine, properties, chip=chip)
         conclusion = refused_for(told_hidden(conclusion, chip), self.distrusts.against(about, now))
-        wait = self._chips.why_wait(machine, chip, now)
-        conclusion = held(conclusion, wait)
+        dispute = chip_dispute(machine, chip)
+        wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
+        conclusion = disputed(held(conclusion, wait), dispute)
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             retry = stale(judged.appraisal)
@@ -197,7 +199,7 @@ class ClusterVerifier:
         found = Found(
             conclusion, policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
-            properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait,
+            properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait, dispute=dispute,
             override=override if conclusion.reason == breakglass.CODE else None,
         )  # fmt: skip
         return await self._settle(attempt, machine, found, now)
@@ -218,6 +220,9 @@ class ClusterVerifier:
         detail |= {"override": override.line} if override is not None else {}
         # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
         what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
+        if found.dispute is not None:
+            what, against = "disputed", {"shows": found.dispute.shows, "against": found.dispute.against}
+            detail |= {"over": found.dispute.over, **against}
         entry = Entry(
             what, subject.thumbprint, verdict=name,
             evidence=verdict["spec"]["evidence"]["digest"], detail=detail,

@@ -18,7 +18,6 @@ from fastness.cluster.errors import Invalid
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.distrust import KEY, Distrusting
 from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.chip import short
 from fastness.domain.attestation.decisions import DECISIONS, decision_patch
 from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
@@ -83,11 +82,10 @@ class Site:
         """The Machine of a guest."""
         return await self.world.machine_object(guest)
 
-    async def recorded(self, what: str) -> list[dict[str, str]]:
-        """What the doors wrote into the record about something."""
+    async def entries(self) -> list[JsonObject]:
+        """What stands on the record."""
         batches = (await self.world.cluster.list(AUDIT_BATCH.resource)).items
-        entries = [entry for batch in batches for entry in batch["spec"]["entries"]]
-        return [entry["detail"] for entry in entries if entry["what"] == what]
+        return [entry for batch in batches for entry in batch["spec"]["entries"]]
 
     async def membership(self, guest: SimAttester) -> Membership:
         """Whether it may take part."""
@@ -154,6 +152,36 @@ async def test_an_operator_sees_why_a_machine_waits_and_lets_it_in(site: Site, e
     assert await site.attest(newcomer) == (200, "")
 
 
+async def test_an_operator_moves_a_machine_to_the_chip_that_it_names_and_is_on_the_record(
+    site: Site, embedded_server: Embedded
+) -> None:
+    async def fastness(*words: str) -> str:
+        where = ["--kubeconfig", str(embedded_server.kubeconfig)]
+        done = await asyncio.to_thread(CliRunner().invoke, cli, [*words, *where], prog_name="fastness")
+        return f"{done.exit_code} {done.output}"
+
+    home = await site.enrolled(serial=1)
+    assert await site.attest(home) == (200, "")
+    moved = site.guest(serial=2)
+    moved.machine.__dict__["identity_key"] = home.machine.identity_key
+    assert await site.attest(moved) == (503, "approval-pending")
+    found = await site.machine(home)
+    name, chip = object_name(found).name, found["status"]["disputes"][0]["shows"]
+    assert chip in await fastness("machine", "show", name)
+    assert "evidence in its name" in await fastness("machine", "list")
+    assert f"fastness machine approve-chip {name} {chip}" in await fastness("attest", "explain", name)
+    refused = await fastness("machine", "approve-chip", name, "snp:0123456789", "--reason", "a guess")
+    assert (refused[0], "means no chip" in refused) == ("2", True)
+    done = await fastness("machine", "approve-chip", name, chip[:20], "--reason", "a new host")
+    assert done == f"0 {name}: may prove itself on {chip}\n"
+    await known(site.world)
+    assert await site.attest(moved) == (200, "")
+    assert await fastness("machine", "settle", name, "--reason", "it is there") == f"0 {name}: nothing is disputed\n"
+    entries = [one for one in await site.entries() if one["what"] == "act-approve-chip"]
+    assert [(one["detail"]["chip"], one["detail"]["reason"]) for one in entries] == [(chip, "a new host")]
+    assert "admin" in entries[0]["who"]
+
+
 async def test_newcomers_go_on_when_the_quarantine_of_their_chip_ends(site: Site) -> None:
     bad = await site.enrolled(guest=0)
     await site.attest(bad)
@@ -188,41 +216,6 @@ async def test_a_distrusted_machine_bars_its_chip_without_any_controller(site: S
     await site.attest(bad)
     await distrust(site.world, "bad", machine=(await site.machine(bad))["metadata"]["uid"])
     assert await site.attest(await site.enrolled(guest=1)) == (503, "approval-pending")
-
-
-async def test_a_machine_on_another_chip_is_refused_until_that_very_chip_is_approved(site: Site) -> None:
-    home = await site.enrolled(serial=1)
-    async with site.world.broker(home) as broker:
-        await broker.attest()
-        await known(site.world)
-        copies = [site.guest(serial=serial) for serial in (2, 3)]
-        for copy in copies:
-            copy.machine.__dict__["identity_key"] = home.machine.identity_key
-        assert await site.attest(copies[0]) == (503, "approval-pending")
-        with pytest.raises(BrokerRefused) as dead:
-            await broker.resource(STATUS)
-        assert dead.value.reason == "revoked"
-    await site.follow()
-    found = await site.machine(home)
-    approved = condition(found, "Approved")
-    assert approved is not None
-    assert approved["reason"] == "ChipChanged"
-    assert short(found["status"]["chip"]) in approved["message"]
-    # Saying "approved" once more names no chip.
-    patch = {"spec": {"approval": "Approved", "approvalReason": "again"}}
-    await site.world.cluster.patch(MACHINE.resource, object_name(found).name, patch, PatchType.MERGE, NAMESPACE)
-    await site.follow()
-    assert await site.attest(copies[0]) == (503, "approval-pending")
-    await site.decide("approve", home, "moved to a new host")
-    assert await site.attest(copies[1]) == (503, "approval-pending")
-    await site.decide("approve", home, "no, to that one")
-    assert await site.attest(copies[1]) == (200, "")
-    moved = (await site.machine(home))["status"]["chip"]
-    assert moved != found["status"]["chip"]
-    assert await site.recorded("chip-changed") == [
-        {"from": found["status"]["chip"], "to": moved, "reason": "no, to that one"}
-    ]
-    assert await site.attest(home) == (503, "approval-pending")
 
 
 async def test_nobody_rewrites_a_chip_past_the_approval(site: Site) -> None:

@@ -2,8 +2,8 @@
 
 * `spec.approval` is what an administrator wants; the condition `Approved` follows once the decision is on the record. The doors
   ask for both, so an approval without a trace lets nobody in; a quarantine needs no trace to count.
-* A Machine that waits because something stood against its chip goes on when nothing does any more; one that changed its chip
-  waits for a person (`domain.attestation.chip`).
+* A Machine that waits because something stood against its chip goes on when nothing does any more (`domain.attestation.chip`).
+* Evidence in its name that is not its own is an Event, until a person settles it (`domain.attestation.dispute`).
 * `spec.pool` moves a Machine: that goes on the record, what it proved was for another pool, and tokens of before are dead.
 * Of several Machines with one endorsement key (a reinstalled machine makes a new attestation key) only the newest that is
   approved stays; the others are revoked. It is worked out from all of them, so two that enrolled at the same instant end alike.
@@ -21,6 +21,7 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
+from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
@@ -37,11 +38,12 @@ from fastness.domain.attestation.chip import (
     standing_against,
     waits_for_bar_alone,
 )
+from fastness.domain.attestation.dispute import CONDITION as DISPUTED
+from fastness.domain.attestation.dispute import settled
 from fastness.domain.attestation.distrust import Distrusted, read_distrust
 from fastness.domain.attestation.machinestanding import moved, taken_away
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
-    CHIP_CHANGED,
     ENDORSEMENT_LABEL,
     NAMESPACE,
     POOL_LABEL,
@@ -71,7 +73,7 @@ NEVER_APPROVED: Final = timedelta(days=7)
 _AS: Final = WriteOptions(manager="machines")
 _STATUS: Final = WriteOptions(manager="machines", subresource="status")
 _WHAT: Final = {
-    "True": "approve", "Quarantined": "quarantine", "Pending": "suspend", CHIP_BARRED: "suspend", CHIP_CHANGED: "suspend",
+    "True": "approve", "Quarantined": "quarantine", "Pending": "suspend", CHIP_BARRED: "suspend",
 }  # fmt: skip
 
 
@@ -79,7 +81,7 @@ class Machines:
     """Keeps Machines in step with what was decided about them."""
 
     name = "machines"
-    writes: Sequence[Resource] = (MACHINE.resource, DISTRUST.resource, AUDIT_BATCH.resource)
+    writes: Sequence[Resource] = (MACHINE.resource, DISTRUST.resource, AUDIT_BATCH.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
@@ -91,6 +93,8 @@ class Machines:
         self._distrusts = informers.of(DISTRUST.resource)
         self._record = record
         self._clock = clock
+        self._events = Recorder(cluster, self.name, clock)
+        self._told: dict[str, str] = {}
 
     def _waiting_for_chip_of(self, machine: Object) -> Iterable[ObjectName]:
         """The Machines that wait for the chip of a Machine: what stood against it may have ended."""
@@ -116,6 +120,7 @@ class Machines:
             machine = await self._free_chip(machine)
             machine = await self._follow_approval(machine)
             machine = await self._follow_move(machine)
+            machine = await self._follow_disputes(machine)
             machine = await self._revoke_replaced(machine)
             machine = await self._hold(machine)
         return await self._sweep(machine)
@@ -162,6 +167,22 @@ class Machines:
         patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": status}
         name = object_name(machine).name
         return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def _follow_disputes(self, machine: JsonObject) -> JsonObject:
+        """Tell of evidence that is not the machine's, and end what a person settled."""
+        change = settled(machine, self._clock.now())
+        if change:
+            patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": change}
+            name = object_name(machine).name
+            machine = await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+        shown, uid = condition(machine, DISPUTED) or {}, machine["metadata"]["uid"]
+        newest = max((str(entry["since"]) for entry in machine["status"].get("disputes") or ()), default="")
+        if not newest:
+            self._told.pop(uid, None)
+        elif newest > self._told.get(uid, ""):
+            self._told[uid] = newest
+            await self._events.warning(machine, str(shown.get("reason")), str(shown.get("message")))
+        return machine
 
     async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
         """Revoke the machine if a newer one has its endorsement key, or the older ones if it is the newest."""

@@ -37,6 +37,10 @@ ACCOUNTS: Final = "system:serviceaccount:fastness-system:"
 LOWER: Final = "act-lower-protection"
 DELETION: Final = "deleted"
 MOVE: Final = "move-machine"
+APPROVE_CHIP: Final = "approve-chip"
+SETTLE: Final = "settle-machine"
+# A Machine has a reason for each thing that was decided about it; of a chip the record keeps which one it was.
+_OWN_REASONS: Final = {MOVE: "poolReason", APPROVE_CHIP: "chipReason", SETTLE: "settledReason"}
 PIECE, MOST_PIECES = 256, 4
 
 
@@ -83,8 +87,10 @@ def _cluster_wide(request: AdmissionRequest) -> str:
 def _reason(request: AdmissionRequest, what: str = "") -> dict[str, str]:
     present = request.old or {} if request.operation is Operation.DELETE else request.new
     spec = _spec(present)
-    if what == MOVE:  # a Machine has a reason for each thing that was decided about it
-        return {"reason": str(spec["poolReason"])} if spec.get("poolReason") else {}
+    if what in _OWN_REASONS:
+        chip = {"chip": str(spec["chip"])} if what == APPROVE_CHIP and spec.get("chip") else {}
+        why = str(spec.get(_OWN_REASONS[what]) or "")
+        return {**chip, **({"reason": why} if why else {})}
     text = annotations_of(present).get(REASON) or spec.get("approvalReason") or spec.get("reason") or ""
     return {"reason": str(text)} if text else {}
 
@@ -163,13 +169,15 @@ def _machine(request: AdmissionRequest) -> Iterator[str]:
     old, new = _spec(request.old or {}), _spec(request.new)
     if request.operation is Operation.DELETE:
         yield "delete-machine"
-    elif old.get("approval") != new.get("approval") or old.get("chip") != new.get("chip"):
+    elif old.get("approval") != new.get("approval"):
         approval = new.get("approval")
         released = approval == "Approved" and old.get("approval") == "Quarantined"
         verb = {"Quarantined": "quarantine", "Approved": "approve"}.get(str(approval), "suspend")
         yield f"{'release' if released else verb}-machine"
-    if request.operation is not Operation.DELETE and old.get("pool") != new.get("pool"):
-        yield MOVE
+    elif old.get("chip") != new.get("chip"):
+        yield APPROVE_CHIP
+    if request.operation is not Operation.DELETE:
+        yield from (act for act, name in ((MOVE, "pool"), (SETTLE, "settled")) if old.get(name) != new.get(name))
 
 
 def _cluster(request: AdmissionRequest) -> Iterator[str]:

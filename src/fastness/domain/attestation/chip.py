@@ -6,8 +6,8 @@
 
 A guest makes its own key and can make another one at any time; the chip that signs its evidence stays. So:
 
-* At the first affirmed verdict the chip is pinned on the Machine. Evidence of another chip waits until a person approves that
-  very chip (`spec.chip`): the key was copied, or the machine moved, and nothing here can tell which.
+* At the first affirmed verdict the chip is pinned on the Machine. Evidence of another chip is disputed (`dispute.py`) until a
+  person approves that very chip (`spec.chip`): the key was copied, or the machine moved, and nothing here can tell which.
 * A chip whose Machine was quarantined, revoked or distrusted takes no new Machine until a person approves. Many guests share a
   chip, so Machines that attested on it before go on.
 * What bars a chip outlives its Machine: deleting one that is not trusted leaves a Distrust with the places that it `bars`.
@@ -26,10 +26,10 @@ from typing import Any, Final
 
 from fastness.domain.attestation.checks import Appraisal, Check, Result
 from fastness.domain.attestation.conclude import Conclusion
+from fastness.domain.attestation.dispute import HIDDEN, PENDING_CODE, chip_settled, short
 from fastness.domain.attestation.distrust import Distrusted, about_machine
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
-    CHIP_CHANGED,
     SUPERSEDED,
     Membership,
     membership_of,
@@ -40,10 +40,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, with_condition
 from fastness.model.trusted_execution.machine import Machine
 
-HIDDEN: Final = "hidden"
 # Holds a Machine that bars something until a Distrust says so in its place.
 BARRED: Final = "fastness.dev/barred"
-PENDING_CODE: Final = "approval-pending"
 INDEX: Final = "chip"
 AWAITING: Final = "awaited-chip"
 _KINDS: Final = {"chip": "snp", "platform-instance": "tdx", "platform": "tdx", "cloud-provider": ""}
@@ -52,9 +50,8 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why a machine waits for a person: the reason of its condition, the chip, and the sentence that explains it."""
+    """Why a newcomer waits for a person: the chip, and the sentence that explains it."""
 
-    reason: str
     chip: str
     message: str
 
@@ -132,31 +129,24 @@ def kept_against(place: str, distrusts: Iterable[Distrusted]) -> str:
 
 
 def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
-    """Why a machine with evidence of this chip waits for approval; None when it need not.
+    """Why a newcomer with evidence of this chip waits for approval; None when it need not.
 
     `against` is what stands against the chip. It counts for a machine that never attested: others go on.
     """
-    pinned = machine.status.chip
-    if not chip or chip in (pinned, machine.spec.chip):
+    newcomer = not machine.status.chip and not machine.status.last_attested
+    if not chip or not against or not newcomer or chip == machine.spec.chip:
         return None
-    approve = f"`fastness machine approve {machine.metadata.name}` lets it"
-    if pinned:
-        return Wait(
-            CHIP_CHANGED, chip, f"its evidence comes from {short(chip)} and no longer from {short(pinned)}: {approve}"
-        )
-    if against and not machine.status.last_attested:
-        return Wait(
-            CHIP_BARRED, chip, f"{against}, and this machine is on the same {short(chip)}: {approve} in all the same"
-        )
-    return None
+    approve = f"`fastness machine approve {machine.metadata.name}` lets it in all the same"
+    return Wait(chip, f"{against}, and this machine is on the same {short(chip)}: {approve}")
 
 
 def held(conclusion: Conclusion, wait: Wait | None) -> Conclusion:
     """The same conclusion; one that accepts a machine which has to wait becomes a question to a person."""
     if wait is None or not conclusion.accepted:
         return conclusion
-    code = "chip-barred" if wait.reason == CHIP_BARRED else "chip-changed"
-    check = Check("chip", Result.FAIL, code, wait.chip, "a chip that was approved", "the Machine", wait.message)
+    check = Check(
+        "chip", Result.FAIL, "chip-barred", wait.chip, "a chip that was approved", "the Machine", wait.message
+    )
     return replace(
         conclusion, checks=(*conclusion.checks, check), result="NotAssessed", reason=PENDING_CODE, accepted=False, retry=True
     )  # fmt: skip
@@ -176,15 +166,16 @@ def told_hidden(conclusion: Conclusion, chip: str) -> Conclusion:
 def chip_status(known: Object, chip: str, wait: Wait | None, now: datetime, *, accepted: bool) -> JsonObject:
     """What a verdict changes on the status of a Machine: the pin, or the question to a person; empty for nothing.
 
-    The question takes the approval back and ends the tokens of before, which the approval does not bring to life again.
+    The question takes the approval of a newcomer back. A chip that was approved ends the disputes about it.
     """
     if accepted:
         pinned = {"chip": chip} if chip and known.get("chip") != chip else {}
-        return {**pinned, **({"awaitedChip": None} if known.get("awaitedChip") else {})}
+        ended = chip_settled(known, chip, now) if pinned else {}
+        return {**pinned, **ended, **({"awaitedChip": None} if known.get("awaitedChip") else {})}
     if wait is None or known.get("awaitedChip") == wait.chip:
         return {}
     conditions = with_condition(
-        known.get("conditions") or [], kind="Approved", status="False", reason=wait.reason, message=wait.message, now=now
+        known.get("conditions") or [], kind="Approved", status="False", reason=CHIP_BARRED, message=wait.message, now=now
     )  # fmt: skip
     return {"awaitedChip": wait.chip, "conditions": conditions, "epoch": int(known.get("epoch") or 0) + 1}
 
@@ -192,9 +183,3 @@ def chip_status(known: Object, chip: str, wait: Wait | None, now: datetime, *, a
 def waits_for_bar_alone(machine: Object) -> bool:
     """Whether a Machine waits only because of what stood against its chip, and not because the chip is another one."""
     return waits_for_chip(machine) and (condition(machine, "Approved") or {}).get("reason") == CHIP_BARRED
-
-
-def short(chip: str) -> str:
-    """A chip for a sentence: the id cut to sixteen digits."""
-    family, _, value = chip.partition(":")
-    return f"chip {family}:{value[:16]}{'…' if len(value) > 16 else ''}" if value else "a chip that its provider hides"

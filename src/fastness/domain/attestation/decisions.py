@@ -10,23 +10,28 @@ neither offers what the other refuses.
 * A decision is written on the version that was judged: a quarantine that came in between is not undone by an approval.
 * A quarantine needs a reason; all reasons go on the record.
 * Approving a machine that waits because of its chip names the chip: should it turn up on yet another one, it waits again.
+* A machine that moved is approved on the chip that a person names (`chip_patch`), never on whichever one asked last.
 * A revoked machine can be quarantined as well, and nothing else: it cannot come back, it has to enrol anew.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from fastness.domain.attestation.chip import BARRED, barred_places
+from fastness.domain.attestation.dispute import OVER_CHIP
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
-from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.machine import CHIP, Machine
 
 MAX_REASON: Final = 1024
+# A family and eight digits: fewer could be met by chance in a large fleet.
+MIN_CHIP: Final = len("snp:") + 8
 Object = Mapping[str, Any]
 
 
@@ -84,6 +89,39 @@ def open_decisions(machine: Machine) -> tuple[Decision, ...]:
 def way_out(machine: Machine) -> str:
     """What helps with a machine about which a decision is closed."""
     return _WAYS_OUT.get(membership_of(machine), "Only a quarantined machine can be released.")
+
+
+class ChipUnclear(ValueError):
+    """A chip that a person named is none that can be approved; the text says why."""
+
+
+def named_chip(machine: Machine, name: str) -> str:
+    """The chip that a person means: a whole one, or the beginning of exactly one that evidence showed; raises ChipUnclear."""
+    shown = sorted({entry.shows for entry in machine.status.disputes if entry.over == OVER_CHIP})
+    meant = [chip for chip in shown if chip.startswith(name)] if len(name) >= MIN_CHIP else []
+    if len(meant) == 1:
+        return meant[0]
+    # After those that evidence showed: the id of one generation has the length of a beginning of another's.
+    if not meant and re.fullmatch(CHIP, name):
+        return name
+    known = (
+        f"evidence in its name showed {', '.join(shown)}" if shown else "no evidence in its name showed another chip"
+    )
+    raise ChipUnclear(f"{name!r} means {'several chips' if meant else 'no chip'}: {known}")
+
+
+def chip_patch(machine: Object, chip: str, reason: str) -> JsonObject:
+    """The merge patch that approves a chip, on the version that was judged."""
+    version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+    return {"metadata": version, "spec": {"chip": chip, "chipReason": reason}}
+
+
+def settle_patch(machine: Object, reason: str) -> JsonObject | None:
+    """The merge patch that settles the disputes that a person saw, and no later one; None without any."""
+    disputes = (machine.get("status") or {}).get("disputes") or ()
+    newest = max((str(entry["since"]) for entry in disputes), default="")
+    version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+    return {"metadata": version, "spec": {"settled": newest, "settledReason": reason}} if newest else None
 
 
 def decision_patch(machine: Object, decision: Decision, reason: str) -> JsonObject:

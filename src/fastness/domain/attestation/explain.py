@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from fastness.domain.attestation.machinestanding import CHIP_REASONS, NEVER, PROOF_EXPIRED, MachineStanding, State
+from fastness.domain.attestation.dispute import OVER_CHIP, told_disputes
+from fastness.domain.attestation.machinestanding import NEVER, PROOF_EXPIRED, MachineStanding, State
+from fastness.domain.attestation.membership import CHIP_BARRED
 from fastness.model.fastness_dev.verdict import Check, Verdict
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
@@ -75,6 +77,7 @@ class Explanation:
     verdict: str = ""
     last_attested: str = ""
     unproved: tuple[Unproved, ...] = ()
+    disputes: tuple[str, ...] = ()
 
     @property
     def attested(self) -> bool:
@@ -88,7 +91,7 @@ class Explanation:
             "standing": str(self.standing.state), "reason": self.standing.reason, "simulated": self.standing.simulated,
             "verdict": self.verdict, "lastAttested": self.last_attested,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
-            "unproved": [{"time": one.time, "code": one.code} for one in self.unproved],
+            "unproved": [{"time": one.time, "code": one.code} for one in self.unproved], "disputes": list(self.disputes),
         }  # fmt: skip
 
 
@@ -128,10 +131,11 @@ def explain(
         standing=standing,
         why=why,
         others=tuple(check for check in checks if check not in why),
-        actions=actions if decided else (*actions, *_advice([*why, *last])),
+        actions=(*(actions if decided else (*actions, *_advice([*why, *last]))), *_about_disputes(seen)),
         verdict=judged.metadata.name if judged else "",
         last_attested=seen.status.last_attested or "",
         unproved=last,
+        disputes=told_disputes(seen),
     )
 
 
@@ -141,7 +145,7 @@ def _answer(machine: Machine, standing: MachineStanding, verdict: Verdict | None
         case State.PROVED:
             by = f" ({verdict.spec.evidence.type})" if verdict is not None else ""
             return f"is attested{by}", ()
-        case State.WAITING if standing.reason in CHIP_REASONS:
+        case State.WAITING if standing.reason == CHIP_BARRED:
             return f"waits for approval: {standing.message}", (f"fastness machine approve {name}",)
         case State.WAITING if standing.reason != NEVER:
             return "waits for approval", (f"fastness machine approve {name}",)
@@ -167,6 +171,20 @@ def _answer(machine: Machine, standing: MachineStanding, verdict: Verdict | None
             code = verdict.spec.reason if verdict is not None else ""
             return f"is refused: {code or standing.reason}", ()
     assert_never(standing.state)
+
+
+def _about_disputes(machine: Machine) -> tuple[str, ...]:
+    """What to do about evidence in the machine's name that is not its own."""
+    if not machine.status.disputes:
+        return ()
+    name = machine.metadata.name
+    chips = [entry.shows for entry in machine.status.disputes if entry.over == OVER_CHIP]
+    moved = f"fastness machine approve-chip {name} {chips[-1]} --reason …    # if the machine was moved there"
+    return (
+        *((moved,) if chips else ()),
+        "Otherwise somebody else holds the machine's key: quarantine it, and let it enrol anew.",
+        f"fastness machine settle {name} --reason …    # when you have looked at it",
+    )
 
 
 def _stale(standing: MachineStanding) -> tuple[str, tuple[str, ...]]:

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
-from fastness.domain.attestation.membership import CHIP_BARRED, CHIP_CHANGED, Membership, membership_of
+from fastness.domain.attestation.membership import CHIP_BARRED, Membership, membership_of
 from fastness.domain.attestation.subject import Endorsement
 from fastness.domain.attestation.trustvector import proves_host
 from fastness.formats.patch import apply_merge_patch
@@ -47,7 +47,6 @@ OVERRIDE_ENDED: Final = "OverrideEnded"
 AFFIRMED: Final = "Affirmed"
 MOVED: Final = "Moved"
 RECORDING: Final = "ApprovalBeingRecorded"
-CHIP_REASONS: Final = frozenset({CHIP_BARRED, CHIP_CHANGED})
 # Why `Attested` was taken from a machine whose evidence was good: the time, or people. When those no longer stand against it, its
 # last proof counts again for as long as it is young.
 TAKEN_AWAY: Final = frozenset({PROOF_EXPIRED, "Revoked", "Quarantined", "Superseded"})
@@ -133,10 +132,10 @@ def machine_standing(
         why = machine.spec.approval_reason or "the machine is in quarantine"
         return stands(State.REVOKED, "Quarantined", why, _moment(approved))
     if membership is Membership.PENDING:
-        if machine.spec.approval == Membership.APPROVED and approved.reason not in CHIP_REASONS:
+        if machine.spec.approval == Membership.APPROVED and approved.reason != CHIP_BARRED:
             return stands(State.WAITING, RECORDING, "its approval is being recorded", _moment(approved))
-        asks = approved.reason if approved.reason in CHIP_REASONS else "Pending"
-        why = approved.message if asks in CHIP_REASONS else "the machine waits for approval"
+        asks = approved.reason if approved.reason == CHIP_BARRED else "Pending"
+        why = approved.message if asks == CHIP_BARRED else "the machine waits for approval"
         return stands(State.WAITING, asks, why, _moment(approved))
     if attested.reason == BREAK_GLASS:
         return stands(*_overridden(machine, now, override))

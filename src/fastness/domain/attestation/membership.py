@@ -41,7 +41,6 @@ ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
 CHIP_BARRED: Final = "ChipBarred"
-CHIP_CHANGED: Final = "ChipChanged"
 TYPE_DIFFERS: Final = "evidence-type-differs"
 _LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
@@ -254,7 +253,7 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
     known = (machine.get("status") or {}).get("conditions") or []
     found = condition(machine, "Approved")
     if wanted == Membership.APPROVED and waits_for_chip(machine):
-        reason = CHIP_CHANGED if machine["status"].get("chip") else CHIP_BARRED
+        reason = CHIP_BARRED
         status, message = "False", f"waits for `fastness machine approve {name}`, which names its chip"
     if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
         return list(known)

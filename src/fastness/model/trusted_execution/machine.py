@@ -25,7 +25,8 @@ from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
-CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked")
+CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked", "Disputed")
+DISPUTES = ("Chip",)
 APPROVALS = ("Pending", "Approved", "Quarantined")
 STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
 
@@ -47,6 +48,9 @@ _SPEC = s.obj(
             pattern=CHIP,
             maxLength=132,
         ),
+        "chipReason": s.string("Why that chip, in the administrator's words.", maxLength=1024),
+        "settled": s.timestamp("Up to when an administrator has looked at the disputes of the machine."),
+        "settledReason": s.string("What came of it, in the administrator's words.", maxLength=1024),
         "pool": s.object_name(
             "The pool that an administrator moves the machine to; left out, it is in the pool of its join ticket. It has to "
             "prove itself anew."
@@ -66,10 +70,22 @@ _ENDORSEMENT = s.obj(
     required=("key",),
 )
 
+_DISPUTE = s.obj(
+    {
+        "over": s.enum(*DISPUTES, description="What the evidence shows that is not the machine's."),
+        "shows": s.string("What it shows.", maxLength=256),
+        "against": s.string("What the machine has instead.", maxLength=256),
+        "since": s.timestamp("When such evidence first came."),
+        "verdict": s.object_name("The Verdict about it."),
+    },
+    "Authentic evidence in the machine's name that is not its own.",
+    required=("over", "shows", "since"),
+)
+
 _STATUS = s.immutable_once_set(
     s.obj(
         {
-            "conditions": s.conditions("Enrolled, Approved, Attested, Configured, Joined and Revoked."),
+            "conditions": s.conditions("Enrolled, Approved, Attested, Configured, Joined, Revoked and Disputed."),
             "pool": s.object_name("Pool of the machine: that of its join ticket, or the one that it was moved to."),
             "movedFrom": s.object_name("Pool of its join ticket, where the machine was moved."),
             "nodeName": s.object_name("Name of the node that this machine, and no other, may become."),
@@ -90,7 +106,14 @@ _STATUS = s.immutable_once_set(
                 maxLength=132,
             ),
             "awaitedChip": s.string(
-                "Chip that the machine's evidence showed, and that waits for approval.", pattern=CHIP, maxLength=132
+                "Chip that a new machine's evidence showed, and that waits for approval because something stands against it.",
+                pattern=CHIP,
+                maxLength=132,
+            ),
+            "disputes": s.array(
+                _DISPUTE,
+                "Authentic evidence in the machine's name that is not its own. It changed nothing else on the machine.",
+                maxItems=8,
             ),
             "supersedes": s.string("UID of the Machine that this one replaces.", maxLength=36),
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
@@ -170,6 +193,9 @@ class MachineSpec(View):
     approval: str = "Pending"
     approval_reason: str = ""
     chip: str = ""
+    chip_reason: str = ""
+    settled: str | None = None
+    settled_reason: str = ""
     pool: str = ""
     pool_reason: str = ""
 
@@ -179,6 +205,16 @@ class Endorsement(View):
 
     key: str = ""
     root: str = ""
+
+
+class Disputed(View):
+    """Authentic evidence in the machine's name that is not its own."""
+
+    over: str = ""
+    shows: str = ""
+    against: str = ""
+    since: str = ""
+    verdict: str = ""
 
 
 class MachineStatus(View):
@@ -196,6 +232,7 @@ class MachineStatus(View):
     endorsement: Endorsement | None = None
     chip: str = ""
     awaited_chip: str = ""
+    disputes: tuple[Disputed, ...] = ()
     supersedes: str = ""
     last_verdict: str = ""
     last_attested: str | None = None

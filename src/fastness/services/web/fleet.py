@@ -23,7 +23,8 @@ from datetime import datetime
 from typing import Any, Final, assert_never
 
 from fastness.domain.attestation.clusterstatus import StandingRules
-from fastness.domain.attestation.machinestanding import CHIP_REASONS, NEVER, MachineStanding, State
+from fastness.domain.attestation.machinestanding import NEVER, MachineStanding, State
+from fastness.domain.attestation.membership import CHIP_BARRED
 from fastness.domain.machineconfig.nodes import facts
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
@@ -176,7 +177,7 @@ def state_of(standing: MachineStanding, node: Object | None) -> tuple[str, str]:
         case State.PROVED:
             return _node_state(node)
         case State.WAITING if standing.asks:
-            return "pending", standing.message if standing.reason in CHIP_REASONS else "somebody to approve it"
+            return "pending", standing.message if standing.reason == CHIP_BARRED else "somebody to approve it"
         case State.WAITING:
             return "waiting", "its first proof" if standing.reason == NEVER else standing.message
         case State.REFUSED | State.STALE | State.OVERRIDDEN | State.REVOKED:
