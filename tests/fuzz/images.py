@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 from typing import Final
 
+from fastness.formats.cpio import unpack_initrd
 from fastness.formats.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509
 from fastness.formats.efi.siglists import parse_siglists
 from fastness.formats.efi.variables import parse_store
@@ -11,12 +15,14 @@ from fastness.formats.pe.authenticode import certificates, covered
 from fastness.formats.pe.image import PeImage, parse_pe
 from fastness.formats.pe.pkcs7 import parse_signed_image
 from fastness.formats.pe.uki import parse_uki
+from fastness.sim.vms.initrd import archive
 from tests.fuzz.driver import Target
 from tests.measuredboot import minted
 
 _SIGNER: Final = minted.Signer("signer")
 _MAGIC: Final = b"#### LoaderInfo: systemd-stub 252 ####"
 _PLAIN: Final = minted.pe({".a": b"one", ".b": b"two" * 200})
+_ARCHIVE: Final = archive({"etc/initrd-release": b"ID=test\n", "bin/a": bytes(70)}, {"init": "bin/a"})
 _LENGTHS: Final = (b"\xff\xff\xff\xff", b"\x00\x00", b"\xff\xff", b"\x00\x00\x00\x80", bytes(8), b"\xff" * 8)
 _VARIABLES: Final = {(GLOBAL, "PK"): b"key" * 9, (IMAGE_SECURITY, "db"): b"list", (GLOBAL, "SecureBootEnable"): b"\1"}
 
@@ -69,5 +75,25 @@ TARGETS: Final = (
         parse_siglists,
         (minted.siglist(SIG_X509, b"certificate") + minted.siglist(SIG_SHA256, bytes(32), bytes(32)), b""),
         (*_LENGTHS, SIG_X509, SIG_SHA256, b"\x30\x00\x00\x00"),
+    ),
+    Target(
+        "initial file system",
+        unpack_initrd,
+        (
+            _ARCHIVE,
+            _ARCHIVE + bytes(512) + gzip.compress(_ARCHIVE, mtime=0),
+            lzma.compress(_ARCHIVE) + bz2.compress(_ARCHIVE),
+        ),
+        (
+            b"070701",
+            b"070702",
+            b"TRAILER!!!\0",
+            b"ffffffff",
+            b"00000000",
+            b"-0000001",
+            b"\x1f\x8b",
+            b"\xfd7zXZ\0",
+            b"BZh9",
+        ),
     ),
 )

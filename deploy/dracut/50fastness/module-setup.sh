@@ -4,8 +4,10 @@
 #
 #   /usr/lib/fastness/agent         the directory that tools/agent_image.py builds; brings its own Python
 #   /usr/lib/fastness/trust.json    whom this image believes: the doors' CA and the keys that sign configurations
+#   /usr/lib/ignition/user.ign      the pointer: with it Ignition never asks the platform for user-data
 
 fastness_home=/usr/lib/fastness
+fastness_pointer=/usr/lib/ignition/user.ign
 
 check() {
     require_binaries tpm2_quote || return 1
@@ -15,6 +17,10 @@ check() {
     }
     [[ -s "${dracutsysrootdir-}$fastness_home/trust.json" ]] || {
         dinfo "fastness: $fastness_home/trust.json is missing: this image would believe nobody"
+        return 1
+    }
+    [[ -s "${dracutsysrootdir-}$fastness_pointer" ]] || {
+        dinfo "fastness: $fastness_pointer is missing: Ignition would apply what the host writes as user-data"
         return 1
     }
     # Only when asked for: an image that attests is a decision, not a side effect of installed packages.
@@ -29,12 +35,27 @@ installkernel() {
     hostonly='' instmods =drivers/char/tpm configfs sev-guest tdx-guest tsm
 }
 
+# What is masked in the image is masked here, too: a shell of the initial file system is root on a machine whose registers are
+# still good. dracut takes units along, and no masks.
+mask_as_in_the_image() {
+    local directory link
+    for directory in systemd/system systemd/system-generators; do
+        for link in "${dracutsysrootdir-}"/{etc,usr/etc}/"$directory"/*; do
+            [[ $(readlink "$link") == /dev/null ]] || continue
+            mkdir -p "$initdir/etc/$directory"
+            ln -sfn /dev/null "$initdir/etc/$directory/${link##*/}"
+        done
+    done
+}
+
 install() {
     local file unit="$systemdsystemunitdir/fastness-boot.service"
     while IFS= read -r -d '' file; do
         inst_simple "$file"
     done < <(find "${dracutsysrootdir-}$fastness_home/agent" \( -type f -o -type l \) -print0)
     inst_simple "$fastness_home/trust.json"
+    inst_simple "$fastness_pointer"
+    mask_as_in_the_image
     # The tools are one program with many names; it loads its way to the TPM by name, which dependencies do not show.
     inst_multiple tpm2 tpm2_activatecredential tpm2_createak tpm2_createek tpm2_flushcontext tpm2_getcap tpm2_load \
         tpm2_nvread tpm2_pcrextend tpm2_policysecret tpm2_quote tpm2_readpublic tpm2_startauthsession

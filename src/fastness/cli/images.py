@@ -19,6 +19,7 @@ import click
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.imagetrust import trust
+from fastness.cli.imageways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
 from fastness.model.kind import JsonObject
@@ -62,12 +63,14 @@ image.add_command(trust)
 @click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
 @click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
 @click.option("--until", default="", help="When the approval ends, as 2027-01-31T00:00:00Z; default a year from now.")
+@ways_options
 @cluster_options
 @output_option
 def approve(
     reference: str, manifest: Path | None, label: Path | None, uki: Path | None, firmware_vars: Path | None,
     secure_boot: bool, trusted: Path | None, zero: Sequence[int], variants: Sequence[str], pools: Sequence[str],
-    name: str, namespace: str, until: str, kubeconfig: Path | None, context: str, output: str,
+    name: str, namespace: str, until: str, root: Path | None, strict: bool, kubeconfig: Path | None, context: str,
+    output: str,
 ) -> None:  # fmt: skip
     """Approve the image REFERENCE, named by digest, and the values that its machines measure."""
     if sum(source is not None for source in (manifest, label, uki)) != 1:
@@ -75,6 +78,7 @@ def approve(
     if uki is None and (firmware_vars is not None or secure_boot):
         raise CliError("--firmware-vars and --secure-boot go with --uki", code=Exit.USAGE)
     measured = _measured(uki, firmware_vars, secure_boot) if uki is not None else _read(manifest or label)
+    _say_open_ways(measured, uki, root, strict=strict)
     measured = _with_variants(_with_zeros(measured, zero), variants)
     approval = _approval(reference, measured, name, namespace, until, pools)
     if trusted is not None:
@@ -88,6 +92,24 @@ def approve(
     tell(f"{namespace}/{approval['metadata']['name']}: approved; machines that measure the following are accepted")
     rows = [(value["name"], value["value"], ", ".join(value.get("variants", ()))) for value in values]
     click.echo(table(rows if any(row[2] for row in rows) else [row[:2] for row in rows]))
+
+
+def _say_open_ways(manifest: Any, uki: Path | None, root: Path | None, *, strict: bool) -> None:
+    """Warn about ways into the image: looked for here, or as the manifest of `measure` lists them; raises CliError."""
+    from fastness.formats.pe.image import MAX_IMAGE
+
+    if uki is not None or root is not None:
+        ways: JsonObject | None = look(_bytes(uki, MAX_IMAGE) if uki is not None else None, root)
+    else:
+        ways = listed(manifest)
+    if ways is None:
+        if strict:
+            hint = "Measure the image again (`fastness measure -o json`), or give --uki or --root."
+            raise CliError("nobody looked for ways into this image", hint, Exit.NO)
+        return
+    warn(ways)
+    if strict:
+        refuse_open(ways)
 
 
 def _read(path: Path | None) -> Any:

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.imagetrust import readable_trust, trust_of_cluster
-from fastness.cli.output import output_option, show_json, tell
+from fastness.cli.imageways import look, warn
+from fastness.cli.output import output_option, show_json
 from fastness.cli.tickets import cluster_options
 
 if TYPE_CHECKING:
     from fastness.domain.imagecheck.layout import FilePiece, Parts
-    from fastness.domain.imagecheck.way import Opening
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import Prepared
 
@@ -52,22 +52,23 @@ def image(
     kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Put the agent into the image below ROOT, and close the ways by which its host could turn it."""
-    from fastness.domain.imagecheck.check import Image, open_ways
     from fastness.domain.imagecheck.layout import AGENT, Shape, missing_parts, pieces
     from fastness.drivers.errors import DriverError
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import Prepared, RootTree, prepare
 
-    files = RootedFiles(_directory(root))
+    directory = _directory(root)
+    files = RootedFiles(directory)
     tree, done = RootTree(files), Prepared()
     try:
         if not check_only:
             trust = readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
             parts = _parts(files, agent, trust)
             done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
-        missing, openings = missing_parts(tree), open_ways(Image(root=tree))
+        missing = missing_parts(tree)
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
+    openings = look(None, directory)["open"]
     _show(root, done, missing, openings, check_only=check_only, output=output)
     if (openings or missing) and (check_only or strict):
         raise SystemExit(Exit.NO)
@@ -140,12 +141,11 @@ def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
 
 
 def _show(
-    root: Path, done: Prepared, missing: list[str], openings: list[Opening], *, check_only: bool, output: str
+    root: Path, done: Prepared, missing: list[str], openings: list[dict[str, Any]], *, check_only: bool, output: str
 ) -> None:
     if output == "json":
-        ways = [opening_document(opening) for opening in openings]
         changes = {"written": done.written, "replaced": done.replaced, "removed": done.removed}
-        show_json({"root": str(root), **changes, "missing": missing, "open": ways})
+        show_json({"root": str(root), **changes, "missing": missing, "open": openings})
         return
     for path in done.replaced:
         click.echo(f"{path}: replaced, it differed")
@@ -155,18 +155,6 @@ def _show(
         click.echo(f"{root}: {f'{len(done.written)} files and links written' if done.changed else 'nothing to change'}")
     for path in missing:
         click.echo(f"{path}: missing, machines of this image prove nothing")
-    warn(openings)
+    warn({"open": openings})
     if check_only and not (missing or openings):
         click.echo(f"{root}: nothing is missing, and no way that is known stands open")
-
-
-def warn(openings: list[Opening]) -> None:
-    """Say each way that stands open, with its reason."""
-    for opening in openings:
-        tell(f"fastness: open: {opening.describe()}")
-
-
-def opening_document(opening: Opening) -> dict[str, object]:
-    """A way that stands open, for JSON."""
-    way = opening.way
-    return {"way": way.id, "host": way.host, "places": list(opening.places), "reason": way.reason, "remedy": way.remedy}

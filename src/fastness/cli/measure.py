@@ -3,9 +3,11 @@
     fastness measure image.efi --firmware-vars OVMF_VARS.fd --secure-boot -o json > manifest.json
 
 Computed from the files alone. JSON is the manifest of an approval (`pcrs`, with the events of each register), and holds the
-same as values of a ReferenceValueSet (`values`).
+same as values of a ReferenceValueSet (`values`). Ways by which the host of such a machine could turn it are told beside
+(`open`), with what was not looked at (`unseen`); `--root` shows the root of the image, too.
 
-* 0: measured; 1: the image is good but would not boot, or what it measures cannot be known from it; 2: a file cannot be read.
+* 0: measured; 1: the image is good but would not boot, what it measures cannot be known from it, or, with `--strict`, its host
+  could turn it; 2: a file cannot be read.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import click
 
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
+from fastness.cli.imageways import look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.domain.osimage.errors import OsImageError
 from fastness.domain.osimage.firmware import FirmwareVars
@@ -37,8 +40,11 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="The variable store of the machine's firmware, such as OVMF_VARS.fd; without it, no keys are enrolled.",
 )
 @click.option("--secure-boot", is_flag=True, help="Measure as with Secure Boot on.")
+@ways_options
 @output_option
-def measure(uki: Path, firmware_vars: Path | None, secure_boot: bool, output: str) -> None:
+def measure(
+    uki: Path, firmware_vars: Path | None, secure_boot: bool, root: Path | None, strict: bool, output: str
+) -> None:
     """Compute the registers and events that booting UKI will measure."""
     firmware = _firmware(firmware_vars) if firmware_vars else FirmwareVars.blank()
     image = _read(uki, MAX_IMAGE)
@@ -48,10 +54,14 @@ def measure(uki: Path, firmware_vars: Path | None, secure_boot: bool, output: st
         raise CliError(f"{uki}: {error} ({error.code})", error.hint, Exit.USAGE) from error
     except OsImageError as error:
         raise CliError(f"{uki}: {error} ({error.code})", error.hint, Exit.NO) from error
+    ways = look(image, root)
+    warn(ways)
+    if strict:
+        refuse_open(ways)
     for note in measurement.notes:
         tell(f"fastness: {note}")
     if output == "json":
-        show_json(_json(measurement, secure_boot=secure_boot))
+        show_json({**_json(measurement, secure_boot=secure_boot), **ways})
     else:
         click.echo(_shown(measurement))
 

@@ -19,6 +19,7 @@ size, depth and work. Nothing here reads a clock, a file or a random number, and
 | `dataurl` | contents inside a config: data URLs, gzip, hashes |
 | `pointer`, `userdata` | the config in the image that leads Ignition to the agent; what the agent takes from the host |
 | `origin` | where a door is |
+| `cpio` | the initial file system of a boot image, as far as checks look at it |
 
 Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
 """

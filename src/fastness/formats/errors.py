@@ -12,6 +12,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── QuantityError           quantity, int-or-percent
     ├── DataUrlError            data URL, its compression or its hash
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
+    ├── CpioError               the initial file system of a boot image (`cpio`)
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
         ├── MalformedPatch      400: the patch itself is wrong

@@ -155,3 +155,36 @@ async def test_states_of_an_update_and_pools_are_part_of_an_approval(
     for bad in ("ready", "=x", f"ready={tmp_path}/none"):
         refused = await run(embedded_server, "approve", IMAGE, "--manifest", str(listed), "--variant", bad)
         assert (refused.exit_code, "--variant" in refused.output) == (2, True)
+
+
+async def test_an_approval_repeats_what_measuring_found_open_and_strict_writes_none(
+    embedded_server: Embedded, tmp_path: Path
+) -> None:
+    cluster, path = embedded_server.cluster, tmp_path / "measured.json"
+    way = {"way": "credentials", "host": "h", "reason": "r", "remedy": "m", "places": ["the line"]}
+    path.write_text(json.dumps({**manifest(), "open": [way], "unseen": ["the root"]}))
+    refused = await run(embedded_server, "approve", IMAGE, "--manifest", str(path), "--strict")
+    assert refused.exit_code == 1
+    assert "the host of this image can turn it: credentials" in refused.stderr
+    assert (await cluster.list(IMAGES)).items == []
+    result = await run(embedded_server, "approve", IMAGE, "--manifest", str(path))
+    assert result.exit_code == 0
+    assert "fastness: open: credentials: h: r\n  m\n    the line\nfastness: not checked: the root\n" in result.stderr
+    (image,) = (await cluster.list(IMAGES)).items
+    assert "credentials" not in json.dumps(image)
+
+
+async def test_strict_wants_somebody_to_have_looked_and_a_root_is_looked_at_here(
+    embedded_server: Embedded, listed: Path, tmp_path: Path
+) -> None:
+    approve = ("approve", IMAGE, "--manifest", str(listed))
+    refused = await run(embedded_server, *approve, "--strict")
+    assert (refused.exit_code, "nobody looked" in refused.stderr) == (1, True)
+    unit = tmp_path / "root/usr/lib/systemd/system/vmtoolsd.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]\n")
+    looked = await run(embedded_server, *approve, "--root", str(tmp_path / "root"))
+    assert (looked.exit_code, "open: guest-agents: " in looked.stderr) == (0, True)
+    strange = tmp_path / "strange.json"
+    strange.write_text(json.dumps({**manifest(), "open": ["no way"]}))
+    assert (await run(embedded_server, "approve", IMAGE, "--manifest", str(strange))).exit_code == 2

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
+from fastness.domain.imagecheck.ways import WORDS
 from fastness.domain.osimage.firmware import FirmwareVars
 from fastness.domain.osimage.measure import measure_uki
 from fastness.domain.osimage.measurement import parse_manifest
@@ -88,3 +89,39 @@ def test_a_register_that_is_left_out_is_told_beside_the_result(files: Path) -> N
     said = json.loads(result.stdout)
     assert 9 not in [row["id"] for row in said["pcrs"]]
     assert said["notes"]
+
+
+@pytest.fixture
+def turned(files: Path) -> Path:
+    """An image whose line has every word, and a root that listens to its hypervisor."""
+    (files / "closed.efi").write_bytes(
+        write_uki(minted.stub(), {**minted.sections(), ".cmdline": " ".join(WORDS).encode()})
+    )
+    unit = files / "root/usr/lib/systemd/system/qemu-guest-agent.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]\nExecStart=/usr/sbin/qemu-ga\n")
+    return files
+
+
+def test_an_image_that_its_host_can_turn_is_measured_with_a_warning_for_each_way(turned: Path) -> None:
+    result = measure(turned / "plain.efi", "-o", "json")
+    assert result.exit_code == 0
+    assert "fastness: open: credentials: " in result.stderr
+    assert "fastness: not checked: the root of the image was not looked at" in result.stderr
+    said = json.loads(result.stdout)
+    assert {"credentials", "console"} <= {way["way"] for way in said["open"]}
+    rooted = measure(turned / "closed.efi", "--root", turned / "root")
+    assert rooted.exit_code == 0
+    assert "open: guest-agents: " in rooted.stderr
+    assert "/usr/lib/systemd/system/qemu-guest-agent.service" in rooted.stderr
+    assert "credentials" not in rooted.stderr
+
+
+def test_strict_refuses_an_image_that_its_host_can_turn_and_measures_one_that_it_cannot(turned: Path) -> None:
+    refused = measure(turned / "closed.efi", "--root", turned / "root", "--strict")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "the host of this image can turn it: guest-agents" in refused.stderr
+    mask = turned / "root/etc/systemd/system/qemu-guest-agent.service"
+    mask.parent.mkdir(parents=True)
+    mask.symlink_to("/dev/null")
+    assert measure(turned / "closed.efi", "--root", turned / "root", "--strict").exit_code == 0

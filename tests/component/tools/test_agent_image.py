@@ -110,15 +110,24 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     code=0; check || code=$?; echo "check $code"
     echo '{{}}' > {home}/trust.json
     code=0; check || code=$?; echo "check $code"
+    mkdir -p {tmp_path}/sysroot/usr/lib/ignition; echo '{{}}' > {tmp_path}/sysroot/usr/lib/ignition/user.ign
+    mkdir -p {tmp_path}/sysroot/etc/systemd/system; ln -s /dev/null {tmp_path}/sysroot/etc/systemd/system/emergency.service
+    ln -s /usr/lib/x.service {tmp_path}/sysroot/etc/systemd/system/alias.service
+    code=0; check || code=$?; echo "check $code"
     depends; install; installkernel
     """
     said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [
-        "fastness: /usr/lib/fastness/trust.json is missing: this image would believe nobody", "check 1", "check 255",
+        "fastness: /usr/lib/fastness/trust.json is missing: this image would believe nobody", "check 1",
+        "fastness: /usr/lib/ignition/user.ign is missing: Ignition would apply what the host writes as user-data", "check 1",
+        "check 255",
         "systemd ignition",
     ]  # fmt: skip
     installed = done.read_text()
     assert installed.count(f"file {home}/agent/") == sum(1 for path in (home / "agent").rglob("*") if path.is_file())
+    assert "file /usr/lib/ignition/user.ign" in installed
+    masks = tmp_path / "initdir/etc/systemd/system"
+    assert [(path.name, os.readlink(path)) for path in masks.iterdir()] == [("emergency.service", "/dev/null")]
     assert "link /usr/lib/systemd/system/ignition-fetch.service.requires/fastness-boot.service" in installed
     used = set(re.findall(r'_tool\(\s*"(\w+)"', (agent_wheel.SOURCE / "fastness/drivers/tpm.py").read_text())) | {
         "getcap"

@@ -45,8 +45,3 @@ class Opening:
 
     way: Way
     places: tuple[str, ...]
-
-    def describe(self) -> str:
-        """What an operator reads: the way, why it matters, where it is open, what closes it."""
-        places = "".join(f"\n    {place}" for place in self.places)
-        return f"{self.way.id}: {self.way.host}: {self.way.reason}\n  {self.way.remedy}{places}"

@@ -1,0 +1,87 @@
+"""What the verbs that take an image say about the ways into it: `measure`, `image approve`, `machine image`.
+
+Warnings go to standard error and change nothing, because some ways are a decision; `--strict` makes them a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+
+if TYPE_CHECKING:
+    from fastness.domain.imagecheck.way import Opening
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_HINT: Final = "See `fastness machine image`, or leave --strict out."
+
+
+def ways_options(function: F) -> F:
+    """The options `--root` and `--strict`."""
+    function = click.option("--strict", is_flag=True, help="Refuse an image that its host can turn.")(function)
+    return click.option("--root", type=_DIRECTORY, help="The root directory of the image, to look at that, too.")(
+        function
+    )
+
+
+def look(uki: bytes | None, root: Path | None) -> dict[str, Any]:
+    """The ways that stand open (`open`) and what was not looked at (`unseen`), as JSON; raises CliError, ImageError."""
+    from fastness.domain.imagecheck.bootimage import look_at
+    from fastness.domain.imagecheck.check import open_ways
+    from fastness.drivers.errors import DriverError
+    from fastness.drivers.files import RootedFiles
+    from fastness.drivers.imageroot import RootTree
+
+    try:
+        looked = look_at(uki, RootTree(RootedFiles(root)) if root is not None else None)
+        openings = open_ways(looked.image)
+    except DriverError as error:
+        raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
+    return {"open": [document(opening) for opening in openings], "unseen": list(looked.unseen)}
+
+
+def listed(manifest: Any) -> dict[str, Any] | None:
+    """What `measure -o json` said about the ways; None where the manifest is of somebody else; raises CliError."""
+    if not isinstance(manifest, dict) or "open" not in manifest:
+        return None
+    ways, unseen = manifest["open"], manifest.get("unseen", [])
+    good = isinstance(ways, list) and isinstance(unseen, list) and all(_is_way(way) for way in ways)
+    if not good:
+        raise CliError("the manifest does not list open ways as `fastness measure -o json` does", code=Exit.USAGE)
+    return {"open": ways, "unseen": unseen}
+
+
+def _is_way(value: Any) -> bool:
+    named = isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("way", "host", "reason", "remedy")
+    )
+    return named and isinstance(value.get("places"), list)
+
+
+def document(opening: Opening) -> dict[str, Any]:
+    """A way that stands open, for JSON."""
+    way = opening.way
+    return {"way": way.id, "host": way.host, "places": list(opening.places), "reason": way.reason, "remedy": way.remedy}
+
+
+def warn(ways: Mapping[str, Any]) -> None:
+    """Say each way that stands open, why that matters, what closes it and where it is; and what nobody looked at."""
+    for way in ways.get("open", ()):
+        places = "".join(f"\n    {place}" for place in way["places"])
+        tell(f"fastness: open: {way['way']}: {way['host']}: {way['reason']}\n  {way['remedy']}{places}")
+    for note in ways.get("unseen", ()):
+        tell(f"fastness: not checked: {note}")
+
+
+def refuse_open(ways: Mapping[str, Any]) -> None:
+    """Raise CliError for an image that leaves a way open."""
+    if ways["open"]:
+        names = ", ".join(way["way"] for way in ways["open"])
+        raise CliError(f"the host of this image can turn it: {names}", _HINT, Exit.NO)
