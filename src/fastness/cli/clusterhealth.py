@@ -18,6 +18,30 @@ WATCHED: Final = {
     "Witnessed": ("witnesses", "nobody rolls the record back unseen", "docs/how-to/run-a-witness.md"),
 }
 
+_STATUSES: Final = "nobody makes a machine look attested by writing its status"
+
+
+async def statuses(cluster: Cluster) -> list[Finding]:
+    """Whether the control plane wrote what Machines say about themselves; nothing without Machines. Raises ApiError."""
+    from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.cluster.port import Scope
+    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.domain.attestation.signedstatus import is_disbelieved
+    from fastness.model.objects import object_name
+    from fastness.model.trusted_execution.machine import MACHINE
+    from fastness.trust.statuses import Statuses
+
+    machines = (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
+    if not machines:
+        return []
+    judge = Statuses(None, cluster, SystemClock(), SystemEntropy())
+    strange = [object_name(one).name for one in machines if is_disbelieved(await judge.judged(one))]
+    words = f"the control plane wrote the status of {len(machines) - len(strange)} of {len(machines)} machines"
+    if not strange:
+        return [Finding("statuses", "ok", words, _STATUSES)]
+    named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"
+    return [Finding("statuses", "missing", named, _STATUSES, "see docs/how-to/who-may-write-what.md")]
+
 
 async def health(cluster: Cluster) -> list[Finding]:
     """The conditions that matter, as they stand; a cluster without a ConfidentialCluster has none. Raises ApiError."""

@@ -40,6 +40,7 @@ from fastness.trust.certificates import secret_name
 from fastness.trust.doorkeys import DOOR_KEYS
 from fastness.trust.doors import DOORS
 from fastness.trust.internal import INTERNAL
+from fastness.trust.statuses import Statuses
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
 _M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
@@ -167,7 +168,8 @@ NAMESPACES: Final = (
 def declared() -> list[Controller]:
     """The controllers of the product with their declarations; nothing of them runs."""
     nowhere: Any = SimpleNamespace(listen=None)
-    return product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, SystemEntropy()))
+    around = Around(nowhere, SystemEntropy(), statuses=Statuses("controllers", nowhere, nowhere, SystemEntropy()))
+    return product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), around)
 
 
 def controllers() -> RoleAccount:

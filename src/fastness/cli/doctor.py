@@ -275,12 +275,12 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
 
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        from fastness.cli.clusterhealth import health
+        from fastness.cli.clusterhealth import health, statuses
         from fastness.cli.hostcheck import hosts
 
         found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
         found += [await home(cluster), *await health(cluster), *await unreadable_objects(cluster)]
-        return [*found, *await hosts(cluster)]
+        return [*found, *await statuses(cluster), *await hosts(cluster)]
 
 
 @click.command()

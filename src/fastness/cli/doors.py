@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from fastness.services.attesting import Around
     from fastness.services.gate.configs import RemoteConfigs
     from fastness.trust.certificates import DoorCertificates, RoleCertificates
+    from fastness.trust.doorkeys import RecordRole
     from fastness.trust.resources import Cipher
 
 CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE = "configserver", "enrol", "broker", "gate", "webhook", "page"
 DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE)
 CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT, WEBHOOK_PORT = 22624, 22626, 8000, 8080, 22623, 9443
 PAGE_PORT: Final = 8443
+# The doors that write statuses of Machines, and whose keys they sign them with.
+_SIGNERS: Final[dict[str, RecordRole]] = {ENROLMENT: "enrolment", BROKER: "broker"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,14 @@ async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: 
     """One door, until cancelled; raises CliError, ApiError, OSError, TrustError."""
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
+    from fastness.trust.statuses import signed_statuses
 
     doors: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
         CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
         WEBHOOK: _webhook, PAGE: _page,
     }  # fmt: skip
     clock, entropy = SystemClock(), SystemEntropy()
+    cluster = signed_statuses(_SIGNERS.get(role), cluster, clock, entropy)
     waiting = ["the caches and certificates"]
     health.add(role, lambda: ", ".join(waiting))
     async with (

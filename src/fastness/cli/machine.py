@@ -7,6 +7,8 @@
     fastness machine release NAME… [--reason TEXT]
     fastness machine approve-chip NAME CHIP --reason TEXT, settle NAME --reason TEXT        (`disputes.py`)
     fastness machine image ROOT --shape SHAPE        (`machineimage.py`)
+    fastness machine move NAME --pool P --reason TEXT
+    fastness machine vouch NAME… --reason TEXT
 
 NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
 `spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts. STATE is that
@@ -146,13 +148,32 @@ async def patch_machine(cluster: Cluster, found: JsonObject, patch: JsonObject) 
     await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
 
 
+@machine.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "everybody", is_flag=True, help="Every machine whose status is not signed, as after an upgrade.")
+@click.option("--reason", required=True, help="Why; kept in the record.")
+@cluster_options
+def vouch(names: tuple[str, ...], everybody: bool, reason: str, kubeconfig: Path | None, context: str) -> None:
+    """Vouch for the statuses of machines as they stand, though the control plane did not write them."""
+    from fastness.cli.vouching import vouch_for
+
+    if bool(names) == everybody:
+        raise CliError("name machines, or say --all", "`fastness doctor` names those that need it.", Exit.USAGE)
+    with told():
+        done = asyncio.run(vouch_for(names, reason, kubeconfig, context))
+    for line in done:
+        click.echo(line)
+    if not done:
+        tell("the control plane wrote the status of every machine: nobody has to vouch for one")
+
+
 async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
     """The Machine's name, and whether it was in another pool."""
     from fastness.cluster.errors import NotFound
     from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 
     async with connected(kubeconfig, context) as cluster:
-        found = _one(await all_machines(cluster), name)
+        found = one_of(await all_machines(cluster), name)
         meta, status = found["metadata"], found.get("status") or {}
         if pool == (found["spec"].get("pool") or status.get("pool")):
             return meta["name"], False
@@ -192,7 +213,7 @@ async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) ->
 
 async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
     async with connected(kubeconfig, context) as cluster:
-        found, standing = _one(await all_machines(cluster), name), await _standings(cluster)
+        found, standing = one_of(await all_machines(cluster), name), await _standings(cluster)
     status = found.get("status") or {}
     return {
         **_row(found, standing), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
@@ -216,7 +237,7 @@ async def _write(
     decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
         known = await all_machines(cluster)
-        chosen = [_one(known, name) for name in names]
+        chosen = [one_of(known, name) for name in names]
         standings = [_standing(found, decision) for found in chosen]
         for found, standing in zip(chosen, standings, strict=True):
             if standing is Standing.OPEN:
@@ -251,10 +272,10 @@ async def all_machines(cluster: Cluster) -> list[JsonObject]:
 
 async def one_machine(cluster: Cluster, name: str) -> JsonObject:
     """The Machine that a name means; raises CliError, ApiError."""
-    return _one(await all_machines(cluster), name)
+    return one_of(await all_machines(cluster), name)
 
 
-def _one(machines: Sequence[JsonObject], name: str) -> JsonObject:
+def one_of(machines: Sequence[JsonObject], name: str) -> JsonObject:
     """The machine that a name means; raises CliError for none and for several."""
 
     def names(found: JsonObject) -> tuple[str, ...]:

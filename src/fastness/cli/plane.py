@@ -26,6 +26,7 @@ from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.embedded.store import StoreSettings
 from fastness.cluster.informers import Informers
+from fastness.cluster.port import Cluster
 from fastness.controllers.attestation import certificates
 from fastness.controllers.attestation.certificates import issuing
 from fastness.controllers.engine import Runner
@@ -51,6 +52,7 @@ from fastness.trust.home import Home
 from fastness.trust.keyfiles import write_private
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhealth import RecordHealth
+from fastness.trust.statuses import SignedStatuses, signed_statuses
 from fastness.trust.tiles import FileTiles
 
 if TYPE_CHECKING:
@@ -159,13 +161,15 @@ async def running(
     kept = StoreSettings(reserve_bytes=RESERVE_BYTES)
     listening = ServerOptions(options.state, options.host, options.port, store=kept)
     server = await EmbeddedServer.open(listening, clock, entropy)
+    # One process is every role, and signs as the one that may write anything.
+    signed = signed_statuses("controllers", server.cluster, clock, entropy)
     try:
         async with (
-            Informers(server.cluster, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
+            Informers(signed, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
             issuing(server.cluster, informers, clock, entropy),
-            _doors(server, informers, options, simulated, clock, entropy) as endpoints,
+            _doors(server, signed, informers, options, simulated, clock, entropy) as endpoints,
         ):
-            runner = _runner(server, informers, options, endpoints.pointers, clock, entropy)
+            runner = _runner(server, signed, informers, options, endpoints.pointers, clock, entropy)
             server.health.add("controllers", runner.waiting_for)
             server.health.add("caches", informers.out_of_touch)
             server.health.warn("set-aside", informers.unused)
@@ -203,6 +207,7 @@ class Opened:
 @asynccontextmanager
 async def _doors(
     server: EmbeddedServer,
+    cluster: Cluster,
     informers: Informers,
     options: PlaneOptions,
     simulated: Simulated | None,
@@ -210,7 +215,7 @@ async def _doors(
     entropy: Entropy,
 ) -> AsyncIterator[Opened]:
     """The doors for the time of the block: config server, enrolment, broker and gate for machines, the page for people."""
-    cluster, listen = server.cluster, ListenOptions(options.host)
+    listen = ListenOptions(options.host)
     told: list[Endpoints] = []
     documents = Documents.below(options.state, services=options.vendor_services)
     async with (
@@ -240,6 +245,7 @@ async def _doors(
 
 def _runner(
     server: EmbeddedServer,
+    signed: SignedStatuses,
     informers: Informers,
     options: PlaneOptions,
     doors: Callable[[], Doors],
@@ -248,8 +254,8 @@ def _runner(
 ) -> Runner:
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
     kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), server.pki)
-    around = Around(clock, entropy, SIMULATED, doors, tiles=_tiles(options))
-    controllers = [*kube.controllers, *product_loops(server.cluster, informers, around, without=(certificates.FAMILY,))]
+    around = Around(clock, entropy, SIMULATED, doors, tiles=_tiles(options), statuses=signed.statuses)
+    controllers = [*kube.controllers, *product_loops(signed, informers, around, without=(certificates.FAMILY,))]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
 
 

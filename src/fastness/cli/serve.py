@@ -327,22 +327,26 @@ async def _lead_for_ever(cluster: KubeCluster, options: ServeOptions, health: He
     from fastness.controllers.engine import Leadership, LostLease, Runner
     from fastness.controllers.machineconfig.plane import Around
     from fastness.controllers.plane import held_back, product_loops
+    from fastness.trust.statuses import signed_statuses
 
     clock, entropy = SystemClock(), SystemEntropy()
+    signed = signed_statuses("controllers", cluster, clock, entropy)
     leadership = Leadership(cluster, options.identity, clock, entropy, settings)
     places = options.doors.places
     while True:
         async with (
             leadership.held() as lost,
-            Informers(cluster, clock=clock, entropy=entropy, places=places) as informers,
+            Informers(signed, clock=clock, entropy=entropy, places=places) as informers,
         ):
             doors = await _doors(cluster, informers, clock, entropy, options)
             watched = await _watched(informers)
-            around = Around(clock, entropy, doors=doors, may_write=leadership.require, watched=watched)
+            around = Around(
+                clock, entropy, doors=doors, may_write=leadership.require, watched=watched, statuses=signed.statuses
+            )
             held = await held_back(cluster, options.adopt, clock.now())
             for family, sign in held.items():
                 tell(f"the {family} controllers are not started: {sign}; take over with --adopt {family}")
-            loops = product_loops(cluster, informers, around, without=held)
+            loops = product_loops(signed, informers, around, without=held)
             runner = Runner(loops, informers, clock, entropy)
             health.add("controllers", runner.waiting_for)
             health.warn("set-aside", informers.unused)

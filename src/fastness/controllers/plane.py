@@ -32,6 +32,7 @@ from fastness.controllers.attestation.retention import Retention
 from fastness.controllers.attestation.retirement import ImageLives
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
+from fastness.controllers.attestation.statuses import MachineStatuses
 from fastness.controllers.attestation.trustedcluster import AttestationKeys, TrustedClusters, told_doors
 from fastness.controllers.attestation.values import Values
 from fastness.controllers.attestation.witnesses import RecordWitnesses
@@ -89,6 +90,7 @@ def product_loops(
     approvers = fenced(Approvers.name, Approvers.writes)
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
+    statuses = fenced(MachineStatuses.name, MachineStatuses.writes)
     features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
@@ -107,6 +109,7 @@ def product_loops(
         ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
         Values(fenced(Values.name, Values.writes), informers, around.clock),
         Machines(members, informers, decisions, around.clock),
+        *([MachineStatuses(statuses, informers, decisions, around.clock, around.statuses)] if around.statuses else ()),
         NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
         Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
         Distrusting(distrust, informers, decisions, around.clock),

@@ -1,4 +1,4 @@
-"""The keys with which doors sign their batches of the record, and who is a door.
+"""The keys with which doors sign their batches of the record, and who is a door. Statuses of Machines are signed with them, too.
 
     Secret     <role>-record-key      the private half: the door's own account reads it and no other
     ConfigMap  <role>-record-key      the public half: only that door's account writes it
@@ -61,6 +61,7 @@ class DoorSigner:
         self._entropy = entropy
         self._looked: datetime | None = None
         self._ring: tuple[RingKey, ...] = ()
+        self._signer: tuple[RingKey, Ed25519Signer] | None = None
 
     async def current(self) -> Ed25519Signer:
         """The key that signs now; raises DamagedKeys, ApiError."""
@@ -68,7 +69,19 @@ class DoorSigner:
         if self._looked is None or not timedelta() <= now - self._looked < LOOK:
             self._ring = await self._kind.renew(self._cluster, self._entropy, now)
             self._looked = now
-        return Ed25519Signer(signing_first(self._ring, now)[0].material)
+        key = signing_first(self._ring, now)[0]
+        if self._signer is None or self._signer[0] is not key:
+            self._signer = key, Ed25519Signer(key.material)
+        return self._signer[1]
+
+
+async def published_keys(cluster: Cluster, role: str) -> Mapping[str, Ed25519Verifier]:
+    """The keys that a role has published as its own, the newest first; raises ApiError."""
+    try:
+        published = await cluster.get(CONFIG_MAPS, f"{role}-record-key", NAMESPACE)
+    except NotFound:
+        return {}
+    return _keys(str((published.get("data") or {}).get(JWKS, "")))
 
 
 async def registered_doors(cluster: Cluster) -> Registered:
@@ -84,11 +97,9 @@ async def register_doors(cluster: Cluster) -> Registered:
     """Register what each role has published as its own, and nothing else; raises ApiError."""
     data: dict[str, str] = {}
     for role in RECORD_ROLES:
-        with suppress(NotFound):
-            published = await cluster.get(CONFIG_MAPS, f"{role}-record-key", NAMESPACE)
-            keys = _keys(str((published.get("data") or {}).get(JWKS, "")))
-            if keys:
-                data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()
+        keys = await published_keys(cluster, role)
+        if keys:
+            data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()
     try:
         found = await cluster.get(CONFIG_MAPS, REGISTRY, NAMESPACE)
         if {**(found.get("data") or {}), **data} != found.get("data"):

@@ -36,6 +36,7 @@ from fastness.domain.attestation.membership import (
     of_same_tpm,
     predecessor_of,
 )
+from fastness.domain.attestation.signedstatus import is_disbelieved
 from fastness.domain.attestation.subject import KeyKind, key_kind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, object_name, view
@@ -99,6 +100,8 @@ class MachineWriter:
             return None
         if is_being_deleted(found):
             raise Conflict("the Machine of this key is being deleted")
+        if is_disbelieved(found):
+            raise Conflict("nobody of the control plane wrote the status of this key's Machine: a person has to look")
         status = view(found, Machine).status
         if status.key_thumbprint not in ("", newcomer.thumbprint):
             raise IdentityConflict("another key enrolled under this name")

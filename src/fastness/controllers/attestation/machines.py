@@ -53,6 +53,7 @@ from fastness.domain.attestation.membership import (
     membership_of,
     replaced_by,
 )
+from fastness.domain.attestation.signedstatus import is_disbelieved
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
@@ -209,6 +210,8 @@ class Machines:
         standing = membership_of(seen)
         ours = POOL_LABEL in labels_of(machine) or bool(seen.status.key_thumbprint)
         came = seen.status.last_attested or seen.status.overridden_until
+        if is_disbelieved(machine):
+            return Done()  # it may have proved itself: nobody knows before it is put back
         if not ours or came or standing in (Membership.QUARANTINED, Membership.REVOKED):
             return Done()
         left = (_end(machine, standing) - self._clock.now()).total_seconds()

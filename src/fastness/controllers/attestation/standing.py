@@ -32,6 +32,7 @@ from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
 from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.signedstatus import is_disbelieved
 from fastness.domain.attestation.standing import (
     CORDONED,
     NOTE,
@@ -168,7 +169,7 @@ class Standing:
             return await self._abandoned(key)
         seen = view(machine, Machine)
         if not seen.status.key_thumbprint:
-            return Done()
+            return await self._abandoned(key) if is_disbelieved(machine) else Done()
         override, interval = live_override(confidential, now, listed_approvers(confidential)), interval_of(confidential)
         proof = proof_of(seen, now, interval, override)
         try:
@@ -239,7 +240,7 @@ class Standing:
             await self._recorder.normal(about, "AttestedAgain", "the machine proved itself: the node takes pods again")
 
     async def _abandoned(self, key: ObjectName) -> Done:
-        """The node of a Machine that is gone."""
+        """The node of a Machine that is gone, or whose status is not believed: nobody vouches for it."""
         suffix = f"-{key.name.removeprefix('machine-')}"
         return await self._alone(
             next((one for one in self._nodes.list() if object_name(one).name.endswith(suffix)), None)

@@ -23,6 +23,7 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.machineconfig.userdata import UserData
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.model.kind import Resource
+from fastness.trust.statuses import Statuses
 from fastness.trust.tiles import TileStore
 
 
@@ -38,7 +39,8 @@ LOOPS = (Defaults, Generated, Rendering, FirstLabels, Rollout, Drains, ConfigNod
 class Around:
     """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie.
 
-    `watched` says whether admission of ours stands in front of the API; the embedded one always has it.
+    `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
+    Machines, where the cluster that the loops get signs them.
     """
 
     clock: Clock
@@ -48,6 +50,7 @@ class Around:
     may_write: Callable[[], None] = nobody_asks
     tiles: TileStore | None = None
     watched: Callable[[], bool] = lambda: True
+    statuses: Statuses | None = None
 
 
 def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:

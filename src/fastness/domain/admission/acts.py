@@ -39,8 +39,9 @@ DELETION: Final = "deleted"
 MOVE: Final = "move-machine"
 APPROVE_CHIP: Final = "approve-chip"
 SETTLE: Final = "settle-machine"
+VOUCH: Final = "vouch-for-status"
 # A Machine has a reason for each thing that was decided about it; of a chip the record keeps which one it was.
-_OWN_REASONS: Final = {MOVE: "poolReason", APPROVE_CHIP: "chipReason", SETTLE: "settledReason"}
+_OWN_REASONS: Final = {MOVE: "poolReason", APPROVE_CHIP: "chipReason", SETTLE: "settledReason", VOUCH: "vouchedReason"}
 PIECE, MOST_PIECES = 256, 4
 
 
@@ -178,6 +179,8 @@ def _machine(request: AdmissionRequest) -> Iterator[str]:
         yield APPROVE_CHIP
     if request.operation is not Operation.DELETE:
         yield from (act for act, name in ((MOVE, "pool"), (SETTLE, "settled")) if old.get(name) != new.get(name))
+    if new.get("vouched") and old.get("vouched") != new.get("vouched"):
+        yield VOUCH
 
 
 def _cluster(request: AdmissionRequest) -> Iterator[str]:

@@ -10,6 +10,9 @@ a machine that lost its key enrols anew as another Machine, which names the old 
 An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
 record. A quarantine counts at once. `domain.attestation.membership` reads them.
 
+`status.signed` says which part of the control plane wrote the status (`domain.attestation.signedstatus`): nobody believes one
+that is not signed. A person can vouch for one as it stands, `spec.vouched`.
+
 `status.chip` is written at the first affirmed verdict. After that it changes only to the chip that `spec.chip` names, and only
 people write the spec; the API server holds everybody to that.
 """
@@ -25,9 +28,10 @@ from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
-CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked", "Disputed")
+CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked", "Disputed", "Believed")
 DISPUTES = ("Chip",)
 APPROVALS = ("Pending", "Approved", "Quarantined")
+SIGNERS = ("enrolment", "broker", "controllers")
 STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
 
 _SPEC = s.obj(
@@ -56,6 +60,11 @@ _SPEC = s.obj(
             "prove itself anew."
         ),
         "poolReason": s.string("Why it is moved, in the administrator's words.", maxLength=1024),
+        "vouched": s.sha256(
+            "Digest of a status that nobody of the control plane signed, for which an administrator vouches as it stands; the "
+            "controllers sign it and take this away."
+        ),
+        "vouchedReason": s.string("Why, in the administrator's words.", maxLength=1024),
     },
     "Who the machine is, and whether it may take part.",
     required=("id",),
@@ -82,10 +91,24 @@ _DISPUTE = s.obj(
     required=("over", "shows", "since"),
 )
 
+_SIGNED = s.obj(
+    {
+        "by": s.enum(*SIGNERS, description="The part of the control plane that wrote the status last."),
+        "key": s.string("Id of its key.", maxLength=64),
+        "serial": s.integer("Rises with every write of the status.", format="int64", minimum=1),
+        "signature": s.string("Ed25519 over the UID, the serial and all else of the status, base64.", maxLength=128),
+    },
+    "Who wrote the status: without a good signature the machine counts as never attested.",
+    required=("by", "key", "serial", "signature"),
+)
+
 _STATUS = s.immutable_once_set(
     s.obj(
         {
-            "conditions": s.conditions("Enrolled, Approved, Attested, Configured, Joined, Revoked and Disputed."),
+            "conditions": s.conditions(
+                "Enrolled, Approved, Attested, Configured, Joined, Revoked, Disputed and Believed."
+            ),
+            "signed": _SIGNED,
             "pool": s.object_name("Pool of the machine: that of its join ticket, or the one that it was moved to."),
             "movedFrom": s.object_name("Pool of its join ticket, where the machine was moved."),
             "nodeName": s.object_name("Name of the node that this machine, and no other, may become."),
@@ -198,6 +221,8 @@ class MachineSpec(View):
     settled_reason: str = ""
     pool: str = ""
     pool_reason: str = ""
+    vouched: str = ""
+    vouched_reason: str = ""
 
 
 class Endorsement(View):
