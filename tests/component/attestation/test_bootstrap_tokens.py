@@ -206,6 +206,34 @@ async def test_when_all_ids_are_taken_it_says_so(site: Site) -> None:
     assert refused.value.status == 503
 
 
+async def test_a_machine_whose_id_meets_that_of_another_does_not_get_its_token(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shows the same key, too: what it is given is for itself, or nothing."""
+    monkeypatch.setattr(bootstrap, "token_id", lambda _machine, number: f"aaaaa{number}")
+    first = (await site.tokens.release(site.grant(), KEY)).reveal()
+    (asked,) = await site.asked()
+    with pytest.raises(TokenContended):
+        await site.tokens.release(grant("uid-of-nobody"), KEY)
+    assert (await site.tokens.release(site.grant(), KEY)).reveal() == first
+    untouched = await site.cluster.get(SECRETS, asked["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
+    assert untouched["data"] == asked["data"]
+
+
+async def test_a_request_that_the_controllers_take_away_gets_no_token(embedded_server: Embedded) -> None:
+    """As they do when the machine is no longer trusted."""
+    clock, cluster = VirtualClock(), embedded_server.cluster
+    asking = asyncio.create_task(tokens(cluster, clock).release(grant(), KEY))
+    async with asyncio.timeout(PATIENCE):
+        while not asking.done():
+            for asked in (await cluster.list(SECRETS, ASKED)).items:
+                await cluster.delete(SECRETS, asked["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
+            await clock.advance(0.1)
+            await asyncio.sleep(0.01)
+    with pytest.raises(TokenContended, match="publish no bootstrap token for this machine"):
+        await asking
+
+
 async def test_without_controllers_the_broker_says_what_is_missing(embedded_server: Embedded) -> None:
     clock = VirtualClock()
     asking = asyncio.create_task(tokens(embedded_server.cluster, clock).release(grant(), KEY))

@@ -249,6 +249,18 @@ async def test_entries_that_were_exchanged_below_the_head_are_noticed(watched: W
     assert "are not those that" in (await watched.condition("Recorded"))[2]
 
 
+async def test_a_head_that_names_another_root_than_its_tiles_is_noticed(watched: Watched) -> None:
+    """Somebody who writes the head alone: no checkpoint is signed over a root that no entries lead to."""
+    await watched.open(0)
+    await watched.grow(1, 2, 3)
+    head = await read_head(watched.world.cluster)
+    await write_head(watched.world.cluster, replace(head, root=bytes(32)))
+    watched.start()
+    await watched.grow(4)
+    assert int((await watched.newest())["spec"]["size"]) == 3
+    assert "do not lead to the root that its state says" in (await watched.condition("Recorded"))[2]
+
+
 async def test_a_witness_that_is_away_holds_nothing_up(watched: Watched) -> None:
     gone = WitnessSigner("witness.example/gone", SecretBytes(bytes(32))).verifier
     await watched.name([{"name": "gone", "key": str(gone), "url": "http://127.0.0.1:9"}])

@@ -47,12 +47,20 @@ def test_a_key_that_is_written_down_is_read_back() -> None:
     "line",
     [
         WITNESS.cosign(TEXT.replace("17", "18"), 100),
-        WITNESS.cosign(TEXT, 100).replace("w1", "w2"),
+        WITNESS.cosign(TEXT, 100).replace("/w1 ", "/w2 "),
+        WitnessSigner("witness.example/w2", SEED).cosign(TEXT, 100),
         WitnessSigner("witness.example/w1", SecretBytes(bytes(32))).cosign(TEXT, 100),
         NoteSigner("witness.example/w1", SEED).sign(TEXT).rpartition("\n\n")[2],
         "— witness.example/w1 AAAA\n",
     ],
-    ids=["another tree", "another name", "another key", "a plain signature of the same key", "too short"],
+    ids=[
+        "another tree",
+        "another name",
+        "the same key under another name",
+        "another key",
+        "a plain signature of the same key",
+        "too short",
+    ],
 )
 def test_nothing_else_counts_as_a_cosignature(line: str) -> None:
     assert cosigned(NOTE + line, [WITNESS.verifier]) == {}

@@ -13,6 +13,8 @@ from fastness.domain.attestation.chip import (
     chip_of,
     chip_status,
     held,
+    kept_against,
+    kept_bar,
     on_chip,
     told_hidden,
     waits_for_bar_alone,
@@ -21,7 +23,7 @@ from fastness.domain.attestation.chip import (
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.decisions import DECISIONS, Standing, decision_patch, standing
 from fastness.domain.attestation.dispute import HIDDEN, short
-from fastness.domain.attestation.distrust import Distrusted
+from fastness.domain.attestation.distrust import Distrusted, read_distrust
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
     SUPERSEDED,
@@ -84,6 +86,20 @@ def test_who_bars_a_chip() -> None:
     assert barring(machine(approval="Quarantined", revoked=SUPERSEDED)) == "quarantined"
     assert barring(machine(), [named]) == "distrusted"
     assert barring(machine(), [Distrusted("d", "chipGeneration", "Milan")]) == ""
+
+
+def test_what_a_deleted_machine_leaves_bars_its_own_chip_and_nobody_elses() -> None:
+    left = read_distrust(kept_bar(view(stored("Quarantined") | {"status": {"chip": CHIP}}, Machine)))
+    assert left is not None
+    assert "quarantined" in kept_against(CHIP, [left])
+    assert kept_against(OTHER, [left]) == ""
+
+
+def test_a_machine_whose_chip_nobody_knows_waits_for_no_place_that_somebody_left_empty() -> None:
+    spec = {"machine": "u", "reason": "by hand", "bars": {"chip": ""}}
+    entry = read_distrust({"metadata": {"name": "kept"}, "spec": spec})
+    assert entry is not None
+    assert kept_against("", [entry]) == ""
 
 
 def test_newcomers_wait_for_what_stands_against_a_chip_and_nobody_else() -> None:

@@ -59,6 +59,8 @@ def test_a_pattern_made_from_a_text_by_putting_stars_in_covers_it(text: str, dat
         ("d.fault/db/x", "default/db/x", False),
         ("default/db/x*", "default/db/x", True),
         ("aba*aba/b/c", "aba/b/c", False),
+        ("d*b*t/db/x", "default/db/x", False),
+        ("*b*a*/db/x", "ab/db/x", False),
         ("", "default/db/x", False),
     ],
 )
