@@ -4,7 +4,8 @@
 
 A row names a field of the schema, the direction in which it weakens, and why. Each compares what the field *means*, with defaults
 filled in: an unset `evidence` is tpm, tdx and snp for ever, so that no upgrade widens a cluster and setting it is no trick.
-Fields that cannot weaken are listed too, with the reason; a test walks the schema, so that a new field is in one of the two.
+Fields that cannot weaken are listed too, with the reason; a test walks the schema, so that a new field is in one of the two. And
+if one is forgotten all the same, any change of it weakens: who adds a field is asked for its direction, not trusted to recall it.
 
 It is an order: no change weakens nothing, values that cannot be compared weaken in both directions, and no detour of several
 steps hides what the direct change would show (property tests). What is confirmed, and how, is `confirming`.
@@ -42,7 +43,22 @@ class Row(NamedTuple):
 
 def weakenings(old: Object, new: Object) -> tuple[Weakening, ...]:
     """What the change from `old` to `new` lowers."""
-    return tuple(Weakening(row.field, words) for row in ORDER for words in row.compare(old, new))
+    listed = (Weakening(row.field, words) for row in ORDER for words in row.compare(old, new))
+    return (*listed, *_unlisted(old, new))
+
+
+def _unlisted(old: Object, new: Object) -> Iterator[Weakening]:
+    """Changes of fields that neither list names: whether they weaken is not known, so they do."""
+    before, after = (dict(strength.leaves(side.get("spec"), _is_listed)) for side in (old, new))
+    for place in sorted(before.keys() | after.keys()):
+        if before.get(place) != after.get(place):
+            yield Weakening(place.field, f"{place.shown} changes, and nothing says in which direction it is weaker")
+
+
+def _is_listed(field: str) -> bool:
+    """Whether one of the lists has a field, or the object that it is in."""
+    rows = {row.field for row in ORDER} | CANNOT_WEAKEN.keys()
+    return any(field == row or field.startswith((f"{row}.", f"{row}[]")) for row in rows)
 
 
 def _mode(old: Object, new: Object) -> Iterator[str]:
@@ -162,6 +178,7 @@ ORDER: Final[tuple[Row, ...]] = (
 CANNOT_WEAKEN: Final[Mapping[str, str]] = {
     "simulated": "immutable, and part of the store's identity",
     "pools[].name": "says which pool is meant; what is asked of it is in the other fields",
+    "attestation.extraRoots[].reason": "says to people why a root is trusted; which one it is, is in the other fields",
     "delivery.via": "gate and broker ask for the same grant",
     "delivery.sync": "when a copy is made, not who may read it",
     "delivery.interval": "when a copy is made, not who may read it",
