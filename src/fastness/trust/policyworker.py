@@ -10,11 +10,11 @@ evidence is judged and secrets are released, so it happens here (`policyworkers`
 * Memory is bounded as address space beyond what is taken when the engine is loaded.
 * No file, socket or pipe can be opened any more, nothing can be written but to the pipes that are there, and no privilege is
   gained by running another program. There is no environment to be read but a path. What a policy prints goes nowhere.
+* Of the kernel it can ask for memory and the time (`systemcalls`): it traces, signals, renames and runs nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
@@ -38,6 +38,7 @@ from fastness.domain.workloads.agentpolicy.decide import decide, open_requests
 from fastness.formats import json
 from fastness.formats.frames import HEAD, frame_length, framed
 from fastness.model.kind import JsonObject
+from fastness.trust.systemcalls import allow_computing
 
 COMPILE_SECONDS: Final = 3.0
 EVALUATE_SECONDS: Final = 1.0
@@ -45,7 +46,6 @@ EVALUATE_SECONDS: Final = 1.0
 AGENT_SECONDS: Final = 20.0
 MEMORY: Final = 512 * 1024**2
 READY: Final[JsonObject] = {"ready": True}
-_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS of prctl(2)
 
 
 def main() -> None:
@@ -56,23 +56,22 @@ def main() -> None:
         os.dup2(nowhere, standard)
     # Whatever the engine and the interpreter load late is loaded while that is possible.
     default_resource_policy().allow({}, Request(("a", "b", "c")))
-    confine()
-    _write(sink, READY)
+    _write(sink, {**READY, "confined": confine()})
     while (job := _read(source)) is not None:
         answer = handled(job)
         limit_cpu(0)
         _write(sink, answer)
 
 
-def confine() -> None:
-    """Give up what no policy needs."""
+def confine() -> bool:
+    """Give up what no policy needs; whether the kernel refuses all but computing from now on."""
     most = _reserved_memory() + MEMORY
     for kind, limit in (
         (resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 0),
     ):  # fmt: skip
         resource.setrlimit(kind, (limit, limit))
-    ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    return allow_computing()
 
 
 def limit_cpu(seconds: float) -> None:

@@ -157,6 +157,14 @@ async def test_a_seven_second_policy_is_ended_and_delays_nobody_else(
     verdicts = (await here.cluster.list(VERDICT.resource)).items
     (waiting,) = [verdict for verdict in verdicts if verdict["spec"]["result"] == "NotAssessed"]
     assert "mine@" in next(check for check in waiting["spec"]["checks"] if check["name"] == "policy")["seen"]
+    bounds = condition(await tried(here), "WithinBounds") or {}
+    assert (bounds["status"], bounds["reason"]) == ("False", "Exceeded")
+    assert "gave no answer at" in bounds["message"]
+    assert condition(await tried(here), "WithinBounds") == bounds, "another look changes nothing"
+    # Another text begins with a clean slate, though the verdict about the older one is still there.
+    changed = {"spec": {"rego": SLOW + "# changed\n"}}
+    assert (await author.patch(f"{PATH}/mine", json=changed, headers=MERGE)).status_code == 200
+    assert (condition(await tried(here), "WithinBounds") or {})["status"] == "True"
     # Switched off, the built-in policy judges alone again.
     assert (await author.patch(f"{PATH}/mine", json={"spec": {"active": False}}, headers=MERGE)).status_code == 200
     await tried(here)

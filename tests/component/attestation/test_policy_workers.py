@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +14,8 @@ import pytest
 
 from fastness.domain.attestation.policy import Request
 from fastness.domain.attestation.policyquery import ActivePolicy, Answer, about_evidence, about_resource
-from fastness.trust.policyworkers import SUSPENDED_SECONDS, PolicyWorkers, Worker, WorkerEnded, asked_alone
+from fastness.trust.policyworkers import _PLACE, SUSPENDED_SECONDS, PolicyWorkers, Worker, WorkerEnded, asked_alone
+from tests.patience import PATIENCE
 from tests.unit.domain.attestation.policyinputs import book
 from tests.virtual import VirtualClock
 
@@ -115,6 +120,9 @@ async def test_a_process_has_nothing_to_reach() -> None:
         for name in ("Max open files", "Max file size", "Max core file size"):
             assert limits[name] == ["0", "0"], name
         assert "NoNewPrivs:\t1" in (place / "status").read_text()
+        # Each thread has its own filter: there is one thread, or all of them have it.
+        for thread in (place / "task").iterdir():
+            assert "Seccomp:\t2" in (thread / "status").read_text()
         opened = [path.readlink().as_posix() for path in (place / "fd").iterdir()]
         assert [name for name in opened if not name.startswith(("pipe:", "/dev/null", "anon_inode"))] == []
     finally:
@@ -131,3 +139,49 @@ async def test_a_process_that_nobody_waits_for_is_gone() -> None:
     with pytest.raises(WorkerEnded) as ended:
         await asked_alone({"do": "evidence", "rego": policy(SLOW).rego, "input": {}, "data": {}, "digest": ""}, 0.2)
     assert ended.value.code == "policy-too-slow"
+
+
+# What somebody would try who found a hole in the engine: none of it needs a descriptor, so limits on resources do not stop it.
+ESCAPES = """
+import ctypes, os, resource, signal, sys
+sys.path.insert(0, sys.argv[1])
+from fastness.trust.policyworker import confine
+victim, file = int(sys.argv[2]), sys.argv[3]
+sink = os.dup(1)
+kernel = ctypes.CDLL(None, use_errno=True)
+own = ctypes.create_string_buffer(8)
+class Piece(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+piece = Piece(ctypes.addressof(own), 8)
+def read_memory():
+    if kernel.process_vm_readv(victim, ctypes.byref(piece), 1, ctypes.byref(piece), 1, 0) < 0:
+        raise OSError(ctypes.get_errno(), "")
+attempts = {
+    "signal": lambda: os.kill(victim, 0), "trace": lambda: read_memory(), "rename": lambda: os.rename(file, file + "2"),
+    "delete": lambda: os.unlink(file), "mode": lambda: os.chmod(file, 0o777), "run": lambda: os.execv("/bin/true", ["true"]),
+    "look": lambda: os.stat(file), "limits": lambda: resource.prlimit(victim, resource.RLIMIT_NOFILE),
+}
+confined = confine()
+results = []
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except OSError as error:
+        results.append(f"{name}={error.errno}")
+    else:
+        results.append(f"{name}=done")
+os.write(sink, " ".join([str(confined), *results]).encode())
+"""
+
+
+def test_a_process_for_policies_can_do_nothing_to_the_door_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "vault.json"
+    file.write_text("secret")
+    words = [sys.executable, "-I", "-c", ESCAPES, _PLACE, str(os.getpid()), str(file)]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    confined, *attempts = result.stdout.split()
+    assert confined == "True", result.stderr
+    assert attempts == [
+        f"{name}={errno.EPERM}" for name in ("signal", "trace", "rename", "delete", "mode", "run", "look", "limits")
+    ]
+    assert file.read_text() == "secret"

@@ -9,38 +9,50 @@ the object itself.
 * That a text judges in place of the built-in policy (`replacesBuiltIn`) was confirmed where the object was written. The
   confirmation goes with the change that it was for.
 * A generation is tried once. The result is a function of the text, so another look at the same text changes nothing.
+* A text that passed and then gave no answer within its bounds in service has `WithinBounds` False while it judges. Doors may not
+  write the status of policies, since that is where verifiers read the text; so it is read off the verdicts that they left
+  (`domain.attestation.policybounds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import NotFound
 from fastness.cluster.events import EVENTS, Recorder
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.domain.attestation.cases import NOTHING, REFUSES_NONE, Trial
 from fastness.domain.attestation.policy import policy_version
+from fastness.domain.attestation.policybounds import bounded, exceeding
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
+from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, rfc3339, with_condition
 from fastness.trust.trial import Try, tried
 
 POLICIES = APPRAISAL_POLICY.resource
 MAX_NAMED = 5
+UNDECIDED = Scope(fields="spec.result=NotAssessed")
 _STATUS = WriteOptions(manager="appraisal-policies", subresource="status")
 _AS = WriteOptions(manager="appraisal-policies")
+
+
+def _waited_for(verdict: Mapping[str, Any]) -> Iterable[ObjectName]:
+    """The policy whose answer a verdict had to do without."""
+    unanswered = exceeding(verdict)
+    return (ObjectName("", unanswered.name),) if unanswered is not None else ()
 
 
 class Policies:
     """Tries policies and activates those that pass."""
 
     name = "appraisal-policies"
-    sources: Sequence[Source] = (Source(POLICIES),)
+    sources: Sequence[Source] = (Source(POLICIES), Source(VERDICT.resource, _waited_for, UNDECIDED, delay=1.0))
     writes: Sequence[Resource] = (POLICIES, EVENTS)
 
     def __init__(self, cluster: Cluster, clock: Clock, attempt: Try = tried) -> None:
@@ -57,10 +69,16 @@ class Policies:
             return GONE
         generation = policy["metadata"].get("generation", 0)
         status = policy.get("status") or {}
-        if is_being_deleted(policy) or status.get("observedGeneration") == generation:
+        if is_being_deleted(policy):
+            return Done()
+        verdicts = (await self._cluster.list(VERDICT.resource, UNDECIDED)).items
+        if status.get("observedGeneration") == generation:
+            await self._set_bounds(policy, verdicts)
             return Done()
         trial = await self._try(policy["spec"])
-        wanted = judged_status(policy, trial, self._clock.now())
+        now = self._clock.now()
+        wanted = judged_status(policy, trial, now)
+        wanted["conditions"] = bounded(wanted, generation, verdicts, now)
         # The trial took a while: if the policy changed meanwhile, this conflicts and the new text is tried instead.
         version = policy["metadata"]["resourceVersion"]
         await self._cluster.patch(
@@ -73,6 +91,14 @@ class Policies:
         await self._tell(policy, trial, wanted)
         await self._take_off(policy)
         return Done()
+
+    async def _set_bounds(self, policy: JsonObject, verdicts: Iterable[JsonObject]) -> None:
+        """Say of a text that was tried already whether it kept its bounds since."""
+        status, meta = policy.get("status") or {}, policy["metadata"]
+        conditions = bounded(status, meta.get("generation", 0), verdicts, self._clock.now())
+        if conditions != list(status.get("conditions") or ()):
+            patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"conditions": conditions}}
+            await self._cluster.patch(POLICIES, object_name(policy).name, patch, PatchType.MERGE, options=_STATUS)
 
     async def _take_off(self, policy: JsonObject) -> None:
         """Take a confirmation off that was used: its digest fits no other change, and it only confuses readers."""

@@ -71,7 +71,9 @@ APPRAISAL_POLICY = declare(
             "status": s.obj(
                 {
                     "observedGeneration": s.integer("Generation that the status speaks of.", format="int64", minimum=0),
-                    "conditions": s.conditions("Parsed, CasesPass and Active."),
+                    "conditions": s.conditions(
+                        "Parsed, CasesPass, Active; WithinBounds for one that gave no answer in service."
+                    ),
                     "cases": s.string("Cases that pass, of all cases, such as 12/12.", maxLength=16),
                     "failedCases": s.array(s.string(), "Names of the cases that fail.", maxItems=256, **s.ATOMIC),
                     "version": s.string("Version that verdicts name; changes with the policy.", maxLength=128),
