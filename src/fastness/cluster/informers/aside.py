@@ -23,6 +23,9 @@ class AsideObjects:
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
         self._reasons: dict[Key, str] = {}
+        SET_ASIDE.labels(
+            resource.plural
+        )  # a series at 0 says that the resource is followed, and lets an alert see its rise
 
     @property
     def reasons(self) -> Mapping[Key, str]:
