@@ -58,6 +58,8 @@ def show(
     what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str, output: str
 ) -> None:
     """Print the newest entries, oldest of them first."""
+    from fastness.domain.record.because import because
+
     with told():
         found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
     if output == "json":
@@ -65,9 +67,8 @@ def show(
         return
     rows = [["INDEX", "TIME", "WHAT", "WHO", "RESOURCE", "BECAUSE"]]
     for one in found:
-        facts = one.get("detail", {})
-        because = one.get("verdict") or facts.get("code") or facts.get("basis", "")
-        rows.append([str(one["index"]), one["time"], one["what"], _short(one["who"]), one.get("resource", ""), because])
+        ground = because(one)
+        rows.append([str(one["index"]), one["time"], one["what"], _short(one["who"]), one.get("resource", ""), ground])
     click.echo(table(rows))
 
 

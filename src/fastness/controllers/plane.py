@@ -50,6 +50,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import Resource
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.authorities import SECRETS
+from fastness.trust.namedrecord import NamedRecord
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordguard import RecordGuard
 from fastness.trust.tiles import CONFIG_MAPS, ConfigMapTiles
@@ -82,9 +83,8 @@ def product_loops(
     tiles = around.tiles or ConfigMapTiles(record)
     guard = RecordGuard(record, tiles)
     witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, around.clock)
-    decisions = ClusterRecord(
-        fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS)), around.clock, around.entropy, "controllers"
-    )
+    own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS))
+    decisions = NamedRecord(ClusterRecord(own, around.clock, around.entropy, "controllers"), own, tiles)
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)
     approvers = fenced(Approvers.name, Approvers.writes)

@@ -108,7 +108,8 @@ class Distrusting:
             return True
         what = "machine-distrusted" if found else "machine-trusted-again"
         name = object_name(machine).name
-        why = {"by": ", ".join(one.name for one in found)[:256], "target": found[0].line[:256]} if found else {}
+        names = ", ".join(one.name for one in found) or _formerly(machine)
+        why = {"by": names[:256], **({"target": found[0].line[:256]} if found else {})}
         await self._record.append(Entry(what, machine["status"]["keyThumbprint"], f"machine/{name}", detail=why))
         version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "status": status}
@@ -158,6 +159,12 @@ class Distrusting:
             await self._cluster.patch(DISTRUST.resource, read.name, {"status": status}, PatchType.MERGE, "", _STATUS)
         except NotFound:
             return
+
+
+def _formerly(machine: JsonObject) -> str:
+    """The Distrust that a machine was revoked by, as its condition says."""
+    message = str((condition(machine, "Revoked") or {}).get("message") or "")
+    return message.removeprefix("Distrust ").partition(":")[0] if message.startswith("Distrust ") else ""
 
 
 def _detail(obj: JsonObject) -> dict[str, str]:

@@ -94,6 +94,11 @@ def admitted(
     return good, refused
 
 
+def is_genuine(batch: Object, registered: Registered) -> bool:
+    """Whether the key of its door signed a batch under its name; nothing is said about its time."""
+    return _problem(str(batch["metadata"]["name"]), batch["spec"], registered) is None
+
+
 def _problem(name: str, spec: Object, registered: Registered) -> BatchProblem | None:
     if name != batch_name(spec["door"], spec["sequence"]):
         return BatchProblem.WRONG_NAME

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from datetime import datetime
 
+from fastness.domain.record.because import because
 from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.services.web.markup import Child, Markup, join, tag
@@ -46,12 +47,6 @@ _VERIFY = (
     "fastness audit export DIR",
     "fastness audit verify DIR --key KEY    # offline, by anybody; --witness KEY for each witness",
 )
-
-
-def because(entry: JsonObject) -> str:
-    """What an entry of the record rests on: a verdict, the code of a refusal that left none, or the reason that a person gave."""
-    detail = entry.get("detail") or {}
-    return str(entry.get("verdict") or detail.get("code") or detail.get("reason", ""))
 
 
 def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:

@@ -12,13 +12,13 @@ from fastness.domain.attestation.explain import explain, unproved_of
 from fastness.domain.machineconfig.blame import Blame, Origin
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.render import sources_of
+from fastness.domain.record.because import because, by_person
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import Machine
 from fastness.services.web.fleet import row_of
 from fastness.services.web.pages.machine import Drifted, Moment, Story, machine_page
-from fastness.services.web.pages.record import because
 from fastness.services.web.sight import CONFIGS, MACHINES, NODES, POOLS, VERDICTS, Sight
 from fastness.services.web.views.shown import NEWEST, Shown, newest_checkpoint
 
@@ -73,7 +73,7 @@ def moments_of(machine: JsonObject, verdicts: list[JsonObject], entries: list[Js
     found += [
         Moment(
             str(one.get("time", "")), f"record: {one.get('what', '')}",
-            str(one.get("resource") or (because(one) if one.get("what") == "refusal" else "")),
+            by_person(one) or str(one.get("resource") or (because(one) if one.get("what") == "refusal" else "")),
             _TONES.get(str(one.get("what")), "Active"), int(one["index"]),
         )
         for one in entries
