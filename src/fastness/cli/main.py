@@ -57,6 +57,7 @@ VERBS: Mapping[str, Verb] = {
     "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
     "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
     "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
+    "vault": Verb("fastness.cli.vault:vault", "Give a state directory a new vault key."),
     "witness": Verb(
         "fastness.cli.witness:witness", "Cosign the records of other clusters, so that none can be rewritten."
     ),

@@ -101,7 +101,7 @@ class SealKeyExhausted(CryptoError):
     """A key has sealed as many envelopes as random nonces allow."""
 
     code = "seal-key-exhausted"
-    default_hint = "Begin a new vault key: rotate it, and let the store be sealed anew."
+    default_hint = "Begin a new vault key with `fastness vault rotate`; everything is sealed anew."
 
 
 class BadDigest(CryptoError):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from fastness.cluster.errors import AlreadyExists, NotFound
@@ -114,6 +114,17 @@ class SealedResources:
             await self._cluster.patch(SECRETS, name, {"data": data}, PatchType.MERGE, SEALED_NAMESPACE, _AS)
             return False
         return True
+
+    async def reseal(self, is_current: Callable[[bytes], bool]) -> int:
+        """Seal every resource with the present key that is not yet; how many. Raises ApiError, BrokenSeal, UnknownSealKey."""
+        count = 0
+        for path in filter(None, map(parse_path, await self.list())):
+            secret = await self._cluster.get(SECRETS, resource_name(path), SEALED_NAMESPACE)
+            sealed = _data(secret).get("sealed")
+            if sealed is not None and not is_current(sealed):
+                await self.write(path, SecretBytes(self._cipher.open(sealed, _context(path))))
+                count += 1
+        return count
 
     async def delete(self, path: ResourcePath) -> bool:
         """Delete a resource; whether there was one. Raises ApiError."""

@@ -150,6 +150,11 @@ class Vault:
             self._authenticated = True
             self._save()
 
+    def with_present_key_alone(self, entropy: RandomBytes) -> Vault:
+        """The same vault as it will be without its old keys; nothing is written."""
+        primary = self._ring.keys[0]
+        return Vault(self._file, [(primary, self._created[primary.id])], entropy, authenticated=self._authenticated)
+
     def save_to(self, path: Path) -> None:
         """Write the same keys to another private file."""
         PlainRingFile(path).save(self._content())
