@@ -1,12 +1,12 @@
 """A machine that joins: its image carries the agent, the real Ignition and whom to believe; QEMU gives it a TPM and a network.
 
 The doors are reached at 10.0.2.100, whatever ports they have on the host, so the image is the same for every run of one cluster.
-User-data holds a ticket and belongs to the machine, not to the image: it comes over the serial port, when it is asked for.
+User-data is what the host says: it lies on a virtio disk with the serial number `ignition`, as hosts attach it. What the platform
+of Ignition would find lies on another one, and may differ: the image carries the pointer, so nobody should look there.
 """
 
 from __future__ import annotations
 
-import base64
 import gzip
 import re
 import shutil
@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from fastness.domain.osimage.uki import write_uki
+from fastness.formats.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms.initrd import AGENT, DOORS, TOOLS, archive, shared_libraries
 from fastness.sim.vms.parts import BUSYBOX, IGNITION, MODULES, STUB, SWTPM, TPM2, modules
 from fastness.sim.vms.qemu import write_disk
@@ -25,7 +26,7 @@ from tests.measuredboot import machine
 from tests.measuredboot.kernel import kernel
 from tools import agent_image
 
-COMMAND_LINE = b"console=ttyS0 quiet panic=1"
+COMMAND_LINE = b"console=ttyS0 quiet panic=1 ignition.platform.id=qemu"
 DEADLINE = 360.0
 
 INIT = f"""#!/bin/busybox sh
@@ -46,12 +47,10 @@ ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
 mkdir -p /sysroot/etc/selinux
 echo SELINUXTYPE=targeted > /sysroot/etc/selinux/config
-echo "@@USERDATA"
-read text
-echo "$text" | base64 -d > /run/user-data
+for disk in /sys/block/vd*; do grep -q platform $disk/serial && tr -d '\\0' < /dev/${{disk##*/}} > /run/platform; done
 /{AGENT}/bin/fastness-agent boot > /run/console 2>&1 &
 agent=$!
-export IGNITION_CONFIG_FILE=/run/user-data
+export IGNITION_CONFIG_FILE=/run/platform
 common="-platform file -root /sysroot -log-to-stdout -config-cache /run/cache -state-file /run/state -neednet /run/neednet"
 ignition $common -stage fetch > /run/ignition 2>&1 && ignition $common -stage files >> /run/ignition 2>&1
 echo "@@IGNITION $?"
@@ -95,7 +94,7 @@ def image(trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
 @lru_cache(maxsize=1)
 def _initrd(trust: bytes) -> bytes:
     links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
-    files = {**_carried(), "usr/lib/fastness/trust.json": trust}
+    files = {**_carried(), "usr/lib/fastness/trust.json": trust, SYSTEM_CONFIG: image_pointer()}
     return gzip.compress(archive(files, links), 6, mtime=0)
 
 
@@ -113,13 +112,18 @@ def _carried() -> Mapping[str, bytes]:
     return files | {"init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n"}
 
 
-def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes) -> Joined:
-    """Boot an image on a machine whose TPM has this state; `ports` leads from those of the doors to those of the host."""
+def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes, platform: bytes) -> Joined:
+    """Boot an image on a machine whose TPM has this state; `ports` leads from those of the doors to those of the host.
+
+    `user_data` is what the agent finds, `platform` what Ignition would.
+    """
     with tempfile.TemporaryDirectory(prefix="fastness-join-") as scratch:
         place = Path(scratch)
         shutil.copy(machine.FIRMWARE / machine.PLAIN[1], place / "vars.fd")
         shutil.copytree(tpm, place / "tpm")
         write_disk(place / "esp.img", uki)
+        for serial, data in (("ignition", user_data), ("platform", platform)):
+            (place / serial).write_bytes(data + bytes(-len(data) % 512))
         swtpm = [
             str(SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
             "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate",
@@ -128,9 +132,8 @@ def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes) -> J
             machine.wait_for(place / "tpm.sock")
             started = time.monotonic()
             with machine.running(_qemu(place, ports), place / "qemu.log") as process:
-                answers = {b"@@USERDATA": base64.b64encode(user_data)}
-                serial = machine.conversation(process, answers, started + DEADLINE)
-        return _read(serial, time.monotonic() - started)
+                said = machine.conversation(process, {}, started + DEADLINE)
+        return _read(said, time.monotonic() - started)
 
 
 def _qemu(place: Path, ports: Mapping[int, int]) -> list[str]:
@@ -141,8 +144,14 @@ def _qemu(place: Path, ports: Mapping[int, int]) -> list[str]:
     )
     return [
         *command, "-netdev", f"user,id=n0,restrict=on,{forwards}", "-device", "virtio-net-pci,netdev=n0,romfile=",
-        "-device", "virtio-rng-pci",
+        "-device", "virtio-rng-pci", *_disk(place, "ignition"), *_disk(place, "platform"),
     ]  # fmt: skip
+
+
+def _disk(place: Path, serial: str) -> list[str]:
+    """A disk of the host's, by its serial number."""
+    drive = f"if=none,id={serial},format=raw,readonly=on,file={place}/{serial}"
+    return ["-drive", drive, "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
 
 
 def _read(serial: bytes, seconds: float) -> Joined:

@@ -1,10 +1,11 @@
 """The forwarder: the address on a machine's own loopback that unmodified Ignition fetches its configuration from.
 
-    async with Forwarder(port) as forwarder:
+    async with Forwarder(port, read=lambda accept: ask_of_host(places, attester, accept, patience)) as forwarder:
         config = await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
 
-Ignition's request brings ticket and server; the machine then proves itself, and Ignition gets what the cluster signed for it.
-What is answered to whom is decided in `waiting.py`; here are sockets.
+Ignition asks, the agent reads user-data (`read`), the machine proves itself, and Ignition gets what the cluster signed for it.
+Without `read` stock Ignition carries ticket and server in its request. What is answered to whom is decided in `waiting.py`; here
+are sockets.
 
 * Loopback only, a few connections at a time, one request each, heads bounded in size and time.
 * A request that comes while the machine proves itself is held for a moment, so that Ignition does not sleep through the end.
@@ -35,13 +36,16 @@ HEAD_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 60.0
 HOLD_SECONDS: Final = 3.0
 Work = Callable[[Ask], Awaitable[BootedConfig]]
+Read = Callable[[str], Awaitable[Ask]]
+"""What user-data says, for a reader that accepts such configs."""
 
 
 class Forwarder:
     """One first boot behind one port."""
 
-    def __init__(self, port: int = PORT, *, hold: float = HOLD_SECONDS) -> None:
-        self.boot = Boot()
+    def __init__(self, port: int = PORT, *, hold: float = HOLD_SECONDS, read: Read | None = None) -> None:
+        self.boot = Boot(of_image=read is not None)
+        self._read = read
         self._wanted = port
         self._hold = hold
         self._server: asyncio.Server | None = None
@@ -67,9 +71,8 @@ class Forwarder:
     async def run(self, work: Work) -> BootedConfig:
         """Wait for Ignition, do the work, hand out what came of it; raises what the work raised, after Ignition was told."""
         await self._begun.wait()
-        assert self.boot.ask is not None  # noqa: S101  # what `begun` means
         try:
-            config = await work(self.boot.ask)
+            config = await work(await self._ask())
         except BootRefused as error:
             await self._refuse(error.reason, error.message)
             raise
@@ -80,6 +83,13 @@ class Forwarder:
         self._over.set()
         await self._told.wait()
         return config
+
+    async def _ask(self) -> Ask:
+        """What the machine asks the cluster for: by its user-data, or by the request itself."""
+        if self._read is not None:
+            return await self._read(self.boot.accept)
+        assert self.boot.ask is not None  # noqa: S101  # what `begun` means
+        return self.boot.ask
 
     async def _refuse(self, code: str, detail: str) -> None:
         self.boot.refused(code, detail)

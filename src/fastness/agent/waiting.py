@@ -1,9 +1,12 @@
 """Ignition's side of a first boot, without I/O: which request is answered, with what, and how often.
 
-    waiting ─ a request: ticket, server, pool ─▶ working ─▶ ready ─ 200 ─▶ answering ─ all bytes left ─▶ answered
+    waiting ─ a request of Ignition ─▶ working ─▶ ready ─ 200 ─▶ answering ─ all bytes left ─▶ answered
                                                    └─▶ refused ─ 403, with the code ─▶ (the machine stops there)
 
-* The first request decides the ticket; afterwards only that ticket and that pool are answered, compared in constant time.
+* Where the image carries the pointer there is one request, /config without credentials: pool, ticket and server are none of its
+  business, because Ignition would have them from the host. One that brings some is not of this image, and is refused.
+* Where stock Ignition carries the ticket, /config/<pool>, the first request decides it; afterwards only that ticket and that pool
+  are answered, compared in constant time.
 * 503 until there is a config: Ignition asks again after 5xx, for ever, and ends at the first 4xx.
 * The config leaves once. A delivery that broke before its last byte was none, and is repeated for the same ticket.
 
@@ -22,7 +25,7 @@ from fastness.crypto.secret import SecretText
 from fastness.formats import json, urlpath
 from fastness.formats.delivered import MAX_ACCEPT
 from fastness.formats.origin import is_origin
-from fastness.formats.pointer import SERVER_HEADER
+from fastness.formats.pointer import CONFIG, SERVER_HEADER
 
 RETRY_SECONDS: Final = 1
 MAX_TICKET: Final = 512
@@ -69,9 +72,11 @@ class Reply:
 class Boot:
     """One first boot, as Ignition sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_image: bool = False) -> None:
         self.stage = Stage.WAITING
         self.ask: Ask | None = None
+        self.accept = ""
+        self._of_image = of_image
         self._config = b""
         self._refusal = _problem(403, "refused", "this machine gets no configuration", refuses=True)
 
@@ -83,10 +88,22 @@ class Boot:
     def asked(self, knock: Knock) -> Reply:
         """The answer to a request; the first one starts the boot."""
         segments = urlpath.split(knock.target.partition("?")[0])
-        if segments is None or len(segments) != 2 or segments[0] != "config" or not segments[1]:
-            return _problem(404, "not-found", "there is /config/<pool>")
         if knock.method != "GET":
             return _problem(405, "method-not-allowed", "only GET")
+        return self._asked_by_image(segments, knock) if self._of_image else self._asked_with_ticket(segments, knock)
+
+    def _asked_by_image(self, segments: list[str] | None, knock: Knock) -> Reply:
+        if segments != [CONFIG]:
+            return _problem(404, "not-found", f"there is /{CONFIG}")
+        if knock.headers.keys() & {"authorization", SERVER_HEADER.lower()}:
+            return _problem(403, "other-pointer", "this request was not made by the pointer of this image")
+        if self.stage is Stage.WAITING:
+            self._begin(knock)
+        return self._told()
+
+    def _asked_with_ticket(self, segments: list[str] | None, knock: Knock) -> Reply:
+        if segments is None or len(segments) != 2 or segments[0] != CONFIG or not segments[1]:
+            return _problem(404, "not-found", f"there is /{CONFIG}/<pool>")
         scheme, _, ticket = knock.header("authorization").partition(" ")
         ticket = ticket.strip()
         if scheme.lower() != "bearer" or not ticket or len(ticket) > MAX_TICKET or not ticket.isascii():
@@ -113,12 +130,17 @@ class Boot:
             self._config = b""
 
     def _begun(self, pool: str, ticket: SecretText, knock: Knock) -> Reply:
-        server, accept = knock.header(SERVER_HEADER), knock.header("accept")
+        server = knock.header(SERVER_HEADER)
         if not is_origin(server):
             return _problem(400, "server-missing", f"the user-data names no https server in {SERVER_HEADER}")
-        self.ask = Ask(pool, ticket, server.rstrip("/"), accept if len(accept) <= MAX_ACCEPT else "")
-        self.stage = Stage.WORKING
+        self._begin(knock)
+        self.ask = Ask(pool, ticket, server.rstrip("/"), self.accept)
         return self._told()
+
+    def _begin(self, knock: Knock) -> None:
+        accept = knock.header("accept")
+        self.accept = accept if len(accept) <= MAX_ACCEPT else ""
+        self.stage = Stage.WORKING
 
     def _told(self) -> Reply:
         match self.stage:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +25,11 @@ from fastness.cli.output import tell
 
 if TYPE_CHECKING:
     from fastness.agent.attester import Attester
-    from fastness.agent.boot import BootedConfig
+    from fastness.agent.boot import Ask, BootedConfig
     from fastness.agent.configs import AttestedConfigs
     from fastness.agent.imagetrust import ImageTrust
     from fastness.cluster.clock import Clock, Entropy
+    from fastness.drivers.userdata import Place
 
 BROKER, GATE = "broker", "gate"
 MAX_URL = 512
@@ -43,6 +44,7 @@ class Hardware:
     tcti: str
     state: Path
     event_log: Path
+    measured: Path = Path("/run/fastness/measured")
 
 
 TEE = click.option(
@@ -76,16 +78,30 @@ def _hardware(function: F) -> F:
     help="Whom this image believes: the doors' CA and the keys that sign configurations.",
 )  # fmt: skip
 @_hardware
+@click.option(
+    "--pointer", type=click.Path(path_type=Path), default=Path("/usr/lib/ignition/user.ign"), show_default=True,
+    help="The image's own pointer. Where it is, the agent reads user-data, not Ignition; else Ignition brings the ticket.",
+)  # fmt: skip
+@click.option(
+    "--user-data", "user_data", default="auto", show_default=True, metavar="auto|PLATFORM|PATH",
+    help="Where user-data is: at the platform that the kernel command line names, at another one, or in a file.",
+)  # fmt: skip
+@click.option(
+    "--measured", type=click.Path(path_type=Path), default=Path("/run/fastness/measured"), show_default=True,
+    help="Where the log of what this boot measured after its kernel started is kept.",
+)  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
-def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port: int) -> None:
+def boot(
+    trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, pointer: Path, user_data: str, measured: Path, port: int
+) -> None:  # fmt: skip
     """Prove this machine and give Ignition its configuration, once."""
     from fastness.agent.boot import BootRefused
     from fastness.agent.imagetrust import ImageTrust
 
     with agent_told():
-        trust = ImageTrust.load(trusted)
+        trust, places = ImageTrust.load(trusted), _places(pointer, user_data)
         try:
-            machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log), port))
+            machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log, measured), places, port))
         except BootRefused as refused:
             raise CliError(
                 f"this machine gets no configuration ({refused.reason}): {refused.message}", refused.hint, Exit.NO
@@ -96,6 +112,34 @@ def boot(trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, port:
             ) from error
         _remember_doors(state, machine)
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
+
+
+def _places(pointer: Path, user_data: str) -> Sequence[Place] | None:
+    """Where the agent reads user-data; None where stock Ignition does; raises CliError, UnknownPlatform."""
+    from fastness.drivers.userdata import places_of, platform_of
+    from fastness.drivers.userdata.files import FilePlace
+    from fastness.formats.pointer import MAX_BYTES, is_image_pointer
+
+    try:
+        with pointer.open("rb") as file:
+            image = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CliError(f"{pointer}: {error.strerror}", "Build the image again.", Exit.MISSING) from error
+    if not is_image_pointer(image):
+        # Some images copy a file of their boot partition, which is the host's, to this place before Ignition reads it.
+        raise CliError(
+            f"this machine gets no configuration (pointer-changed): {pointer} is not the pointer to the agent",
+            "Let nothing write to Ignition's system config directory: fastness machine image shows what does.", Exit.NO,
+        )  # fmt: skip
+    if user_data.startswith("/"):
+        return (FilePlace(Path(user_data)),)
+    return places_of(platform_of(_command_line()) if user_data == "auto" else user_data)
+
+
+def _command_line() -> str:
+    return Path("/proc/cmdline").read_text(encoding="ascii", errors="replace")
 
 
 def _remember_doors(state: Path, booted: BootedConfig) -> None:
@@ -237,18 +281,23 @@ async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:
     ).run()
 
 
-async def _boot(trust: ImageTrust, hardware: Hardware, port: int) -> BootedConfig:
+async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] | None, port: int) -> BootedConfig:
     import math
 
     from fastness.agent.boot import boot_once
     from fastness.agent.enrol import Patience
     from fastness.agent.forwarder import Forwarder
+    from fastness.agent.userdata import ask_of_host
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.drivers.notify import tell_ready
 
     attester = await _attester(hardware)
     patience = Patience(SystemClock(), SystemEntropy(), math.inf)
-    async with Forwarder(port) as forwarder:
+
+    async def read(accept: str) -> Ask:
+        return await ask_of_host(places or (), attester, accept, patience, tell)
+
+    async with Forwarder(port, read=None if places is None else read) as forwarder:
         tell(f"waiting for Ignition on 127.0.0.1:{forwarder.port}; this machine proves itself by its {attester.tee}")
         tell_ready(os.environ)
         return await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
@@ -259,14 +308,16 @@ async def _attester(hardware: Hardware) -> Attester:
     from fastness.cluster.clock import SystemEntropy
     from fastness.drivers.configfs_tsm import TsmAttester, TsmReports
     from fastness.drivers.errors import ReportFailure
+    from fastness.drivers.runtimelog import RuntimeLog
     from fastness.drivers.tpm import TpmAttester, TpmTools
 
-    reports = TsmReports()
+    reports, log = TsmReports(), RuntimeLog(hardware.measured)
     if hardware.tee in ("snp", "tdx"):
-        return TsmAttester(reports, hardware.state, SystemEntropy(), hardware.tee)
+        return TsmAttester(reports, hardware.state, SystemEntropy(), hardware.tee, runtime_log=log)
     if hardware.tee == "auto" and reports.offered:
         try:
-            return await TsmAttester.found(reports, hardware.state, SystemEntropy())
+            return await TsmAttester.found(reports, hardware.state, SystemEntropy(), log)
         except ReportFailure as error:
             tell(f"{error.message}; taking the TPM")
-    return TpmAttester(TpmTools(hardware.tcti, event_log=hardware.event_log), hardware.state)
+    tools = TpmTools(hardware.tcti, event_log=hardware.event_log, runtime_log=log)
+    return TpmAttester(tools, hardware.state)

@@ -103,6 +103,8 @@ def told_plainly(found: Explanation, *, everything: bool) -> str:
         lines.append(f"last attested {found.last_attested}")
     if found.verdict:
         lines.append(f"verdict {found.verdict}")
+    if found.user_data:
+        lines.append(f"took from its user-data: {found.user_data}")
     checks = [*found.why, *(found.others if everything else ())]
     if checks:
         lines.append("")

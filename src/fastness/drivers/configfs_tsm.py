@@ -185,9 +185,11 @@ class TsmAttester:
         self._key: PrivateKey | None = None
 
     @classmethod
-    async def found(cls, reports: TsmReports, directory: Path, entropy: RandomBytes) -> TsmAttester:
+    async def found(
+        cls, reports: TsmReports, directory: Path, entropy: RandomBytes, runtime_log: RuntimeLog | None = None
+    ) -> TsmAttester:
         """The attester of whatever makes reports here; raises ReportFailure."""
-        return cls(reports, directory, entropy, await reports.tee())
+        return cls(reports, directory, entropy, await reports.tee(), runtime_log=runtime_log)
 
     async def identity_public(self) -> bytes:
         """SubjectPublicKeyInfo of the guest key; makes the key at first."""

@@ -11,6 +11,9 @@
     ├── ImageFailure       an operating system cannot be deployed
     ├── TpmFailure         the TPM cannot be reached, or refuses
     ├── ReportFailure      the processor's reports cannot be had
+    ├── UserDataFailure    a place of user-data cannot be read now
+    │   └── BadUserData    it holds what no agent reads, and waiting does not change that
+    ├── UnknownPlatform    nobody knows where user-data lies here
     ├── AlreadyRunning     another process works on this machine
     └── BadRecording       a recorded machine cannot be read (`hosttree`)
 
@@ -120,3 +123,24 @@ class ReportFailure(DriverError):
         "Check that the machine is a confidential guest, that its kernel is 6.7 or later, and that configfs is mounted "
         "(/sys/kernel/config/tsm/report)."
     )
+
+
+class UserDataFailure(DriverError):
+    """A place of user-data cannot be read now."""
+
+    code = "user-data"
+    hint = "Look at the user-data that the platform gives this machine; the agent tries again by itself."
+
+
+class BadUserData(UserDataFailure):
+    """A place of user-data holds what no agent reads: too much, no plain file, or in another encoding."""
+
+    code = "bad-user-data"
+    hint = "Give the machine the user-data of its pool as `fastness userdata POOL` prints it, with nothing added."
+
+
+class UnknownPlatform(DriverError):
+    """Nobody knows where user-data lies here."""
+
+    code = "unknown-platform"
+    hint = "Build the image with ignition.platform.id=… of its platform on the command line, or start the agent with --user-data."

@@ -7,8 +7,8 @@
   leaves the machine where a person has to look.
 * Nothing is asked of the cluster: what a machine knows after its first boot is what the config server sent, the annotations
   of its node included.
-* A pointer to the forwarder on the machine's own loopback means: prove yourself first. `forward` does that, in process and
-  without a socket; a machine that has nobody to do it cannot boot.
+* A machine of a confidential pool has the pointer in its image: its user-data goes to the agent (`forward`), which reads it
+  strictly and proves the machine first, in process and without a socket. Nothing else of user-data is followed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ import httpx
 from fastness.agent import disk
 from fastness.agent.accounts import with_password_hash
 from fastness.agent.hosts import DirectoryMachine
+from fastness.cluster.errors import NotFound
+from fastness.cluster.port import Cluster
+from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.drivers.states import ABSENT, File
 from fastness.formats import dataurl, ignition, json
 from fastness.formats.errors import DataUrlError, JsonError
-from fastness.formats.pointer import FORWARDER, SERVER_HEADER
+from fastness.formats.pointer import FORWARDER
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 
@@ -35,8 +39,8 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 TIMEOUT: Final = 10.0
 SHADOW: Final = "/etc/shadow"
 Pause = Callable[[int], Awaitable[None]]
-Forward = Callable[[str, str, str], Awaitable[bytes]]
-"""Pool, ticket and server of a pointer to the forwarder, and the config that comes of them."""
+Forward = Callable[[bytes], Awaitable[bytes]]
+"""User-data as the agent reads it, and the config that comes of it."""
 
 
 class BootFailure(Exception):
@@ -50,13 +54,27 @@ class BootFailure(Exception):
         self.message = message
 
 
-async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) -> JsonObject:
-    """The whole config that user-data leads to, in the current version; waits while the server asks to; raises BootFailure."""
+async def carries_pointer(cluster: Cluster, pool: str) -> bool:
+    """Whether machines of a pool are installed with an image that carries the pointer: those of confidential pools are."""
     try:
+        confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return False
+    return trust_model(confidential, pool) is TrustModel.CONFIDENTIAL_CLUSTER
+
+
+async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) -> JsonObject:
+    """The whole config that user-data leads to, in the current version; waits while the server asks to; raises BootFailure.
+
+    With `forward` the machine's image carries the pointer, and user-data is for the agent alone; raises what that raises.
+    """
+    try:
+        if forward is not None:
+            return ignition.upgrade(json.decode(await forward(user_data)))
         pointer = ignition.upgrade(json.decode(user_data))
         head: JsonObject = pointer.get("ignition") or {}
         children = [
-            (str(entry.get("source")), await _child(entry, head, pause, forward))
+            (str(entry.get("source")), await _child(entry, head, pause))
             for entry in (head.get("config") or {}).get("merge") or ()
         ]
         own = {**pointer, "ignition": {name: value for name, value in head.items() if name == "version"}}
@@ -83,15 +101,11 @@ def _believing(authorities: tuple[bytes, ...]) -> ssl.SSLContext:
     return context
 
 
-async def _child(entry: JsonObject, head: JsonObject, pause: Pause, forward: Forward | None) -> JsonObject:
+async def _child(entry: JsonObject, head: JsonObject, pause: Pause) -> JsonObject:
     source = str(entry.get("source") or "")
     headers = {str(one["name"]): str(one.get("value") or "") for one in entry.get("httpHeaders") or ()}
     if source.startswith(FORWARDER):
-        if forward is None:
-            raise BootFailure(f"{source} wants the machine to attest, and this one cannot")
-        ticket = headers.get("Authorization", "").removeprefix("Bearer ")
-        proved = await forward(source.rpartition("/")[2], ticket, headers.get(SERVER_HEADER, ""))
-        return ignition.upgrade(json.decode(proved))
+        raise BootFailure(f"{source} wants the machine to attest, and this one cannot")
     async with httpx.AsyncClient(verify=_tls(head), trust_env=False, timeout=TIMEOUT) as http:
         attempt = 0
         while True:

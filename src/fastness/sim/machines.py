@@ -30,7 +30,7 @@ from typing import Final
 from fastness.agent import disk
 from fastness.agent.agent import Agent, uninterrupted
 from fastness.agent.attester import Attester
-from fastness.agent.boot import Ask, BootRefused, boot_once, hint_for
+from fastness.agent.boot import BootRefused, boot_once, hint_for
 from fastness.agent.configs import AttestedConfigs
 from fastness.agent.enrol import Doors, Patience
 from fastness.agent.errors import AgentError
@@ -40,11 +40,11 @@ from fastness.agent.ports import Watcher
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.agent.reattest import Staying
 from fastness.agent.settings import FAST, Settings
+from fastness.agent.userdata import Given, ask_of_host
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
-from fastness.crypto.secret import SecretText
 from fastness.crypto.verify import attestation_key
 from fastness.domain.attestation.membership import machine_name, machine_of_node
 from fastness.domain.attestation.subject import KeyKind
@@ -56,7 +56,7 @@ from fastness.model.machineconfiguration import names
 from fastness.observe.logs import logger
 from fastness.sim import kubelet
 from fastness.sim.cable import Cable, Cabled
-from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
+from fastness.sim.firstboot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware
 from fastness.sim.kubelet import Kubelet
 from fastness.sim.roster import Spec
@@ -295,17 +295,22 @@ class VirtualMachine:
 
     async def _first_boot(self) -> None:
         """Follow the user-data to the config of the pool and lay it down."""
-        forward = self._prove if self._attester is not None else None
-        document = await fetch(await self.user_data(), self._pause, forward)
+        document = await self._fetched()
         await uninterrupted(lambda: lay_down(self.machine, document))
 
-    async def _prove(self, pool: str, ticket: str, server: str) -> bytes:
-        """What the forwarder of a real machine does: enrol, attest, fetch, check."""
+    async def _fetched(self) -> JsonObject:
+        """The config that the user-data of today leads to, by the way that the image of this machine goes."""
+        user_data, fleet = await self.user_data(), self.fleet
+        attests = self._attester is not None and await carries_pointer(fleet.cluster, fleet.pool)
+        return await fetch(user_data, self._pause, self._prove if attests else None)
+
+    async def _prove(self, user_data: bytes) -> bytes:
+        """What `agent boot` of a real machine does: read user-data strictly, enrol, attest, fetch, check."""
         proofs, attester = self.fleet.proofs, self._attester
         assert proofs is not None  # noqa: S101  # asked only when it is there
         assert attester is not None  # noqa: S101  # likewise
         patience = Patience(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
-        ask = Ask(pool, SecretText(ticket), server, ACCEPT)
+        ask = await ask_of_host((Given(user_data),), attester, ACCEPT, patience)
         booted = await boot_once(attester, ask, proofs.trust(), patience)
         self._node_file.write_text(booted.node_name)
         self._node = booted.node_name
@@ -341,7 +346,7 @@ class VirtualMachine:
     async def _enrol_again(self) -> None:
         """Somebody deleted the Machine: knock with the ticket of today, as at the first boot; what is on the disk stays."""
         self.console = "enrolling anew: the cluster has forgotten this machine"
-        await fetch(await self.user_data(), self._pause, self._prove)
+        await self._fetched()
 
     @property
     def _node_file(self) -> Path:

@@ -17,8 +17,11 @@ from pathlib import Path
 import pytest
 
 from fastness.crypto.registers import hashed
+from fastness.formats import json
+from fastness.formats.pointer import image_pointer
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.images import BootImage, changed, default_image
-from tests.e2e.delivery.ignition import Ignition
+from tests.e2e.delivery.ignition import HOSTILE_FILES, Ignition, hostile, pointer_with_ticket
 from tests.e2e.delivery.world import cluster, explained
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
@@ -43,13 +46,19 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent(tpm: Swtpm, place: Path, image: BootImage, trust: bytes) -> AsyncIterator[Agent]:
-    """An agent that waits for Ignition."""
+async def agent(
+    tpm: Swtpm, place: Path, image: BootImage, trust: bytes, user_data: bytes | None = None
+) -> AsyncIterator[Agent]:
+    """An agent that waits for Ignition; with `user_data` its image carries the pointer, and that is what the host gives it."""
     (place / "trust.json").write_bytes(trust)
+    if user_data is not None:
+        (place / "user.ign").write_bytes(image_pointer())
+        (place / "given").write_bytes(user_data)
     (place / "log").write_bytes(image.event_log)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fastness.cli.main", "agent", "boot", "--trust", str(place / "trust.json"),
         "--tpm", tpm.tcti, "--tee", "tpm", "--state", str(place / "identity"), "--event-log", str(place / "log"), "--port", "0",
+        "--pointer", str(place / "user.ign"), "--user-data", str(place / "given"), "--measured", str(place / "measured"),
         stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -78,25 +87,75 @@ def first_new(image: BootImage, other: BootImage, register: int) -> int:
     return next(n for n, event in events if event.register == register and (register, event.subject) not in known)
 
 
-@pytest.mark.parametrize("via", WAYS)
-async def test_the_files_of_a_proven_machine_land_in_its_root(
-    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path, via: str
+async def test_the_files_of_a_proven_machine_land_in_its_root_where_ignition_brings_the_ticket(
+    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path
 ) -> None:
     image = default_image()
     boot(swtpm, image)
-    async with cluster(real_server, tpm_maker, via) as world:
+    async with cluster(real_server, tpm_maker, "Broker") as world:
         await world.publish(image.reference_values("tpm"))
         async with agent(swtpm, tmp_path, image, world.trust_json) as running:
             ignition = Ignition(tmp_path)
             ignition.user_data(running.port, (await world.ticket()).reveal(), world.server)
+            await landed(ignition, running)
+
+
+async def landed(ignition: Ignition, running: Agent) -> None:
+    """What the cluster signed is in the root, and the agent says so."""
+    installed = await ignition.run()
+    assert installed.status == 0, installed.said
+    assert (ignition.root / "etc/fastness/secret").read_text() == "for this machine"
+    assert (ignition.root / "etc/fastness/secret").stat().st_mode & 0o777 == 0o600
+    assert "etc/systemd/system/hello.service" in ignition.files
+    status, console = await running.ended()
+    assert status == 0, console
+    assert "Ignition has the configuration" in console
+
+
+async def test_an_image_with_the_pointer_takes_three_words_from_its_host_and_no_file(
+    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path
+) -> None:
+    """The host gives the agent what it should, and Ignition's platform whatever it likes."""
+    image = default_image()
+    boot(swtpm, image)
+    async with cluster(real_server, tpm_maker, "Gate") as world:
+        await world.publish(image.reference_values("tpm"))
+        ticket = (await world.ticket()).reveal()
+        given = pointer_with_ticket(22625, ticket, world.server)
+        async with agent(swtpm, tmp_path, image, world.trust_json, json.encode(given)) as running:
+            ignition = Ignition(tmp_path)
+            ignition.with_image_pointer(running.port, hostile(given))
+            await landed(ignition, running)
+            assert not HOSTILE_FILES & ignition.files
+        assert ticket.encode() not in (tmp_path / "measured").read_bytes()
+        told = await explained(real_server, world, attested=True)
+        assert f"pool worker, server {world.server}, ticket sha256:" in told, told
+        assert "pass  user-data: ok" in told, told
+
+
+async def test_user_data_with_anything_beside_the_pointer_gets_the_machine_nothing(
+    real_server: Embedded, swtpm: Swtpm, tpm_maker: Maker, tmp_path: Path
+) -> None:
+    """A unit, a sudoers file, another trust and a kubelet key beside the pointer: what a host tried once, and got applied."""
+    image = default_image()
+    boot(swtpm, image)
+    async with cluster(real_server, tpm_maker, "Gate") as world:
+        await world.publish(image.reference_values("tpm"))
+        given = hostile(pointer_with_ticket(22625, (await world.ticket()).reveal(), world.server))
+        async with agent(swtpm, tmp_path, image, world.trust_json, given) as running:
+            ignition = Ignition(tmp_path)
+            ignition.with_image_pointer(running.port, given)
             installed = await ignition.run()
-            assert installed.status == 0, installed.said
-            assert (ignition.root / "etc/fastness/secret").read_text() == "for this machine"
-            assert (ignition.root / "etc/fastness/secret").stat().st_mode & 0o777 == 0o600
-            assert "etc/systemd/system/hello.service" in ignition.files
             status, console = await running.ended()
-            assert status == 0, console
-            assert "Ignition has the configuration" in console
+        assert installed.status != 0
+        assert ignition.files == set()
+        assert status == 1
+        assert (
+            "this machine gets no configuration (user-data-refused): user-data is refused at /storage: files" in console
+        )
+        assert world.shelf.asked == []
+        assert (await world.cluster.list(MACHINE.resource)).items == []
+        assert not (tmp_path / "measured").exists()
 
 
 @pytest.mark.parametrize("via", WAYS)

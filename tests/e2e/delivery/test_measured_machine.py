@@ -1,8 +1,8 @@
 """The whole way in a real machine: QEMU with OVMF and a TPM boots an image that carries the agent and the real Ignition.
 
 What the image will measure was published from the file, before any machine booted it. The machine enrols, attests with its own
-event log and quote, and lays down what the cluster signed for it. The same image with one word more on its command line gets
-nothing.
+event log and quote, and lays down what the cluster signed for it and nothing of what its host gives to Ignition. The same image
+with one word more on its command line gets nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fastness.sim.vms.image import predicted
 from fastness.sim.vms.initrd import DOORS
 from fastness.trust.enrolment import DoorUrls
 from tests.delivering import DeliveringWorld
+from tests.e2e.delivery.ignition import HOSTILE_FILES, hostile
 from tests.e2e.delivery.world import cluster, explained
 from tests.embedded.fixtures import Embedded
 from tests.measuredboot import joining
@@ -36,7 +37,7 @@ async def joined(world: DeliveringWorld, uki: bytes, tpm: Path) -> joining.Joine
     source = {"source": "http://127.0.0.1:22625/config/worker", "httpHeaders": headers}
     user_data = json.encode({"ignition": {"version": "3.2.0", "config": {"merge": [source]}}})
     ports = {ENROLMENT: world.doors.enrolment.port, BROKER: world.doors.broker.port, GATE: world.gate.port}
-    return await asyncio.to_thread(joining.join, uki, tpm, ports, user_data)
+    return await asyncio.to_thread(joining.join, uki, tpm, ports, user_data, hostile({}))
 
 
 @pytest.mark.parametrize("via", ["Gate", "Broker"])
@@ -55,6 +56,9 @@ async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_
         assert (good.ignition, good.agent) == (0, 0), f"{good.console}\n{good.log}"
         assert good.files["etc/fastness/secret"] == hashlib.sha256(b"for this machine").hexdigest()
         assert "etc/systemd/system/hello.service" in good.files
+        assert not HOSTILE_FILES & good.files.keys(), good.files
+        told = await explained(real_server, world, attested=True)
+        assert f"pool worker, server https://{DOORS}:{ENROLMENT}, ticket sha256:" in told, told
         assert "Ignition has the configuration of worker-" in good.console
 
         if via == "Broker":

@@ -45,12 +45,15 @@ async def cluster(
         yield world
 
 
-async def explained(embedded: Embedded, world: DeliveringWorld) -> str:
-    """What an operator reads about the one machine that was refused."""
-    found = (await world.cluster.list(MACHINE.resource)).items
-    (machine,) = (one for one in found if (condition(one, "Attested") or {}).get("status") != "True")
+async def explained(embedded: Embedded, world: DeliveringWorld, *, attested: bool = False) -> str:
+    """What an operator reads about the one machine that was refused, or all that is known of the one that was not."""
+    machines = (await world.cluster.list(MACHINE.resource)).items
+    (machine,) = (
+        one for one in machines if ((condition(one, "Attested") or {}).get("status") == "True") is attested
+    )  # fmt: skip
+    everything = ["--all"] if attested else []
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "fastness.cli.main", "attest", "explain", machine["metadata"]["name"],
+        sys.executable, "-m", "fastness.cli.main", "attest", "explain", machine["metadata"]["name"], *everything,
         "--kubeconfig", str(embedded.kubeconfig), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     async with asyncio.timeout(PATIENCE):

@@ -148,3 +148,44 @@ def test_in_every_order_of_events_at_most_one_delivery_is_whole_and_strangers_ge
                 boot.delivered(whole=event == "whole")
     assert whole <= 1
     assert (boot.stage is Stage.ANSWERED) == (whole == 1)
+
+
+def plain(target: str = "/config", method: str = "GET", **headers: str) -> Knock:
+    """What Ignition sends for the pointer of an image."""
+    sent = {"accept": ACCEPT, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return Knock(method, target, {name: (value,) for name, value in sent.items()})
+
+
+def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None:
+    boot = Boot(of_image=True)
+    assert told(boot.asked(plain())) == (503, "attesting")
+    assert (boot.stage, boot.accept, boot.ask) == (Stage.WORKING, ACCEPT, None)
+    boot.ready(b"config")
+    reply = boot.asked(plain())
+    assert (reply.status, reply.body, reply.delivers) == (200, b"config", True)
+    boot.delivered(whole=True)
+    assert told(boot.asked(plain())) == (403, "answered")
+
+
+@pytest.mark.parametrize(
+    ("request_", "wanted"),
+    [
+        (plain("/config/worker"), (404, "not-found")),
+        (plain("/"), (404, "not-found")),
+        (plain(method="POST"), (405, "method-not-allowed")),
+        (plain(authorization="Bearer t"), (403, "other-pointer")),
+        (plain(x_fastness_server=SERVER), (403, "other-pointer")),
+        (knock(target="/config"), (403, "other-pointer")),
+        (knock(), (404, "not-found")),
+    ],
+)
+def test_a_request_that_brings_a_ticket_is_not_of_an_image_with_the_pointer(
+    request_: Knock, wanted: tuple[int, str]
+) -> None:
+    boot = Boot(of_image=True)
+    assert told(boot.asked(request_)) == wanted
+    assert boot.stage is Stage.WAITING
+    boot.asked(plain())
+    boot.ready(b"config")
+    assert told(boot.asked(request_)) == wanted
+    assert boot.stage is Stage.READY

@@ -78,6 +78,8 @@ class Explanation:
     last_attested: str = ""
     unproved: tuple[Unproved, ...] = ()
     disputes: tuple[str, ...] = ()
+    user_data: str = ""
+    """What the machine took from its host, as the verdict has it; empty where nothing was measured."""
 
     @property
     def attested(self) -> bool:
@@ -89,7 +91,7 @@ class Explanation:
         return {
             "machine": self.machine, "node": self.node, "pool": self.pool, "attested": self.attested, "answer": self.answer,
             "standing": str(self.standing.state), "reason": self.standing.reason, "simulated": self.standing.simulated,
-            "verdict": self.verdict, "lastAttested": self.last_attested,
+            "verdict": self.verdict, "lastAttested": self.last_attested, "userData": self.user_data,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
             "unproved": [{"time": one.time, "code": one.code} for one in self.unproved], "disputes": list(self.disputes),
         }  # fmt: skip
@@ -136,6 +138,7 @@ def explain(
         last_attested=seen.status.last_attested or "",
         unproved=last,
         disputes=told_disputes(seen),
+        user_data=next((_taken(check) for check in checks if check.name == "user-data"), ""),
     )
 
 
@@ -208,6 +211,11 @@ def _advice(why: Sequence[Check | Unproved]) -> tuple[str, ...]:
     if len(codes) > 1:
         codes = [code for code in codes if code != "policy-denied"]
     return tuple(dict.fromkeys(action for code in codes for action in _ACTIONS.get(code, ())))
+
+
+def _taken(check: Check) -> str:
+    doubt = "" if check.result == "Pass" else f", {check.code}"
+    return f"{check.seen} ({check.source}{doubt})"
 
 
 def _json(check: Check) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The archive (newc) is the same for the same input: no times, no owners, sorted names. What belongs to one machine and not to the
 image, its user-data and where the doors are, comes over the serial port when the script asks for it: the image can be approved
-once for all machines.
+once for all machines. User-data is for the agent; Ignition follows the pointer that the image carries.
 
 * The doors are told to machines by the addresses of this host. A forwarder on the machine's loopback leads each of their ports to
   10.0.2.100, from where QEMU leads on to the host; the machine reaches nothing else.
@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Final
 
 from fastness.drivers.process import run
+from fastness.formats.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms import parts
 
 AGENT: Final = "usr/lib/fastness/agent"
 DOORS: Final = "10.0.2.100"
 TCTI: Final = "libtss2-tcti-device.so.0"
 TOOLS: Final = (
-    "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "policysecret", "quote",
-    "readpublic", "startauthsession",
+    "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "pcrextend", "policysecret",
+    "quote", "readpublic", "startauthsession",
 )  # fmt: skip
 USER_DATA, PORTS, BROKER = "@@USERDATA", "@@PORTS", "@@BROKER"
 IGNITION_ENDED, AGENT_ENDED, STAYING = "@@IGNITION", "@@AGENT", "@@STAYING"
@@ -86,9 +87,8 @@ broker=$(ask {BROKER})
 python="env LD_LIBRARY_PATH=/{AGENT}/lib/native /{AGENT}/bin/python3 -I -B"
 $python /{AGENT}/forward.py $ports > /run/forward 2>&1 &
 until grep -q ready /run/forward; do sleep 0.1; done
-/{AGENT}/bin/fastness-agent boot > /run/console 2>&1 &
+/{AGENT}/bin/fastness-agent boot --user-data /run/user-data > /run/console 2>&1 &
 agent=$!
-export IGNITION_CONFIG_FILE=/run/user-data
 common="-platform file -root /sysroot -log-to-stdout -config-cache /run/cache -state-file /run/state -neednet /run/neednet"
 ignition $common -stage fetch > /run/ignition 2>&1 && ignition $common -stage files >> /run/ignition 2>&1
 laid=$?
@@ -120,7 +120,7 @@ def initrd(agent: Path, trust: bytes) -> bytes:
     files |= {path.lstrip("/"): Path(path).read_bytes() for path in shared_libraries()}
     files |= {
         "init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n", f"{AGENT}/forward.py": FORWARD.encode(),
-        "usr/lib/fastness/trust.json": trust,
+        "usr/lib/fastness/trust.json": trust, SYSTEM_CONFIG: image_pointer(),
     }  # fmt: skip
     return gzip.compress(archive(files, links), 6, mtime=0)
 
