@@ -33,6 +33,8 @@ depends() {
 
 installkernel() {
     hostonly='' instmods =drivers/char/tpm configfs sev-guest tdx-guest tsm
+    # Where hosts put user-data, for the agent to read: fw_cfg, disks, discs.
+    hostonly='' instmods qemu_fw_cfg virtio_blk sr_mod isofs vfat udf
 }
 
 # What is masked in the image is masked here, too: a shell of the initial file system is root on a machine whose registers are
@@ -60,7 +62,11 @@ install() {
     inst_multiple tpm2 tpm2_activatecredential tpm2_createak tpm2_createek tpm2_flushcontext tpm2_getcap tpm2_load \
         tpm2_nvread tpm2_pcrextend tpm2_policysecret tpm2_quote tpm2_readpublic tpm2_startauthsession
     inst_libdir_file 'libtss2-tcti-device.so*'
-    inst_multiple dirname readlink
+    inst_multiple dirname readlink mount umount
+    inst_multiple -o vmware-rpctool
+    # Fedora CoreOS and its kin copy ignition/config.ign of the boot partition, which a host writes, over the pointer. A condition and
+    # no mask: the targets of Ignition require the unit, and one that is skipped is fulfilled.
+    inst_simple "$moddir/own-pointer.conf" "$systemdsystemunitdir/coreos-ignition-setup-user.service.d/50-fastness.conf"
     inst_simple "$moddir/fastness-boot.service" "$unit"
     # Requires, not Wants: without the agent there must be no Ignition that somebody else answers.
     mkdir -p "$initdir$systemdsystemunitdir/ignition-fetch.service.requires"

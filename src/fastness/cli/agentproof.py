@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from fastness.drivers.userdata import Place
 
 BROKER, GATE = "broker", "gate"
+# In the order in which Ignition looks; the pointer of an image is the last one (`formats.pointer`).
+POINTERS = (Path("/run/ignition/user.ign"), Path("/etc/ignition/user.ign"), Path("/usr/lib/ignition/user.ign"))
 MAX_URL = 512
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,8 +81,8 @@ def _hardware(function: F) -> F:
 )  # fmt: skip
 @_hardware
 @click.option(
-    "--pointer", type=click.Path(path_type=Path), default=Path("/usr/lib/ignition/user.ign"), show_default=True,
-    help="The image's own pointer. Where it is, the agent reads user-data, not Ignition; else Ignition brings the ticket.",
+    "--pointer", "pointers", type=click.Path(path_type=Path), multiple=True, default=POINTERS, show_default=True,
+    help="Where Ignition looks first. With the image's pointer there the agent reads user-data; else Ignition brings the ticket.",
 )  # fmt: skip
 @click.option(
     "--user-data", "user_data", default="auto", show_default=True, metavar="auto|PLATFORM|PATH",
@@ -92,14 +94,15 @@ def _hardware(function: F) -> F:
 )  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
 def boot(
-    trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, pointer: Path, user_data: str, measured: Path, port: int
+    trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, pointers: tuple[Path, ...], user_data: str,
+    measured: Path, port: int,
 ) -> None:  # fmt: skip
     """Prove this machine and give Ignition its configuration, once."""
     from fastness.agent.boot import BootRefused
     from fastness.agent.imagetrust import ImageTrust
 
     with agent_told():
-        trust, places = ImageTrust.load(trusted), _places(pointer, user_data)
+        trust, places = ImageTrust.load(trusted), _places(pointers, user_data)
         try:
             machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log, measured), places, port))
         except BootRefused as refused:
@@ -114,28 +117,41 @@ def boot(
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
 
 
-def _places(pointer: Path, user_data: str) -> Sequence[Place] | None:
+def _places(pointers: Sequence[Path], user_data: str) -> Sequence[Place] | None:
     """Where the agent reads user-data; None where stock Ignition does; raises CliError, UnknownPlatform."""
     from fastness.drivers.userdata import places_of, platform_of
     from fastness.drivers.userdata.files import FilePlace
-    from fastness.formats.pointer import MAX_BYTES, is_image_pointer
 
-    try:
-        with pointer.open("rb") as file:
-            image = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
+    held = [
+        _is_pointer(path) for path in pointers
+    ]  # every one: a file of somebody else's beside the pointer refuses the boot
+    if not any(held):
         return None
-    except OSError as error:
-        raise CliError(f"{pointer}: {error.strerror}", "Build the image again.", Exit.MISSING) from error
-    if not is_image_pointer(image):
-        # Some images copy a file of their boot partition, which is the host's, to this place before Ignition reads it.
-        raise CliError(
-            f"this machine gets no configuration (pointer-changed): {pointer} is not the pointer to the agent",
-            "Let nothing write to Ignition's system config directory: fastness machine image shows what does.", Exit.NO,
-        )  # fmt: skip
     if user_data.startswith("/"):
         return (FilePlace(Path(user_data)),)
     return places_of(platform_of(_command_line()) if user_data == "auto" else user_data)
+
+
+def _is_pointer(path: Path) -> bool:
+    """Whether the pointer is there; raises CliError for anything else in its place.
+
+    Fedora CoreOS and its kin copy a file of the boot partition, which is the host's, to a place where Ignition looks first.
+    """
+    from fastness.formats.pointer import MAX_BYTES, is_image_pointer
+
+    try:
+        with path.open("rb") as file:
+            held = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}", "Build the image again.", Exit.MISSING) from error
+    if not is_image_pointer(held):
+        raise CliError(
+            f"this machine gets no configuration (pointer-changed): {path} is not the pointer to the agent",
+            "Let nothing write to Ignition's system config directories: fastness machine image DIR --check-only.", Exit.NO,
+        )  # fmt: skip
+    return True
 
 
 def _command_line() -> str:

@@ -25,6 +25,8 @@ IMAGE_SOURCE: Final = f"{FORWARDER}/{CONFIG}"
 SERVER_HEADER: Final = "X-Fastness-Server"
 SYSTEM_CONFIG: Final = "usr/lib/ignition/user.ign"
 """Where the pointer lies, below the root of an image and below that of its initial file system: Ignition runs in the latter."""
+OTHER_SYSTEM_CONFIGS: Final = ("run/ignition/user.ign", "etc/ignition/user.ign")
+"""Where newer releases of Ignition look first (run, etc, usr/lib): a file of somebody else's there would win over the pointer."""
 SYSTEM_CONFIG_MODE: Final = 0o644
 MAX_BYTES: Final = 4096
 _POINTER: Final = {"ignition": {"version": "3.0.0", "config": {"merge": [{"source": IMAGE_SOURCE}]}}}

@@ -183,9 +183,10 @@ def test_a_request_that_brings_a_ticket_is_not_of_an_image_with_the_pointer(
     request_: Knock, wanted: tuple[int, str]
 ) -> None:
     boot = Boot(of_image=True)
-    assert told(boot.asked(request_)) == wanted
-    assert boot.stage is Stage.WAITING
-    boot.asked(plain())
-    boot.ready(b"config")
-    assert told(boot.asked(request_)) == wanted
-    assert boot.stage is Stage.READY
+    stages = []
+    for _ in range(2):
+        assert told(boot.asked(request_)) == wanted
+        stages.append(boot.stage)
+        boot.asked(plain())
+        boot.ready(b"config")
+    assert stages == [Stage.WAITING, Stage.READY]

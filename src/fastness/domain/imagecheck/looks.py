@@ -8,9 +8,10 @@ from typing import Final
 
 from fastness.domain.imagecheck.kernelline import ENTRIES
 from fastness.domain.imagecheck.tree import Tree, present, settings_path, text
-from fastness.formats.pointer import SYSTEM_CONFIG, is_image_pointer
+from fastness.formats.pointer import OTHER_SYSTEM_CONFIGS, SYSTEM_CONFIG, is_image_pointer
 
 POINTER: Final = f"/{SYSTEM_CONFIG}"
+POINTERS: Final = (POINTER, *(f"{place}/{path}" for path in OTHER_SYSTEM_CONFIGS for place in ("", "/usr")))
 IGNITION: Final = ("/usr/bin/ignition", "/usr/lib/dracut/modules.d/30ignition/ignition", "/usr/libexec/ignition")
 _GRUB: Final = (
     "/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/usr/lib/bootupd/grub2-static/grub-static-pre.cfg",
@@ -41,9 +42,10 @@ TELLING_WORDS: Final = {
 
 def pointer(tree: Tree) -> list[str]:
     """Whether Ignition is in the image and would ask the platform for user-data."""
-    held = tree.content(POINTER)
-    if held is not None:
-        return [] if is_image_pointer(held) else [f"{POINTER} is not the pointer to the agent"]
+    held = {path: content for path in POINTERS if (content := tree.content(path)) is not None}
+    if held:
+        others = [path for path, content in held.items() if not is_image_pointer(content)]
+        return [f"{path} is not the pointer to the agent" for path in others]
     return [f"{path} without {POINTER}" for path in IGNITION if present(tree, path)][:1]
 
 

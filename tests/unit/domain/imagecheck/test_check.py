@@ -73,6 +73,9 @@ def test_ignition_without_the_pointer_reads_user_data() -> None:
     assert opened(MappedTree({ignition: b"\x7fELF", pointer: image_pointer()})) == {}
     other = b'{"ignition": {"version": "3.0.0"}}'
     assert opened(MappedTree({pointer: other})) == {"user-data": (f"{pointer} is not the pointer to the agent",)}
+    first = "/etc/ignition/user.ign"  # newer releases look there before they look at the pointer
+    both = MappedTree({pointer: image_pointer(), first: other})
+    assert opened(both) == {"user-data": (f"{first} is not the pointer to the agent",)}
 
 
 @pytest.mark.parametrize("word", WORDS)
