@@ -17,9 +17,9 @@ from typing import Any
 
 from fastness.agent import disk
 from fastness.agent.agent import Agent
-from fastness.agent.configs import RenderedConfigs
 from fastness.agent.hosts import DirectoryMachine
 from fastness.agent.ports import Files
+from fastness.agent.rendered import RenderedConfigs
 from fastness.cluster.clock import Entropy
 from fastness.cluster.errors import AlreadyExists, Unavailable
 from fastness.cluster.port import Cluster, PatchType, WriteOptions

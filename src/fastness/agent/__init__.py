@@ -6,6 +6,7 @@
     enrol.py, prove.py, fetch.py, imagetrust.py, attester.py      its steps, its trust, its hardware
 
     agent.py     the loop: recover, start, follow the desired config
+    rendered.py, configs.py      where rendered configs come from: the API; the doors, believed by signatures
     update.py    one update from config to config: check, drain, apply, act, reboot
     desired.py   a rendered config as states of paths and units               (pure)
     steps.py     the steps from one to the other, originals kept              (pure)

@@ -22,13 +22,13 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent import disk
 from fastness.agent.apply import Applier
-from fastness.agent.configs import ApiConfigs, RenderedConfigs
 from fastness.agent.desired import Desired
 from fastness.agent.drift import DriftMonitor
 from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
 from fastness.agent.journal import Begin, Phase
 from fastness.agent.ports import Host
 from fastness.agent.progress import FALSE, TRUE, UNKNOWN, Mark
+from fastness.agent.rendered import ApiConfigs, RenderedConfigs
 from fastness.agent.report import NODES, Persistent, Reporter
 from fastness.agent.settings import Settings
 from fastness.agent.steps import Disk, repair_steps

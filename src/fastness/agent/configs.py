@@ -2,7 +2,7 @@
 
     attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<name> ─▶ signature, name ─▶ config
     unattested   the config server, with the certificate of the node ─▶ signature, name ─▶ config
-                 or the embedded API, with the same credential: it knows pools, which RBAC of a Kubernetes does not
+                 or the embedded API, with the same credential: it knows pools, which RBAC of a Kubernetes does not (rendered.py)
 
 A machine that proves itself takes the way of its first boot again: a live grant, an entry on the record, a signature of the
 cluster over exactly these bytes under exactly this name, for this machine and this request. It never believes the API about the
@@ -22,7 +22,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from fastness.agent.attester import Attester
 from fastness.agent.enrol import Doors
@@ -30,10 +30,8 @@ from fastness.agent.errors import AgentError, BadConfig
 from fastness.agent.fetch import check_delivered, from_broker, from_config_server, from_gate, own_thumbprint
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.prove import BrokerClient, DoorRefused
-from fastness.agent.report import Persistent
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import NotFound, Unavailable
-from fastness.cluster.port import Cluster
+from fastness.cluster.errors import Unavailable
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.domain.attestation.configproof import BadConfigProof, Served, ServedToNode, check
 from fastness.domain.machineconfig.nodes import rendered_pool
@@ -41,7 +39,6 @@ from fastness.formats import json
 from fastness.formats.delivered import Delivered, Question
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.objects import object_name
 
 NONCE_BYTES: Final = 24
@@ -57,30 +54,6 @@ class ConfigRefused(AgentError):
 
     code = "config-refused"
     hint = "On the control plane: fastness attest explain with the name of this machine."
-
-
-class RenderedConfigs(Protocol):
-    """Somebody who has rendered configs."""
-
-    async def fetch(self, name: str) -> JsonObject:
-        """The rendered config of this name; raises AgentError, ApiError, DriverError."""
-
-
-class ApiConfigs:
-    """The API itself, for nodes of pools that do not enforce attestation."""
-
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
-        self._cluster = cluster
-        self._persistent = Persistent(clock)
-
-    async def fetch(self, name: str) -> JsonObject:
-        """The rendered config of this name; raises BadConfig, ApiError."""
-        try:
-            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIG.resource, name))
-        except NotFound as error:
-            raise BadConfig(
-                f"machineconfig {name} not found", "The render controller makes it; see the pool."
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
-    from fastness.agent.configs import RenderedConfigs
     from fastness.agent.ports import OperatingSystem, Watcher
+    from fastness.agent.rendered import RenderedConfigs
     from fastness.agent.settings import Settings
     from fastness.cluster.port import Cluster
     from fastness.domain.workloads.features.found import Features
