@@ -5,7 +5,8 @@ and by whether the container runtime can use the packages for confidential conta
 (certificates, pull secrets) are not ours to judge.
 
 A text shows what changed only if everybody on the machine may read the file: what is reported ends up in annotations and events,
-which more people read than root's files.
+which more people read than root's files. Units are always readable, so their mode says nothing about what their author put into
+them, such as a password in an `Environment=`; what changed there is not shown.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from fastness.agent import accounts, handlers
-from fastness.agent.desired import NULL, Desired, Unit
+from fastness.agent.desired import NULL, UNITS, Desired, Unit
 from fastness.agent.ports import Host, OperatingSystem
 from fastness.agent.steps import matches, same_owner
 from fastness.drivers.states import Absent, File, Large, Link, Other, State
@@ -74,16 +75,16 @@ def _path(path: str, wanted: Desired, host: Host) -> Iterator[Drift]:
         return
     present = host.root.inspect(path, max(MAX_SHOWN, len(target.content)) if isinstance(target, File) else 0)
     if not matches(present, target):
-        yield Drift(path, _difference(target, present))
+        yield Drift(path, _difference(target, present, is_unit=path.startswith(f"{UNITS}/")))
 
 
-def _difference(wanted: State, present: State | Large) -> str:
+def _difference(wanted: State, present: State | Large, *, is_unit: bool) -> str:
     match wanted, present:
         case File(), Large():
             return f"is a file of {present.size} bytes, expected {len(wanted.content)}"
         case File(), File():
             mode = f"mode is {present.mode:04o}, expected {wanted.mode:04o}" if present.mode != wanted.mode else ""
-            content = _content(wanted, present) if present.content != wanted.content else ""
+            content = _content(wanted, present, is_unit) if present.content != wanted.content else ""
             return ", ".join(part for part in (mode, _owner(wanted, present), content) if part)
         case Link(target), Link(found):
             return f"link leads to {found}, expected {target}"
@@ -113,9 +114,9 @@ def _word(state: State | Large) -> str:
             return what
 
 
-def _content(wanted: File, present: File) -> str:
+def _content(wanted: File, present: File, is_unit: bool) -> str:
     # Both: a private file that a link or a rename put in the place of a public one must not be told either.
-    secret = not wanted.mode & present.mode & _PUBLIC
+    secret = is_unit or not wanted.mode & present.mode & _PUBLIC
     # Comparing lines takes the product of their numbers, and a user may have written one of the two.
     if not secret and len(wanted.content) + len(present.content) <= MAX_SHOWN:
         try:

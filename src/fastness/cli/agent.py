@@ -61,6 +61,9 @@ class Attested:
 @click.group()
 def agent() -> None:
     """Run on a machine and keep it where its config says."""
+    from fastness.drivers import coredumps
+
+    coredumps.forbid()
 
 
 for command in (boot, attest, join, kata):

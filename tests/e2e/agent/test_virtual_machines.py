@@ -11,8 +11,8 @@ import pytest
 
 from tests.component.agent.world import relevant, snapshot
 from tests.e2e.live import Live
+from tests.patience import PATIENCE
 
-SECONDS = 40.0
 ROLE = "machineconfiguration.openshift.io/role"
 NOTE = "machineconfiguration.openshift.io"
 
@@ -70,7 +70,7 @@ class Cluster:
 
 def until(holds: Callable[[], object], what: str) -> None:
     """Wait until something holds."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < end, f"{what} did not happen"
         time.sleep(0.1)

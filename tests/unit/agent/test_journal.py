@@ -118,6 +118,22 @@ def test_a_line_that_cannot_be_read_is_damage_unless_it_is_the_unfinished_last(l
     assert (journal.phase, whole) == (Phase.BEGUN, good)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hunter2",
+        '{"is": "hunter2"}',
+        '{"is": "doing", "undo": {"enable": "a", "word": "hunter2"}}',
+        '{"is": "doing", "undo": {"put": "/a", "tree": "hunter2", "state": null}}',
+    ],
+)
+def test_what_a_damaged_line_holds_is_not_told(line: str) -> None:
+    with pytest.raises(DamagedJournal) as raised:
+        replayed(written(BEGIN) + f"{line}\n".encode())
+    assert "hunter2" not in f"{raised.value!r} {raised.value.hint}"
+    assert "line 2" in raised.value.message
+
+
 @given(st.lists(steps, max_size=5), st.data())
 def test_every_prefix_of_a_journal_says_what_its_whole_lines_say(
     undo: list[Put | Enable | Stage], data: st.DataObject

@@ -121,6 +121,15 @@ def test_only_suspected_paths_are_looked_at_when_asked_so() -> None:
     assert [drift.path for drift in drifts(wanted, Machine().host)] == ["/a", "/b", "/etc/shadow"]
 
 
+def test_what_changed_in_a_unit_is_not_told_although_everybody_on_the_machine_may_read_it() -> None:
+    place = "/etc/systemd/system/a.service"
+    wanted = Desired(paths={place: Target(File(b"[Service]\nEnvironment=TOKEN=hunter2\n"))})
+    machine = Machine({place: File(b"[Service]\nEnvironment=TOKEN=hunter3\n")})
+    (drift,) = drifts(wanted, machine.host)
+    assert "hunter" not in str(drift)
+    assert "content differs: sha256" in str(drift)
+
+
 def test_the_content_of_a_private_file_in_the_place_of_a_public_one_is_not_told() -> None:
     said = path(File(b"a\n"), File(b"root:$6$canary:\n", 0o600))
     assert "mode is 0600, expected 0644" in said
