@@ -24,6 +24,7 @@ from fastness.cli.controlleraccount import NAMESPACES, controllers
 from fastness.cli.roleaccounts import EVENTS, LOOK, OWN, RoleAccount, Rule, as_rule
 from fastness.domain.access.user import NODE_PREFIX, NODES
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.domain.places import RESERVED
 from fastness.model.crd.files import as_yaml
 from fastness.model.kind import JsonObject
 from fastness.trust import bootstrap, clientca, collateralnews, resources
@@ -174,7 +175,7 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
 
 
 def shared() -> list[JsonObject]:
-    """What all accounts need: namespaces, and the admission policy of the record."""
+    """What all accounts need: namespaces, who makes them, and the admission policy of the record."""
     names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, *NAMESPACES)
     spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     doors = [role for role in ACCOUNTS if role.record]
@@ -195,7 +196,30 @@ def shared() -> list[JsonObject]:
             for role in doors
         ],
     }
-    return [*spaces, *_admission("fastness-record-doors", policy)]
+    return [*spaces, *_admission("fastness-record-doors", policy), *reserved()]
+
+
+def reserved() -> list[JsonObject]:
+    """Who makes a namespace administers it: those in which we read by name are made by whoever may bind any role anyway."""
+    names = ", ".join(f"'{name}'" for name in RESERVED)
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["namespaces"]}
+            ]
+        },
+        "matchConditions": [{"name": "reserved", "expression": f"object.metadata.name in [{names}]"}],
+        "validations": [
+            {
+                "expression": (
+                    "authorizer.group('rbac.authorization.k8s.io').resource('clusterrolebindings').check('create').allowed()"
+                ),
+                "message": "fastness reads what is in a namespace of this name: an administrator makes it",
+            }
+        ],
+    }
+    return _admission("fastness-reserved-namespaces", policy)
 
 
 def tokens() -> list[JsonObject]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
-from fastness.domain.places import HOME, MADE_HERE
+from fastness.domain.places import HOME, MADE_HERE, RESERVED
+from fastness.model.kata.names import NAMESPACE as KATA
+from fastness.model.kind import JsonObject
 from fastness.model.registry import find
 from tests.component.insiders.owner import NAMESPACES
 from tests.embedded.fixtures import Embedded
@@ -13,23 +16,47 @@ ROLES = find("rbac.authorization.k8s.io", "v1", "clusterroles").resource
 BINDINGS = find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource
 
 
-@pytest.mark.parametrize("name", sorted(set(MADE_HERE) - {HOME}))
-async def test_namespaces_in_which_objects_count_are_there_and_stay(embedded_server: Embedded, name: str) -> None:
-    """For somebody who may create and delete every namespace."""
-    cluster = embedded_server.cluster
+async def maker(found: Embedded, *more: JsonObject) -> httpx.AsyncClient:
+    """Somebody who may create and delete every namespace, and more."""
+    cluster = found.cluster
     await cluster.create(
         find("", "v1", "serviceaccounts").resource, {"metadata": {"name": "m", "namespace": "default"}}
     )
     rule = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "delete", "get"]}
-    await cluster.create(ROLES, {"metadata": {"name": "namespaces"}, "rules": [rule]})
+    await cluster.create(ROLES, {"metadata": {"name": "namespaces"}, "rules": [rule, *more]})
     bound = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "namespaces"}
     subject = {"kind": "ServiceAccount", "name": "m", "namespace": "default"}
     await cluster.create(BINDINGS, {"metadata": {"name": "m"}, "roleRef": bound, "subjects": [subject]})
-    async with embedded_server.client() as admin:
+    async with found.client() as admin:
         path = "/api/v1/namespaces/default/serviceaccounts/m/token"
         token = (await admin.post(path, json={"spec": {}})).json()["status"]["token"]
-    async with embedded_server.client(certificate=False, token=token) as maker:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        assert (await maker.post("/api/v1/namespaces", json=body)).status_code == 409
-        assert (await maker.delete(f"/api/v1/namespaces/{name}")).status_code == 403
-    assert (await cluster.get(NAMESPACES, name))["status"]["phase"] == "Active"
+    return found.client(certificate=False, token=token)
+
+
+@pytest.mark.parametrize("name", sorted(set(MADE_HERE) - {HOME}))
+async def test_namespaces_in_which_objects_count_are_there_and_stay(embedded_server: Embedded, name: str) -> None:
+    async with await maker(embedded_server) as http:
+        assert (await http.post("/api/v1/namespaces", json=namespace(name))).status_code == 403
+        assert (await http.delete(f"/api/v1/namespaces/{name}")).status_code == 403
+    assert (await embedded_server.cluster.get(NAMESPACES, name))["status"]["phase"] == "Active"
+
+
+async def test_whoever_may_make_namespaces_makes_none_in_which_we_read_by_name(embedded_server: Embedded) -> None:
+    """The content of the operator's namespace says what runs on nodes of its pool."""
+    async with await maker(embedded_server) as http:
+        for name in sorted(set(RESERVED) - set(MADE_HERE)):
+            refused = await http.post("/api/v1/namespaces", json=namespace(name))
+            assert (refused.status_code, "an administrator makes it" in refused.text) == (403, True), name
+        assert (await http.post("/api/v1/namespaces", json=namespace("a-team"))).status_code == 201
+    async with embedded_server.client() as admin:
+        assert (await admin.post("/api/v1/namespaces", json=namespace(KATA))).status_code == 201
+
+
+async def test_an_administrator_is_whoever_may_bind_roles(embedded_server: Embedded) -> None:
+    binds = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterrolebindings"], "verbs": ["create"]}
+    async with await maker(embedded_server, binds) as http:
+        assert (await http.post("/api/v1/namespaces", json=namespace(KATA))).status_code == 201
+
+
+def namespace(name: str) -> JsonObject:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -401,3 +401,23 @@ async def test_a_node_reports_on_its_own_machineconfignode_and_chooses_nothing(k
             )
         mine = {"status": {"observedGeneration": 1}}
         await node.patch(MACHINE_CONFIG_NODE.resource, "one", mine, PatchType.MERGE, options=status)
+
+
+def test_a_namespace_in_which_we_read_by_name_is_made_by_an_administrator(kube: RealKube) -> None:
+    """Somebody who may make any namespace; each is administered by whoever made it, as platforms set it up."""
+    rule = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "delete"]}
+    bound = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maker"}
+    path, rbac = "/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1"
+    with kube.client() as admin:
+        role = {"metadata": {"name": "maker"}, "rules": [rule]}
+        assert admin.post(f"{rbac}/clusterroles", json=role).status_code == 201
+        subjects = [{"kind": "User", "name": "maker"}]
+        binding = {"metadata": {"name": "maker"}, "roleRef": bound, "subjects": subjects}
+        assert admin.post(f"{rbac}/clusterrolebindings", json=binding).status_code == 201
+        for name in ("trustee-operator-system", "openshift-nfd"):  # not made with the accounts
+            body = {"metadata": {"name": name}}
+            refused = admin.post(path, json=body, headers={"impersonate-user": "maker"})
+            assert (refused.status_code, "an administrator makes it" in refused.text) == (422, True), refused.text
+        made = admin.post(path, json={"metadata": {"name": "a-team"}}, headers={"impersonate-user": "maker"})
+        assert made.status_code == 201, made.text
+        assert admin.post(path, json={"metadata": {"name": "openshift-nfd"}}).status_code == 201

@@ -4,6 +4,7 @@
   cause `NamespaceTerminating`, by which controllers know to stop).
 * The namespaces that the cluster itself stands on cannot be deleted, nor those in which objects speak for all of it: whoever
   made one of them anew would own what counts there. Our own can, with the confirmation of a lowering.
+* A namespace whose content we read by its name is made by an administrator: whoever makes a namespace administers it.
 * Access reviews are questions, not objects: they may name any namespace.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastness.domain.access.policy import RBAC_GROUP
+from fastness.domain.access.user import Attributes
 from fastness.domain.admission.confirming import confirmed
 from fastness.domain.admission.request import (
     AdmissionLookups,
@@ -20,7 +23,7 @@ from fastness.domain.admission.request import (
     DeniedCause,
     forbidden,
 )
-from fastness.domain.places import HOME, MADE_HERE
+from fastness.domain.places import HOME, MADE_HERE, RESERVED
 from fastness.model.objects import is_being_deleted
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease", *MADE_HERE}) - {HOME}
@@ -54,6 +57,16 @@ def namespace_is_alive(request: AdmissionRequest, lookups: AdmissionLookups) -> 
 def namespace_may_go(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse the deletion of a namespace that the cluster stands on."""
     return forbidden(request, "this namespace may not be deleted") if request.name in IMMORTAL else None
+
+
+def reserved_name_is_an_administrators(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a namespace in which something of ours is read to whoever may not bind roles in the whole cluster anyway."""
+    if request.name not in RESERVED:
+        return None
+    binds = Attributes(request.user, "create", RBAC_GROUP, "v1", "clusterrolebindings")
+    if lookups.authorize(binds).allowed:
+        return None
+    return forbidden(request, "the control plane reads what is in a namespace of this name: an administrator makes it")
 
 
 def home_goes_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:

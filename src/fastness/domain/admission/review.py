@@ -81,6 +81,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(namespaces.namespace_exists, _WRITE, subresources=_EVERY_SUBRESOURCE),
     Row(namespaces.namespace_is_alive, _CREATE, subresources=_EVERY_SUBRESOURCE),
     Row(namespaces.namespace_may_go, _DELETE, "", "namespaces"),
+    Row(namespaces.reserved_name_is_an_administrators, _CREATE, "", "namespaces"),
     Row(namespaces.home_goes_confirmed, _DELETE, "", "namespaces"),
     Row(rbac.node_writes_its_own, _ANY, subresources=_EVERY_SUBRESOURCE),
     Row(rbac.role_grants_no_more, _WRITE, RBAC_GROUP, "roles"),
@@ -116,10 +117,11 @@ TABLE: Final[tuple[Row, ...]] = (
 )  # fmt: skip
 
 # A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
-# of a namespace there. Nor does one see a status: there an admission policy beside the accounts of the doors says who writes it.
-# Controllers may run there under any name, so who lets go of a Machine cannot be told.
+# of a namespace there, nor a status. Who makes a namespace in which we read by name an admission policy beside our accounts says;
+# a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
-    namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go, rbac.node_writes_its_own,
+    namespaces.namespace_exists, namespaces.namespace_is_alive, namespaces.namespace_may_go,
+    namespaces.reserved_name_is_an_administrators, rbac.node_writes_its_own,
     rbac.role_grants_no_more, rbac.binding_grants_no_more, runtimeclass.class_is_applied, operators.still_needed,
     machines.status_is_found_out, confidential.memory_is_the_control_planes, endings.bar_is_not_lifted,
 })  # fmt: skip
