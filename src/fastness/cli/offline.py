@@ -18,8 +18,10 @@ from fastness.domain.machineconfig.errors import MachineConfigError
 from fastness.domain.machineconfig.generated import KUBELET, RUNTIME, Owners, generate, proposed, selects_pool
 from fastness.domain.machineconfig.plan import Proposal, State
 from fastness.domain.machineconfig.render import Defaults
+from fastness.domain.places import HOME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
+from fastness.model.objects import object_name
 from fastness.model.registry import find as find_kind
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ async def state_of(cluster: Cluster) -> State:
         defaults=Defaults.of(controller, __version__),
         policies=found["policies"],
         streams=_first(found["streams"]),
-        machines=found["machines"],
+        machines=[one for one in found["machines"] if object_name(one).namespace == HOME],
         overlays=found["overlays"],
     )
 

@@ -21,7 +21,7 @@ from fastness.domain.trustmodel import Mode, enforces, mode_of
 from fastness.model import kata
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
-from fastness.model.objects import annotations_of, metadata, view
+from fastness.model.objects import annotations_of, metadata, object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 
 RBAC = "rbac.authorization.k8s.io"
@@ -143,6 +143,10 @@ class StoreLookups:
     def confidential_cluster(self) -> JsonObject | None:
         """The ConfidentialCluster `cluster`."""
         return self._get(Key("fastness.dev", "confidentialclusters", "", "cluster"))
+
+    def machines(self) -> Iterable[JsonObject]:
+        """The Machines that count."""
+        return [one for one in self._all(MACHINE.group, MACHINE.plural) if object_name(one).namespace == NAMESPACE]
 
     def pools(self) -> Iterable[JsonObject]:
         """All MachineConfigPools."""

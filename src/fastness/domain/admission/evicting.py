@@ -1,6 +1,6 @@
 """Pods are not put out by a field that somebody set: who turns `pools[].evict` on is shown first which of them would go.
 
-    leaving = would_leave(old, new, nodes, pods, pools)     # "namespace/name on node", in order; empty: nobody leaves
+    leaving = would_leave(old, new, nodes, pods, pools, machines)     # "namespace/name on node", in order; empty: nobody leaves
 
 The effect NoExecute takes every pod off a node without proof that does not tolerate the taint. Which nodes those are is known
 where the pool enforces already: they carry the taint. Where enforcement comes in the same write, every node of the pool counts.
@@ -23,8 +23,7 @@ from fastness.domain.admission.request import (
     forbidden,
 )
 from fastness.domain.attestation.standing import LEAVE, TAINT_KEY
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
 from fastness.domain.trustmodel import enforces, evicts, listed_pools
 from fastness.model.fastness_dev.cluster import CONFIRM_EVICT
 from fastness.model.objects import annotations_of, object_name
@@ -39,7 +38,7 @@ def evicting_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) 
     old = request.old or {}
     if not _turned_on(old, request.new):
         return None
-    leaving = would_leave(old, request.new, lookups.nodes(), lookups.pods(), lookups.pools())
+    leaving = would_leave(old, request.new, lookups.nodes(), lookups.pods(), lookups.pools(), lookups.machines())
     if not leaving:
         return None
     more = f" and {len(leaving) - MOST_NAMED} more" if len(leaving) > MOST_NAMED else ""
@@ -54,14 +53,19 @@ def evicting_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) 
 
 
 def would_leave(
-    old: Object, new: Object, nodes: Iterable[Object], pods: Iterable[Object], pools: Iterable[Object]
+    old: Object,
+    new: Object,
+    nodes: Iterable[Object],
+    pods: Iterable[Object],
+    pools: Iterable[Object],
+    machines: Iterable[Object] = (),
 ) -> list[str]:
-    """The pods that a change of the ConfidentialCluster puts out of their nodes."""
-    turned_on, selectors = _turned_on(old, new), PoolSelectors(pools)
+    """The pods that a change of the ConfidentialCluster puts out of their nodes, which are in the pools of their Machines."""
+    turned_on, members = _turned_on(old, new), MemberPools(pools, pools_of_nodes(machines), new)
     marked = {
         object_name(node).name
         for node in nodes
-        if any(pool in turned_on and (_tainted(node) or not enforces(old, pool)) for pool in _pools_of(node, selectors))
+        if any(pool in turned_on and (_tainted(node) or not enforces(old, pool)) for pool in members.claiming(node))
     }
     leaving = (pod for pod in pods if (pod.get("spec") or {}).get("nodeName") in marked and _leaves(pod))
     return sorted(f"{object_name(pod)} on {pod['spec']['nodeName']}" for pod in leaving)
@@ -69,13 +73,6 @@ def would_leave(
 
 def _turned_on(old: Object, new: Object) -> frozenset[str]:
     return frozenset(pool for pool in listed_pools(new) if evicts(new, pool) and not evicts(old, pool))
-
-
-def _pools_of(node: Object, selectors: PoolSelectors) -> tuple[str, ...]:
-    try:
-        return selectors.of(node).pools
-    except SeveralPools as error:
-        return error.pools
 
 
 def _tainted(node: Object) -> bool:

@@ -131,6 +131,9 @@ class AdmissionLookups(Protocol):
     def pods(self) -> Iterable[Object]:
         """All Pods."""
 
+    def machines(self) -> Iterable[Object]:
+        """The Machines that count."""
+
     def kata_configs(self) -> Iterable[Object]:
         """All KataConfigs."""
 

@@ -1,7 +1,8 @@
 """Nodes of confidential pools that never proved anything: what a cluster must name when it asks for attestation.
 
 A cluster can be told to attest while nodes run that joined before. They belong to no Machine, so no count of machines shows them,
-and nothing about them was ever verified. `never_attested` finds them by their pools.
+and nothing about them was ever verified. `never_attested` finds them by their pools; one that enrolled is in the pool of its
+Machine, whatever its labels say.
 
 * A node counts when its pool has the model ConfidentialCluster and the mode is Audit or Enforce.
 * It has proved something when it is the node of a Machine that passed an appraisal once. How that Machine stands now is another
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import MemberPools
 from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
@@ -30,10 +31,11 @@ def never_attested(
     """The nodes that should have attested and never did, by name; none while nobody asks for attestation."""
     if mode_of(cluster) is Mode.DISABLED:
         return ()
-    proved = {machine.status.node_name for machine in machines if machine.status.last_attested}
-    selectors = PoolSelectors(pools)
+    statuses = [machine.status for machine in machines]
+    proved = {status.node_name for status in statuses if status.last_attested}
+    members = MemberPools(pools, {status.node_name: status.pool for status in statuses if status.node_name}, cluster)
     candidates = [node for node in nodes if object_name(node).name not in proved]
-    return tuple(sorted(object_name(node).name for node in candidates if _confidential(cluster, node, selectors)))
+    return tuple(sorted(object_name(node).name for node in candidates if _confidential(cluster, node, members)))
 
 
 def named(nodes: Sequence[str]) -> str:
@@ -42,9 +44,9 @@ def named(nodes: Sequence[str]) -> str:
     return f"{', '.join(nodes[:MOST_NAMED])}{more}"
 
 
-def _confidential(cluster: Object | None, node: Object, selectors: PoolSelectors) -> bool:
+def _confidential(cluster: Object | None, node: Object, members: MemberPools) -> bool:
     try:
-        primary = selectors.of(node).primary
+        primary = members.of(node).primary
         claimed: tuple[str, ...] = (primary,) if primary else ()
     except SeveralPools as error:
         claimed = error.pools

@@ -24,7 +24,8 @@ from fastness.domain.machineconfig.disruption import REBOOT, Cause, Decision, Po
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, SeveralPools
 from fastness.domain.machineconfig.evictions import Blocker, blockers
 from fastness.domain.machineconfig.generated import Owners
-from fastness.domain.machineconfig.nodes import Goal, NodeFacts, PoolSelectors, facts
+from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts, facts
 from fastness.domain.machineconfig.problem import Problem
 from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of
 from fastness.domain.machineconfig.rollout import max_unavailable
@@ -181,12 +182,12 @@ def _members(state: State) -> tuple[dict[str, list[NodeFacts]] | None, tuple[str
     """The nodes of every pool, and those that several custom pools claim, which therefore get nothing."""
     if state.nodes is None:
         return None, ()
-    selectors = PoolSelectors(state.pools)
+    pools = MemberPools(state.pools, pools_of_nodes(state.machines), state.cluster)
     members: dict[str, list[NodeFacts]] = {}
     unclaimed: list[str] = []
     for node in state.nodes:
         try:
-            primary = selectors.of(node).primary
+            primary = pools.of(node).primary
         except SeveralPools:
             unclaimed.append(object_name(node).name)
             continue

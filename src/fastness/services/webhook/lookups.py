@@ -18,9 +18,11 @@ from fastness.domain.access.user import NO_OPINION
 from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.workloads import policy_to_try
 from fastness.domain.attestation import approvers
+from fastness.domain.places import HOME
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.policytrials import PolicyTrials
 
 NODES: Final = find("", "v1", "nodes").resource
@@ -65,7 +67,7 @@ class ClusterLookups:
     sources: Sources
     fresh: dict[str, JsonObject] = field(default_factory=dict)
     listed: list[JsonObject] | None = None
-    placed: tuple[list[JsonObject], list[JsonObject]] = ([], [])
+    placed: tuple[list[JsonObject], list[JsonObject], list[JsonObject]] = ([], [], [])
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace."""
@@ -98,6 +100,10 @@ class ClusterLookups:
     def pods(self) -> Iterable[JsonObject]:
         """All Pods, where they were asked for."""
         return self.placed[1]
+
+    def machines(self) -> Iterable[JsonObject]:
+        """The Machines that count, where they were asked for."""
+        return self.placed[2]
 
     def kata_configs(self) -> Iterable[JsonObject]:
         """All KataConfigs."""
@@ -139,7 +145,8 @@ async def prepared(
         lookups.listed = (await cluster.list(KATA_CONFIGS)).items
     if request.resource == CLUSTERS.plural:
         # Which pods a change would put out is asked at most when somebody changes the cluster itself.
-        lookups.placed = ((await cluster.list(NODES)).items, (await cluster.list(PODS)).items)
+        machines = (await cluster.list(MACHINE.resource, Scope(HOME))).items
+        lookups.placed = ((await cluster.list(NODES)).items, (await cluster.list(PODS)).items, machines)
     if request.namespace and lookups.namespace(request.namespace) is None:
         try:
             lookups.fresh[request.namespace] = await cluster.get(NAMESPACES, request.namespace)

@@ -60,6 +60,14 @@ def test_where_enforcement_comes_in_the_same_write_every_node_of_the_pool_counts
     assert listed == ["d/a on proved"]
 
 
+def test_a_label_takes_no_pod_off_the_list_whose_node_has_a_machine() -> None:
+    away = node("moved", TAINT, role="node-role.kubernetes.io/infra")
+    machine = {"status": {"nodeName": "moved", "pool": "worker"}}
+    pods = [pod("a", "moved")]
+    assert would_leave(cluster(False), cluster(True), [away], pods, POOLS) == []
+    assert would_leave(cluster(False), cluster(True), [away], pods, POOLS, [machine]) == ["d/a on moved"]
+
+
 def asked(new: Object, old: Object | None, *pods: Object) -> Denied | Allowed | None:
     world = World(all_pools=POOLS, all_nodes=NODES, all_pods={("d", one["metadata"]["name"]): one for one in pods})
     operation = Operation.UPDATE if old is not None else Operation.CREATE

@@ -48,6 +48,9 @@ class World:
     def pools(self) -> Iterable[Mapping[str, Any]]:
         return self.all_pools
 
+    def machines(self) -> Iterable[Mapping[str, Any]]:
+        return ()
+
     def kata_configs(self) -> Iterable[Mapping[str, Any]]:
         return self.all_kata
 

@@ -229,6 +229,15 @@ def test_a_second_label_does_not_hide_a_node() -> None:
     assert never_attested(mixed, [node("a", x="", y="")], pools, []) == ("a",)
 
 
+def test_another_label_does_not_hide_a_node_whose_machine_never_attested() -> None:
+    """Somebody who may write labels moves the node into a pool of which nothing is asked."""
+    pools = [{"metadata": {"name": name}, "spec": {"nodeSelector": {"matchLabels": {name: ""}}}} for name in ("x", "y")]
+    mixed = {"spec": {"mode": "Enforce", "pools": [{"name": "x", "trustModel": "None"}]}}
+    waiting = view(machine_object(("False", "NeverAttested"), lastAttested=None, nodeName="a", pool="y"), Machine)
+    assert never_attested(mixed, [node("a", x="")], pools, [waiting]) == ("a",)
+    assert never_attested(mixed, [node("a", x="")], pools, []) == ()
+
+
 def test_a_sentence_names_ten_and_says_how_many_more() -> None:
     assert named(("a", "b")) == "a, b"
     assert named([f"n{number}" for number in range(12)]).endswith("n9 and 2 more")

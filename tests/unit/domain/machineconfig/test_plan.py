@@ -159,6 +159,16 @@ def test_nodes_that_several_custom_pools_claim_are_told() -> None:
     assert plan(odd, Proposal([RELOAD])).unclaimed == ("both",)
 
 
+def test_a_plan_has_the_nodes_that_the_rollout_will_change_whatever_their_labels_say() -> None:
+    state = world(mc("00-worker", ignition(file("/etc/a", "one"))), nodes=2, cluster={"spec": {"mode": "Enforce"}})
+    assert state.nodes is not None
+    first, second = (str(one["metadata"]["name"]) for one in state.nodes)
+    machines = [{"status": {"nodeName": second, "pool": "infra"}}]
+    change = Proposal([mc("50-new", ignition(file("/etc/b", "two")))])
+    assert [one.name for one in nodes_of(only(plan(state, change)))] == [first, second]
+    assert [one.name for one in nodes_of(only(plan(replace(state, machines=machines), change)))] == [first]
+
+
 def test_one_pool_can_be_asked_for_and_a_custom_one_follows_the_workers_configs() -> None:
     state = world(BASE)
     both = State([*state.pools, pool("infra")], state.configs, [])

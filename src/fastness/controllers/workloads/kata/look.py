@@ -32,6 +32,7 @@ from fastness.model.objects import ObjectName, annotations_of, labels_of, metada
 from fastness.model.openshift.config import CLUSTER_VERSION
 from fastness.model.openshift.operators import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
 from fastness.model.registry import find
+from fastness.model.trusted_execution.machine import MACHINE
 
 KATA_CONFIGS: Final = KATA_CONFIG.resource
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
@@ -141,6 +142,8 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
         *(Source(one, keys=the_one, scope=HERE) for one in (OPERATORS, SUBSCRIPTIONS)),
         Source(NAMESPACES, keys=the_one, scope=AT_HOME),
+        # Which pool a node is in. A machine that is moved changes its node too, and machines prove themselves all the time.
+        Source(MACHINE.resource, keys=lambda _machine: ()),
     )
 
 
@@ -182,6 +185,7 @@ class Look:
             pools=self._informers.of(POOLS).list() if served else (),
             objects=known,
             cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
+            machines=self._informers.of(MACHINE.resource).list(),
             version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
             served=served,
             namespace=await self._exists(NAMESPACES, names.NAMESPACE),

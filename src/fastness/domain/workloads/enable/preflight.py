@@ -123,7 +123,7 @@ def _pools(snapshot: Snapshot) -> Iterator[Check]:
 
 def _nodes(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
     asked = snapshot.asked(wish)
-    choices = choose(asked, snapshot.nodes, snapshot.state.pools, snapshot.state.cluster)
+    choices = choose(asked, snapshot.nodes, snapshot.state.pools, snapshot.state.cluster, snapshot.state.machines)
     chosen = [one.node for one in choices if one.chosen]
     refused = [one for one in choices if one.against is not None and one.against.is_refusal]
     if not chosen:

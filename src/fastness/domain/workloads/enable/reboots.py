@@ -33,7 +33,7 @@ def reboots(snapshot: Snapshot, wish: Wish, steps: Sequence[Step]) -> Plan:
         if not snapshot.converged:
             chosen = {
                 one.node
-                for one in choose(snapshot.asked(wish), snapshot.nodes, state.pools, state.cluster)
+                for one in choose(snapshot.asked(wish), snapshot.nodes, state.pools, state.cluster, state.machines)
                 if one.chosen
             }
             there = any(object_name(pool).name == names.POOL for pool in state.pools)

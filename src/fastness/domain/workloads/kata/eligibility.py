@@ -24,7 +24,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.domain.workloads.kata.errors import Refused
 from fastness.formats.errors import SelectorError
@@ -129,11 +129,17 @@ def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
     return any(MASTER_LABEL in labels_of(node) for node in nodes)
 
 
-def choose(asked: Asked, nodes: Iterable[Object], pools: Sequence[Object], cluster: Object | None) -> list[NodeChoice]:
-    """Every node that could be meant, by name, with the decision about it."""
+def choose(
+    asked: Asked,
+    nodes: Iterable[Object],
+    pools: Sequence[Object],
+    cluster: Object | None,
+    machines: Sequence[Object] = (),
+) -> list[NodeChoice]:
+    """Every node that could be meant, by name, with the decision about it; its Machine says in which pool it is."""
     member = MASTER_LABEL if asked.converged else WORKER_LABEL
-    selectors, models = PoolSelectors(pools), TrustModels(cluster)
-    found = [_choice(asked, node, selectors, models) for node in nodes if member in labels_of(node)]
+    members, models = MemberPools(pools, pools_of_nodes(machines), cluster), TrustModels(cluster)
+    found = [_choice(asked, node, members, models) for node in nodes if member in labels_of(node)]
     return sorted(found, key=lambda one: one.node)
 
 
@@ -149,7 +155,7 @@ class TrustModels(dict[str, TrustModel]):
         return found
 
 
-def _choice(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModels) -> NodeChoice:
+def _choice(asked: Asked, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice:
     name, labels = object_name(node).name, labels_of(node)
     if not asked.converged and not asked.selector.matches(labels):
         return NodeChoice(name, Against.NOT_SELECTED, "kataConfigPoolSelector does not match its labels")
@@ -188,7 +194,7 @@ def _unsupported_system(node: Object) -> str:
     return "" if known else image[:80]
 
 
-def _pool_against(asked: Asked, node: Object, pools: PoolSelectors, models: TrustModels) -> NodeChoice | None:
+def _pool_against(asked: Asked, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice | None:
     name = object_name(node).name
     try:
         member = pools.of(node).pools

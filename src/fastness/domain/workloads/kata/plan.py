@@ -106,7 +106,7 @@ def choices_of(world: World, config: Object) -> list[NodeChoice]:
 
 def _choices(world: World, asked: Asked) -> list[NodeChoice]:
     """Every worker with the decision about it; those that pods need keep the runtime for now."""
-    found = choose(asked, world.nodes, world.pools, world.cluster)
+    found = choose(asked, world.nodes, world.pools, world.cluster, world.machines)
     if asked.converged:
         return found
     known = {one.node for one in found}

@@ -73,6 +73,7 @@ class World:
     objects: Mapping[Ref, Object] = field(default_factory=dict)
     pods: PodUse = PodUse()
     cluster: Object | None = None
+    machines: Sequence[Object] = ()
     version: str = ""
     served: bool = True
     namespace: bool = True

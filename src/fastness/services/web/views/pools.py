@@ -6,13 +6,14 @@ from typing import Final
 
 from fastness.cluster.port import EVERYWHERE
 from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import NodeFacts, PoolSelectors, facts
+from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
+from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.plan import Plan, State, under_way
 from fastness.domain.machineconfig.waves import policy_of, schedule_of
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find
 from fastness.services.web.pages.pools import PoolStory, pools_page
-from fastness.services.web.sight import CLUSTERS, CONFIGS, CONFIGURATIONS, NODES, POOLS, ROLLOUTS, Sight
+from fastness.services.web.sight import CLUSTERS, CONFIGS, CONFIGURATIONS, MACHINES, NODES, POOLS, ROLLOUTS, Sight
 from fastness.services.web.views.shown import Shown
 
 BUDGETS: Final = find("policy", "v1", "poddisruptionbudgets").resource
@@ -23,7 +24,8 @@ async def pools_view(shown: Shown) -> bytes:
     """All pools."""
     sight = shown.sight
     pools, rollouts = sight.all(POOLS), sight.those(ROLLOUTS)
-    members = _members(pools, sight.those(NODES))
+    own = pools_of_nodes(sight.those(MACHINES))
+    members = _members(MemberPools(pools, own, _cluster(sight)), sight.those(NODES))
     planned = {one.pool: one for one in (await _plan(shown, sight, pools, rollouts)).pools}
     stories = []
     for pool in pools:
@@ -45,7 +47,7 @@ async def _plan(shown: Shown, sight: Sight, pools: list[JsonObject], rollouts: l
     budgets = await shown.ask(BUDGETS, EVERYWHERE)
     return under_way(State(
         pools, sight.those(CONFIGS), sight.those(NODES), await shown.ask(PODS, EVERYWHERE) if budgets else (), budgets,
-        next(iter(sight.those(CLUSTERS)), None), next(iter(sight.those(CONFIGURATIONS)), None), policies=rollouts,
+        _cluster(sight), next(iter(sight.those(CONFIGURATIONS)), None), policies=rollouts, machines=sight.those(MACHINES),
     ))  # fmt: skip
 
 
@@ -53,13 +55,16 @@ def _wanted(pool: JsonObject, part: str) -> str:
     return str(((pool.get(part) or {}).get("configuration") or {}).get("name") or "")
 
 
-def _members(pools: list[JsonObject], nodes: list[JsonObject]) -> dict[str, dict[str, NodeFacts]]:
-    selectors = PoolSelectors(pools)
+def _cluster(sight: Sight) -> JsonObject | None:
+    return next(iter(sight.those(CLUSTERS)), None)
+
+
+def _members(pools: MemberPools, nodes: list[JsonObject]) -> dict[str, dict[str, NodeFacts]]:
     members: dict[str, dict[str, NodeFacts]] = {}
     for node in nodes:
         try:
             known = facts(node)
-            members.setdefault(selectors.of(node).primary, {})[known.name] = known
+            members.setdefault(pools.of(node).primary, {})[known.name] = known
         except SeveralPools:
             continue
     return members

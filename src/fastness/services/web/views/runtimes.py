@@ -16,7 +16,7 @@ from fastness.model.kata import names
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, metadata
 from fastness.services.web.pages.runtimes import RuntimeStory, runtimes_page
-from fastness.services.web.sight import CLASSES, CLUSTERS, KATA_CONFIGS, NODES, POOLS
+from fastness.services.web.sight import CLASSES, CLUSTERS, KATA_CONFIGS, MACHINES, NODES, POOLS
 from fastness.services.web.views.shown import Shown
 
 
@@ -30,7 +30,7 @@ async def runtimes_view(shown: Shown) -> bytes:
         asked = asked_for(config or {}, converged=is_converged(pools, nodes))
     except Refused as error:
         return runtimes_page(shown.frame, RuntimeStory(config, (), classes, problem=error.message))
-    choices = choose(asked, nodes, pools, next(iter(sight.those(CLUSTERS)), None))
+    choices = choose(asked, nodes, pools, next(iter(sight.those(CLUSTERS)), None), sight.those(MACHINES))
     wanted = wanted_classes(FeatureGates(confidential=_confidential(config, classes)), asked, nodes)
     made = {one["metadata"]["name"] for one in classes}
     left_out = {name: why for name, why in wanted.left_out.items() if name not in made}

@@ -274,3 +274,22 @@ def test_releases_are_compared_within_their_minor(version: str, supported: bool)
 
 def test_a_cluster_without_a_release_is_not_asked() -> None:
     require("")
+
+
+def test_a_label_makes_no_runtime_host_of_a_node_whose_machine_is_in_a_confidential_pool() -> None:
+    """Somebody who may write labels puts the node into a pool of hosts; its Machine says where it belongs."""
+    cluster = {"spec": {"mode": "Enforce", "pools": [
+        {"name": "infra", "trustModel": "ContainersHost"}, {"name": "kata-oc", "trustModel": "ContainersHost"}]}}  # fmt: skip
+    labelled = node("n", {"node-role.kubernetes.io/infra": ""})
+    pools = [pool("worker"), pool("infra"), pool("kata-oc")]
+    (found,) = choose(asked(), [labelled], pools, cluster)
+    assert found.against is Against.OTHER_POOL
+    machine = {"status": {"nodeName": "n", "pool": "worker"}}
+    (found,) = choose(asked(), [labelled], pools, cluster, [machine])
+    assert found.against is Against.TRUST_MODEL
+    kata = node("n", {names.ROLE_LABEL: ""})
+    hosts = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustModel": "ContainersHost"},
+                                                   {"name": "kata-oc", "trustModel": "ContainersHost"}]}}  # fmt: skip
+    assert choose(asked(), [kata], pools, hosts)[0].chosen
+    confidential = {"status": {"nodeName": "n", "pool": "infra"}}
+    assert choose(asked(), [kata], pools, hosts, [confidential])[0].against is Against.TRUST_MODEL
