@@ -29,6 +29,7 @@ from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
 from fastness.domain.attestation.joins import CLIENT_SIGNER, SERVING_SIGNER
+from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.model.kind import JsonObject
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
@@ -122,11 +123,18 @@ class JoiningSite:
         """The node that a machine may become."""
         return str((await self.world.machine_object(machine))["status"]["nodeName"])
 
+    async def named(
+        self, machine: SimAttester, client: PrivateKey | None = None, serving: PrivateKey | None = None
+    ) -> None:
+        """A machine proves itself and names keys that it is about to ask certificates for."""
+        async with self.world.broker(machine) as broker:
+            await broker.attest(keys=NamedKeys(*(name_of(key) if key else "" for key in (client, serving))))
+
     async def token(self, machine: SimAttester, key: PrivateKey, of: SimAttester | None = None) -> str:
         """What the broker gives to a machine that proves itself: its token, or the refusal that another one's is."""
         uid = (await self.world.machine_object(of or machine))["metadata"]["uid"]
         async with self.world.broker(machine) as broker:
-            await broker.attest()
+            await broker.attest(keys=NamedKeys(client=name_of(key)))
             return (await broker.resource(f"machine/{uid}/bootstrap-token", f"key={name_of(key)}")).reveal().decode()
 
     def client(self, token: str = "") -> httpx.AsyncClient:

@@ -293,7 +293,7 @@ async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
             identity={"simulated": str(simulated).lower()},
         )  # fmt: skip
         await seed_store(store, entropy, clock.now())
-        lookups = StoreLookups(store, simulated)
+        lookups = StoreLookups(store, clock, simulated)
         authorizer = Authorizer(lookups, lookups)
         lookups.use(authorizer.decide, authorizer.policy)
         api = EmbeddedApi(store, catalog(), clock, entropy, Admission(lookups), lookups.rbac_changed)

@@ -2,12 +2,13 @@
 
     prepared = await prepare_join(broker, attester, trust, key_file, patience)      # token; the key lies where the kubelet looks
 
-The kubelet asks for its first certificate with a bootstrap token, and with the key in `kubelet-client.key.tmp` if there is one.
-So the key is made here first, named to the broker inside of the attested session, and the token that comes back is good for this
-machine, this node name and this key alone. A token that leaks lets nobody in.
+A kubelet with `rotateCertificates: false` asks for its certificate with a bootstrap token, and with the key in
+`kubelet-client.key.tmp` if there is one; one that rotates makes a key of its own, which nobody named, and is denied. So the key
+is made here first and named in the evidence of the attested session, and the token that comes back is good for this machine, this
+node name and this key alone. A token that leaks lets nobody in. Later certificates are the business of `nodecerts.py`.
 
 * The key is new each time, never leaves the machine, and is readable for its owner only. One that lies there already is replaced
-  unread: whoever could write the disk before this boot knows it.
+  unread, and the kubelet's other keys are removed: whoever could write the disk before this boot knows them.
 * 503 and a broker that is not there are waited for; a refusal is final and says what to do.
 """
 
@@ -28,9 +29,11 @@ from fastness.cluster.clock import Entropy
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.nodekeys import NamedKeys
 
 KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
 TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
+OTHER_KEYS: Final = ("kubelet-client-current.pem", "kubelet-server-current.pem", "kubelet.crt", "kubelet.key")
 LONGEST_PAUSE: Final = 60.0
 
 
@@ -54,15 +57,15 @@ async def prepare_join(
     url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: Patience
 ) -> Prepared:  # fmt: skip
     """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
-    key = new_key(key_file, patience.entropy)
+    name = sha256(new_key(key_file, patience.entropy).public_der())
     end, waited, unbelieved = patience.clock.monotonic() + patience.seconds, 0, 0
     while True:
         try:
             async with BrokerClient(url, trust.tls, attester, patience.entropy) as broker:
-                await broker.attest()
+                await broker.attest(keys=NamedKeys(client=str(name)))
                 machine = broker.machine
                 token = await broker.resource(
-                    f"machine/{machine}/bootstrap-token", f"key={sha256(key.public_der())}"
+                    f"machine/{machine}/bootstrap-token", f"key={name}"
                 )  # fmt: skip
                 return Prepared(token, machine, broker.node_name)
         except DoorRefused as error:
@@ -77,9 +80,11 @@ async def prepare_join(
 
 
 def new_key(path: Path, entropy: Entropy) -> PrivateKey:
-    """A key that was never used, in a file in place of whatever lies there; raises JoinFileFailed."""
+    """A key that was never used, in place of whatever lies there and of the kubelet's other keys; raises JoinFileFailed."""
     key = PrivateKey.generate(entropy)
     try:
+        for name in OTHER_KEYS:
+            path.with_name(name).unlink(missing_ok=True)
         write_secret(path, key.to_pem())
     except OSError as error:
         raise JoinFileFailed(f"{path}: {error.strerror}") from error

@@ -2,6 +2,7 @@
 
     async with BrokerClient(url, trust, attester, entropy) as broker:
         await broker.attest()                              # a session, bound to a key of this boot
+        await broker.attest(keys=NamedKeys(client=…))      # the same, which names keys that the node asks certificates for
         secret = await broker.resource("machine/…/key")    # opened with that key
         proof = broker.proof(…)                            # shows other doors that the token is ours
 
@@ -32,8 +33,9 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.dpop import Demand, make_proof
-from fastness.domain.attestation.guestkey import identity_message, identity_text
+from fastness.domain.attestation.guestkey import identity_member, identity_message
 from fastness.domain.attestation.membership import node_name
+from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.domain.attestation.subject import key_kind
 from fastness.formats import json, kbs
 from fastness.formats.enrolment import TPM, jwk_of
@@ -104,11 +106,11 @@ class BrokerClient:
         """The public key of this boot, which answers are sealed to."""
         return dict(public_jwk(self.key))
 
-    async def attest(self, init_data: tuple[str, str] | None = None) -> SecretText:
-        """Ask for a challenge and answer it; the token; raises BrokerRefused, DriverError."""
+    async def attest(self, init_data: tuple[str, str] | None = None, keys: NamedKeys | None = None) -> SecretText:
+        """Ask for a challenge and answer it, naming keys of the node; the token; raises BrokerRefused, DriverError."""
         opened = await self._call("POST", f"{PREFIX}/auth", kbs.request_message(self._attester.tee))
         nonce = _text(opened, "nonce")
-        answer = await self._answer(nonce, init_data)
+        answer = await self._answer(nonce, init_data, keys or NamedKeys())
         proved = await self._call("POST", f"{PREFIX}/attest", kbs.attestation_message(answer))
         self.token = SecretText(_text(proved, "token"))
         return self.token
@@ -181,12 +183,14 @@ class BrokerClient:
         except CryptoError as error:
             raise BrokerRefused(502, error.code, f"the broker's answer does not open: {error}") from error
 
-    async def _answer(self, nonce: str, init_data: tuple[str, str] | None) -> kbs.KbsAttestation:
-        recipient, additional = self.recipient, ""
+    async def _answer(self, nonce: str, init_data: tuple[str, str] | None, keys: NamedKeys) -> kbs.KbsAttestation:
+        recipient, members = self.recipient, keys.member()
         if self._attester.tee != TPM:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))
-            additional = identity_text(jwk_of(public[-64:]), signature)
+            members |= identity_member(jwk_of(public[-64:]), signature)
+        # The hardware signs this text with the runtime data: nobody on the way, and no thief of the token, names another key.
+        additional = json.canonical(members).decode() if members else ""
         bound = kbs.binding(self._attester.tee, kbs.runtime_data(nonce, recipient, additional))
         evidence = await self._attester.evidence(bound)
         return kbs.KbsAttestation(nonce, recipient, evidence, additional, init_data)

@@ -5,7 +5,8 @@
           ─ refused ─▶ say it once, and try again at the interval: an operator may have put it right
 
 The interval is the cluster's: each token says it. One good round costs the cluster one write, which the verifier makes; there is
-no heartbeat beside it. `Rounds` decides when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
+no heartbeat beside it. When certificates of the node are due, the proof names their new keys (`nodecerts.py`). `Rounds` decides
+when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
 
 * After a reboot the first round comes at once: what was booted now is what counts.
 * Waits are spread, so that a rack does not come as one machine, and never beyond the interval: a proof counts for two of them.
@@ -19,9 +20,11 @@ from datetime import timedelta
 from typing import Final
 
 from fastness.agent.attester import Attester
+from fastness.agent.nodecerts import NodeCertificates
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.cluster.backoff import Backoff
 from fastness.cluster.clock import Clock, Entropy
+from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.drivers.errors import DriverError
 from fastness.observe.logs import logger
 
@@ -78,6 +81,7 @@ class Staying:
         entropy: Entropy,
         *,
         name: str = "",
+        certificates: NodeCertificates | None = None,
     ) -> None:
         self._attester = attester
         self._broker = broker
@@ -85,6 +89,7 @@ class Staying:
         self._clock = clock
         self._entropy = entropy
         self._name = name
+        self._certificates = certificates
         self.rounds = Rounds(entropy)
 
     async def run(self, first: float = 0.0) -> None:
@@ -98,8 +103,9 @@ class Staying:
         """One round; seconds until the next."""
         try:
             async with BrokerClient(self._broker(), self._trust(), self._attester, self._entropy) as broker:
-                await broker.attest()
-                return self.rounds.proved(broker.reattest)
+                await broker.attest(keys=await self._new_keys())
+                wait = self.rounds.proved(broker.reattest)
+            return await self._renewed(wait)
         except DoorRefused as error:
             if error.passing or error.status == 401:
                 # 401 is a challenge that grew old on the way: a new one helps.
@@ -111,3 +117,13 @@ class Staying:
         except DriverError as error:
             _log.warning("agent.unproved", node=self._name, code=error.code, error=error)
             return self.rounds.missed()
+
+    async def _new_keys(self) -> NamedKeys | None:
+        return await self._certificates.new_keys() if self._certificates is not None else None
+
+    async def _renewed(self, wait: float) -> float:
+        """Renew what the proof named; seconds until the next."""
+        if self._certificates is None:
+            return wait
+        await self._certificates.renew()
+        return self._certificates.seconds(wait)

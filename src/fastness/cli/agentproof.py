@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from fastness.agent.boot import Ask, BootedConfig
     from fastness.agent.configs import AttestedConfigs
     from fastness.agent.imagetrust import ImageTrust
+    from fastness.agent.nodecerts import NodeCertificates
     from fastness.cluster.clock import Clock, Entropy
+    from fastness.cluster.port import Cluster
     from fastness.drivers.userdata import Place
 
 BROKER, GATE = "broker", "gate"
@@ -220,15 +222,26 @@ def _known_broker(named: str, state: Path) -> str:
     help="Whom this image believes: the doors' CA.",
 )  # fmt: skip
 @_hardware
-def attest(broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path) -> None:
-    """Prove this machine again and again, so that it stays attested; until stopped."""
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), default=None,
+    help="Kubeconfig of the kubelet. With it the certificates of the node are renewed, with keys that the proofs name.",
+)  # fmt: skip
+@click.option(
+    "--pki", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki"), show_default=True,
+    help="With --kubeconfig: where the kubelet has its certificates.",
+)  # fmt: skip
+def attest(
+    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, kubeconfig: Path | None, pki: Path
+) -> None:
+    """Prove this machine again and again, so that it stays attested and its node keeps its certificates; until stopped."""
     from fastness.agent.imagetrust import ImageTrust
     from fastness.observe import logs
 
     logs.configure(level="info")
     with agent_told(), suppress(KeyboardInterrupt):
         place = _known_broker(broker, state)
-        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log)))
+        node = (kubeconfig, pki) if kubeconfig is not None else None
+        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log), node))
 
 
 @click.command("join")
@@ -286,15 +299,33 @@ async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple
     return prepared.node_name
 
 
-async def _attest(broker: str, trust: ImageTrust, hardware: Hardware) -> None:
+async def _attest(broker: str, trust: ImageTrust, hardware: Hardware, node: tuple[Path, Path] | None) -> None:
     from fastness.agent.reattest import Staying
     from fastness.cluster.clock import SystemClock, SystemEntropy
 
-    attester = await _attester(hardware)
+    attester, clock, entropy = await _attester(hardware), SystemClock(), SystemEntropy()
+    certificates = _certificates(*node, clock, entropy) if node else None
     tell(f"this machine proves itself by its {attester.tee} to {broker}")
     await Staying(
-        attester, lambda: broker, lambda: trust.tls, SystemClock(), SystemEntropy(), name=socket.gethostname()
+        attester,
+        lambda: broker,
+        lambda: trust.tls,
+        clock,
+        entropy,
+        name=socket.gethostname(),
+        certificates=certificates,
     ).run()
+
+
+def _certificates(kubeconfig: Path, pki: Path, clock: Clock, entropy: Entropy) -> NodeCertificates:
+    """The certificates of the node; the API is opened anew each time, with the credential that lies there then."""
+    from fastness.agent.nodecerts import NodeCertificates
+    from fastness.cluster.kube import Surroundings, connect, find
+
+    def api() -> AbstractAsyncContextManager[Cluster]:
+        return connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig))
+
+    return NodeCertificates(pki, api, clock, entropy)
 
 
 async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] | None, port: int) -> BootedConfig:

@@ -21,6 +21,8 @@ from fastness.observe import context
 EVENTS: Mapping[str, str] = {
     "agent.degraded": "a machine is not where its config says; the reason is on its node",
     "agent.interrupted": "the API refused or could not answer an agent; it tries again after a pause",
+    "agent.certificate": "a certificate of the node was not renewed; the next proof names another key",
+    "agent.certificate-renewed": "a certificate of the node was renewed, with a key that the proof named",
     "agent.refused": "a machine proved itself again and was refused; it tries again at the interval",
     "agent.unproved": "a machine could not make its evidence; it tries again after a pause",
     "agent.unwatched": "files cannot be watched; drift is found by the regular look at everything",

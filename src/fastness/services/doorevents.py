@@ -28,6 +28,7 @@ from fastness.cluster.events import Recorder
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.nodekeys import KEY_REUSED
 from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.subject import Subject
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -69,6 +70,9 @@ class Telling(Protocol):
     def overridden(self, who: Subject, override: str) -> None:
         """A machine that proved nothing was let in by an override."""
 
+    def alarmed(self, who: Subject, alarm: str) -> None:
+        """A machine was let in, and somebody must look at it."""
+
     def refused(self, who: Subject, refusal: Refusal) -> None:
         """A machine that is known was refused."""
 
@@ -89,6 +93,9 @@ class Silent:
         """Nothing."""
 
     def overridden(self, who: Subject, override: str) -> None:
+        """Nothing."""
+
+    def alarmed(self, who: Subject, alarm: str) -> None:
         """Nothing."""
 
     def refused(self, who: Subject, refusal: Refusal) -> None:
@@ -155,6 +162,10 @@ class DoorEvents:
         """A machine that proved nothing was let in by an override."""
         message = f"the {self._door} let the machine in without proof, by an override: {override[:MAX_DETAIL]}"
         self._tell(self._machine(who, WARNING, OVERRIDDEN, override), message)
+
+    def alarmed(self, who: Subject, alarm: str) -> None:
+        """A key of the machine's node, once replaced, was named again."""
+        self._tell(self._machine(who, WARNING, KEY_REUSED, ""), alarm[:MAX_DETAIL])
 
     def refused(self, who: Subject, refusal: Refusal) -> None:
         """A machine that is known was refused."""

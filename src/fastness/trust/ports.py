@@ -38,6 +38,7 @@ class Judgement:
     """What came of an attempt. `subject` is None when nobody who enrolled could be recognised.
 
     `retry` says that the refusal may pass by itself: values not published yet, collateral stale, the machine not approved.
+    `alarm` is what somebody must look at although the machine is accepted.
     """
 
     accepted: bool
@@ -50,6 +51,7 @@ class Judgement:
     expires: datetime | None = None
     retry: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    alarm: str = ""
 
     @property
     def verdict_name(self) -> str:

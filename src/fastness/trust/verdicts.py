@@ -26,6 +26,7 @@ from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.dispute import Dispute, dispute_status
 from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.nodekeys import NamedKeys, keys_change
 from fastness.domain.attestation.subject import Endorsement, Subject
 from fastness.formats import json
 from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
@@ -39,7 +40,7 @@ from fastness.trust.ports import Attempt
 REWRITTEN_AFTER: Final = timedelta(hours=24)
 MOST_CHECKS: Final = 512
 MOST_TEXT: Final = 1024
-_TRIES: Final = 5
+_TRIES: Final = 8
 CONTENT_LABEL: Final = "fastness.dev/content"
 MACHINE_LABEL: Final = "fastness.dev/machine"
 _AS: Final = WriteOptions(manager="verifier")
@@ -147,7 +148,8 @@ class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
     __slots__ = (
-        "chip", "conclusion", "counts_for", "dispute", "override", "policy", "properties", "simulated", "value_sets", "wait",
+        "chip", "conclusion", "counts_for", "dispute", "named", "override", "policy", "properties", "simulated", "value_sets",
+        "wait",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +165,7 @@ class Found:
         wait: Wait | None = None,
         dispute: Dispute | None = None,
         override: Override | None = None,
+        named: NamedKeys | None = None,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
@@ -174,6 +177,7 @@ class Found:
         self.wait = wait
         self.dispute = dispute
         self.override = override
+        self.named = named or NamedKeys()
 
 
 def _content(tee: str, found: Found) -> str:
@@ -198,17 +202,20 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
     conclusion, known = found.conclusion, machine.get("status") or {}
     if found.dispute is not None:
         return dispute_status(known, found.dispute, str(verdict["metadata"]["name"]), now)
-    chip = chip_status(known, found.chip, found.wait, now, accepted=conclusion.accepted)
+    # Only an accepted session names keys: a machine that booted something else gets no certificate for a key of its own making.
+    keys = keys_change(known, found.named, now) if conclusion.accepted else {}
+    told = {**known, "conditions": keys.pop("conditions", None) or known.get("conditions") or []}
+    chip = chip_status(told, found.chip, found.wait, now, accepted=conclusion.accepted)
     affirmed = conclusion.accepted and found.override is None
     conditions = with_condition(
-        chip.pop("conditions", None) or known.get("conditions") or [],
+        chip.pop("conditions", None) or told["conditions"],
         kind="Attested",
         status="True" if affirmed else "False",
         reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
         message=_message(conclusion, str(known.get("endorsedBy") or "")),
         now=now,
     )
-    status: JsonObject = {**chip, **_times(known, found, now)}
+    status: JsonObject = {**chip, **keys, **_times(known, found, now)}
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
     if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
         status |= {

@@ -37,6 +37,7 @@ from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
 from fastness.domain.attestation.machinestanding import ROUNDS
 from fastness.domain.attestation.membership import Membership, membership_of, misbound, subject_of
+from fastness.domain.attestation.nodekeys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
 from fastness.domain.attestation.properties import properties_of
 from fastness.domain.attestation.subject import KeyKind, Subject, key_kind
 from fastness.formats.envelope import base64_field
@@ -142,8 +143,8 @@ class ClusterVerifier:
                 "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
             )
         try:
-            claimed = _claimed_key(attempt)
-        except BadIdentity as error:
+            claimed, named = _claimed_key(attempt), named_keys(attempt.additional)
+        except (BadIdentity, BadNames) as error:
             return await self._refuse(error.code, error.detail)
         thumbprint = str(_key_of(claimed).thumbprint)
         machine = await self._machine(attempt.tee, thumbprint)
@@ -159,7 +160,7 @@ class ClusterVerifier:
         membership = membership_of(machine)
         if membership is not Membership.APPROVED:
             return await self._not_a_member(machine, membership)
-        return await self._judge(attempt, key, machine)
+        return await self._judge(attempt, key, machine, named)
 
     async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
         """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
@@ -168,7 +169,7 @@ class ClusterVerifier:
         others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
         return found or next(others, None)
 
-    async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine) -> Judgement:
+    async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys) -> Judgement:
         pool = machine.status.pool
         if attempt.tee not in self._asked.evidence_of(pool):
             text = f"evidence of {attempt.tee} does not count for pool {pool}"
@@ -200,7 +201,7 @@ class ClusterVerifier:
             conclusion, policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
             properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait, dispute=dispute,
-            override=override if conclusion.reason == breakglass.CODE else None,
+            override=override if conclusion.reason == breakglass.CODE else None, named=named,
         )  # fmt: skip
         return await self._settle(attempt, machine, found, now)
 
@@ -218,6 +219,7 @@ class ClusterVerifier:
         name = object_name(verdict).name
         detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
         detail |= {"override": override.line} if override is not None else {}
+        detail |= found.named.described() if conclusion.accepted else {}
         # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
         what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
         if found.dispute is not None:
@@ -228,10 +230,15 @@ class ClusterVerifier:
             evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
         )  # fmt: skip
         await self._record.append(entry)
+        reused = conclusion.accepted and names_replaced(machine, found.named)
+        if reused:
+            named = {"named": "in a session", **found.named.described()}
+            await self._record.append(Entry("key-reused", subject.thumbprint, verdict=name, detail=named))
         metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
             conclusion.claims, override.expires if override else None, conclusion.retry, found.properties,
+            REUSED if reused else "",
         )  # fmt: skip
 
     @property

@@ -246,6 +246,9 @@ class Nobody:
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 
+    def unproved(self, node: str) -> str:
+        return ""
+
     def barred(self, node: str) -> str:
         return ""
 

@@ -1,4 +1,4 @@
-"""The credential of a node whose machine is in quarantine opens nothing at the API, at once; and nothing else closes with it."""
+"""The credential of a node whose machine is in quarantine, or without a live proof, opens nothing that is secret, at once."""
 
 from __future__ import annotations
 
@@ -95,12 +95,7 @@ async def test_a_node_in_quarantine_reads_no_config_and_no_secret_and_writes_not
 @pytest.mark.row("000-50")
 async def test_impersonation_and_roles_open_nothing_either(here: Embedded, tmp_path: Path) -> None:
     await decide(here, "Quarantined")
-    binding: JsonObject = {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "generous"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
-    }  # fmt: skip
-    await here.cluster.create(find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource, binding)
+    await generous(here)
     acting = {"impersonate-user": f"system:node:{NODE}", "impersonate-group": "system:nodes"}
     for headers in ({}, acting):
         async with as_node(here, tmp_path, **headers) as node:
@@ -117,13 +112,60 @@ async def test_a_revoked_machine_is_treated_the_same(here: Embedded, tmp_path: P
         assert [(await node.get(path)).status_code for path in READS] == [403, 403]
 
 
-@pytest.mark.row("000-51")
-async def test_where_attestation_is_enforced_no_node_credential_reads_a_config(here: Embedded, tmp_path: Path) -> None:
+@pytest.mark.parametrize("standing", ["stale", "refused", "never attested"])
+async def test_a_machine_without_a_live_proof_reads_no_secret_and_no_config_until_it_proves_itself_again(
+    here: Embedded, tmp_path: Path, standing: str
+) -> None:
+    """Its role gives it everything; it still says how it is, so that it can be drained."""
+    await enforce(here)
+    found = (await here.cluster.list(MACHINE.resource)).items[0]
+    before = {name: found["status"].get(name) for name in ("conditions", "attestedUntil", "lastAttested")}
+    past = "2026-01-01T00:00:00Z"
+    others = [entry for entry in before["conditions"] if entry["type"] != "Attested"]
+    refused = {"type": "Attested", "status": "False", "reason": "Refused", "message": "x", "lastTransitionTime": past}
+    changes: dict[str, JsonObject] = {
+        "stale": {"lastAttested": past, "attestedUntil": past},
+        "refused": {"conditions": [*others, refused]},
+        "never attested": {"conditions": others, "lastAttested": None, "attestedUntil": None},
+    }
+    await generous(here)
+    async with as_node(here, tmp_path) as node:
+        assert [(await node.get(path)).status_code for path in READS] == [200, 200], "by the role, while it is proved"
+        await told(here, found["metadata"]["name"], changes[standing])
+        refusals = [await node.get(path) for path in READS]
+        assert [answer.status_code for answer in refusals] == [403, 403]
+        assert "no live proof" in refusals[1].json()["message"]
+        assert (await node.patch(f"{CORE}/nodes/{NODE}", json=NOTE, headers=MERGE)).status_code == 200
+        await told(here, found["metadata"]["name"], before)
+        assert (await node.get(READS[1])).status_code == 200
+
+
+async def generous(embedded: Embedded) -> None:
+    """Somebody gave everything to all nodes."""
+    binding: JsonObject = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "generous"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
+    }  # fmt: skip
+    await embedded.cluster.create(find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource, binding)
+
+
+async def told(embedded: Embedded, machine: str, status: JsonObject) -> None:
+    options = WriteOptions(subresource="status")
+    await embedded.cluster.patch(MACHINE.resource, machine, {"status": status}, PatchType.MERGE, NAMESPACE, options)
+
+
+async def enforce(embedded: Embedded) -> None:
     cluster: JsonObject = {
         "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
         "spec": {"mode": "Enforce", "simulated": True},
     }  # fmt: skip
-    await here.cluster.create(CONFIDENTIAL_CLUSTER.resource, cluster)
+    await embedded.cluster.create(CONFIDENTIAL_CLUSTER.resource, cluster)
+
+
+@pytest.mark.row("000-51")
+async def test_where_attestation_is_enforced_no_node_credential_reads_a_config(here: Embedded, tmp_path: Path) -> None:
+    await enforce(here)
     async with as_node(here, tmp_path) as node:
         assert [(await node.get(path)).status_code for path in READS] == [403, 200]
         assert (await node.get(READS[0])).json()["reason"] == "Forbidden"

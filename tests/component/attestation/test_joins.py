@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import stat
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
+from fastness.agent.nodecerts import CLIENT_FILE, SERVING_FILE, SERVING_KEY_FILE, NodeCertificates
 from fastness.agent.prove import BrokerRefused
+from fastness.agent.reattest import Staying
 from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType, Scope, WriteOptions
+from fastness.cluster.kube import Connection, connect
+from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
 from fastness.crypto.csr import make_request
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Subject
 from fastness.domain.attestation.joins import CLIENT_SIGNER
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.crd import manifests
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
+from fastness.model.objects import condition, rfc3339
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.sim.tee.attester import SimAttester
@@ -34,6 +40,7 @@ from fastness.trust.authorities import SECRETS
 from tests.attesting import ENTROPY, until
 from tests.contract.worlds import served
 from tests.embedded.fixtures import Embedded
+from tests.enrolling import MovedClock
 from tests.joining import (
     CSRS,
     JoiningSite,
@@ -42,6 +49,7 @@ from tests.joining import (
     client_request,
     csr,
     joining,
+    name_of,
     new_key,
     outcome,
     serving_request,
@@ -146,10 +154,16 @@ async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSi
         await addressed(kubelet, node, "10.0.0.7")
         other = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "another"}}
         assert (await kubelet.post("/api/v1/nodes", json=other)).status_code == 403
-        served_by = await site.ask(kubelet, serving_request(new_key(), node, [node, "10.0.0.7"]))
+        assert outcome(await site.ask(kubelet, client_request(new_key(), node))) == ("Denied", "KeyNotNamed")
+        serving, renewed = new_key(), new_key()
+        await site.named(machine, renewed, serving)
+        served_by = await site.ask(kubelet, serving_request(serving, node, [node, "10.0.0.7"]))
         assert outcome(served_by) == ("Approved", "Attested")
         assert Certificate.from_pem(certificate_of(served_by)).hosts == (node, "10.0.0.7")
-        assert outcome(await site.ask(kubelet, client_request(new_key(), node))) == ("Approved", "Attested")
+        again = await site.ask(kubelet, client_request(renewed, node))
+        assert outcome(again) == ("Approved", "Attested")
+    ends = rfc3339(Certificate.from_pem(certificate_of(again)).not_after)
+    await until(lambda: _ends(site, machine, ends))
     told = condition(await site.world.machine_object(machine), "Joined")
     assert told is not None
     assert told["status"] == "True"
@@ -157,6 +171,10 @@ async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSi
     assert len(mine) == 3
     assert {entry["who"] for entry in mine} == {machine.machine.thumbprint}
     assert all(entry["verdict"] for entry in mine)
+
+
+async def _ends(site: JoiningSite, machine: SimAttester, when: str) -> bool:
+    return bool((await site.world.machine_object(machine))["status"].get("credentialEnds") == when)
 
 
 async def test_a_token_is_of_no_use_for_another_node_or_with_another_key(site: JoiningSite) -> None:
@@ -262,13 +280,56 @@ async def test_a_node_serves_under_its_own_names_only(site: JoiningSite, tmp_pat
     async with await joined(site, machine, tmp_path) as kubelet, await joined(site, other, tmp_path) as neighbour:
         await addressed(kubelet, node, "10.0.1.1", "10.0.1.2")
         await addressed(neighbour, theirs, "10.0.1.2")
+        key = new_key()
+        await site.named(machine, serving=key)
         for hosts, reason in (
             ([theirs], "ForeignNames"), (["kubernetes.default.svc"], "ForeignNames"), ([node, "127.0.0.1"], "ForeignNames"),
             ([node, "10.0.1.2"], "SharedAddresses"),
         ):  # fmt: skip
-            asked = serving_request(new_key(), node, hosts)
+            asked = serving_request(key, node, hosts)
             assert outcome(await site.ask(kubelet, asked)) == ("Denied", reason), hosts
-        assert outcome(await site.ask(kubelet, serving_request(new_key(), node, [node, "10.0.1.1"])))[0] == "Approved"
+        assert outcome(await site.ask(kubelet, serving_request(key, node, [node, "10.0.1.1"])))[0] == "Approved"
+
+
+async def test_the_agent_renews_the_certificates_of_its_node_with_keys_that_its_proof_names(
+    site: JoiningSite, tmp_path: Path
+) -> None:
+    """Half of the first certificate's life is over; the kubelet serves with what it signed itself."""
+    machine, first = await site.attested(), new_key()
+    node, file = await site.node(machine), tmp_path / CLIENT_FILE
+    async with site.client(await site.token(machine, first)) as http:
+        found = await site.ask(http, client_request(first, node))
+    file.write_bytes(certificate_of(found) + first.to_pem().reveal())
+    async with site.node_client(tmp_path, first, certificate_of(found)) as kubelet:
+        await addressed(kubelet, node, "10.0.3.1", "127.0.0.1")
+
+    def api() -> AbstractAsyncContextManager[Cluster]:
+        pem = file.read_bytes()
+        return connect(Connection(site.place.url, site.place.ca.read_bytes(), certificate=pem, key=SecretBytes(pem)))
+
+    later = MovedClock()
+    later.ahead = timedelta(minutes=40)
+    certificates = NodeCertificates(tmp_path, api, later, ENTROPY)
+    assert await certificates.new_keys()
+    before = file.read_bytes()
+    await certificates.renew()
+    assert file.read_bytes() == before, "keys that no proof named get nothing"
+    broker = f"https://127.0.0.1:{site.world.doors.broker.port}"
+    staying = Staying(
+        machine, lambda: broker, lambda: site.world.trust, site.world.clock, ENTROPY, certificates=certificates
+    )
+    assert 0 < await staying.round() <= staying.rounds.interval
+    renewed, serving = (Certificate.from_pem((tmp_path / name).read_bytes()) for name in (CLIENT_FILE, SERVING_FILE))
+    key = PrivateKey.from_pem(SecretBytes(file.read_bytes()[len(renewed.pem) :]))
+    named = (await site.world.machine_object(machine))["status"]["nodeKeys"]
+    assert name_of(key) == named["client"]["key"] != name_of(first)
+    assert set(serving.hosts) == {node, "10.0.3.1"}
+    assert serving.belongs_to(PrivateKey.from_pem(SecretBytes((tmp_path / SERVING_KEY_FILE).read_bytes())))
+    names = (CLIENT_FILE, SERVING_FILE, SERVING_KEY_FILE)
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names} == {0o600}
+    async with site.node_client(tmp_path, key, renewed.pem) as kubelet:
+        assert (await kubelet.get(f"/api/v1/nodes/{node}")).status_code == 200
+    assert not await NodeCertificates(tmp_path, api, site.world.clock, ENTROPY).new_keys(), "nothing is due now"
 
 
 async def test_who_else_may_ask_gets_no_node_of_a_machine_and_other_nodes_are_left_to_others(site: JoiningSite) -> None:

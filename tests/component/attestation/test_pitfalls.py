@@ -10,6 +10,7 @@ import pytest
 from fastness.agent.attester import Attester
 from fastness.agent.prove import PREFIX, BrokerClient, BrokerRefused
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.domain.attestation.policy import built_in_text
 from fastness.formats import json, kbs
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -43,7 +44,7 @@ class StepByStep(BrokerClient):
 
     async def answer_to(self, nonce: str) -> kbs.KbsAttestation:
         """A good answer."""
-        return await self._answer(nonce, None)
+        return await self._answer(nonce, None, NamedKeys())
 
     async def outcome(self, answer: kbs.KbsAttestation) -> tuple[int, str]:
         """What the broker says to an answer."""

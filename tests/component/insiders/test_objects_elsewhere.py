@@ -173,8 +173,10 @@ async def test_the_status_of_a_machine_elsewhere_denies_no_renewal(house: House,
     async with site.client(token) as bootstrap:
         first = await site.ask(bootstrap, client_request(key, node))
     assert outcome(first) == ("Approved", "Attested")
+    fresh = new_key()
+    await site.named(machine, fresh)
     async with site.node_client(tmp_path, key, certificate_of(first)) as kubelet:
-        renewed = await site.ask(kubelet, client_request(key, node))
+        renewed = await site.ask(kubelet, client_request(fresh, node))
     assert outcome(renewed) == ("Approved", "Attested")
 
 

@@ -7,14 +7,18 @@ request are kept decoded until their record changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
+from fastness.cluster.clock import Clock
 from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
 from fastness.domain.attestation import approvers
+from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
+from fastness.domain.attestation.standing import proof_of
 from fastness.domain.machineconfig.errors import SeveralPools
 from fastness.domain.machineconfig.nodes import PoolSelectors
 from fastness.domain.trustmodel import Mode, enforces, mode_of
@@ -33,8 +37,9 @@ _CONFIG_ANNOTATIONS = tuple(f"{MCO}/{name}" for name in ("currentConfig", "desir
 class StoreLookups:
     """Answers out of the store."""
 
-    def __init__(self, store: Store, simulated: bool | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, simulated: bool | None = None) -> None:
         self._store = store
+        self._clock = clock
         self._simulated = simulated
         self._rbac_generation = 1
         self._kept: dict[Key, tuple[Record, JsonObject]] = {}
@@ -119,6 +124,18 @@ class StoreLookups:
                 return "its machine is revoked"
             case _:
                 return ""
+
+    def unproved(self, node: str) -> str:
+        """Why the machine that is a node has no live proof, where its pool enforces them; empty for nodes without a Machine."""
+        machine, cluster = self._machine_of(node), self.confidential_cluster()
+        if machine is None or not enforces(cluster, machine.status.pool):
+            return ""
+        now = self._clock.now()
+        overridden = machine.status.overridden_until
+        if overridden and now < datetime.fromisoformat(overridden):
+            return ""
+        proof = proof_of(machine, now, interval_of(cluster))
+        return "" if proof.good else f"its machine has no live proof ({proof.reason})"
 
     def _enforced(self, name: str, node: JsonObject | None) -> bool:
         """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed.

@@ -3,6 +3,7 @@
     CertificateSigningRequest ─ decide ─ Approve ─ on the record ─ Approved     the signer of Kubernetes does the rest
                                        ├ Deny    ─ on the record ─ Denied, with the reason
                                        └ Wait    ─ an event; looked at again when the Machine or the Node changes
+                              issued ─ when it ends is on the Machine
 
 The decision is `domain.attestation.joins`. The tokens with which machines ask first are the business of `jointokens.py`.
 
@@ -14,7 +15,8 @@ The decision is `domain.attestation.joins`. The tokens with which machines ask f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -25,9 +27,12 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.rollout import NODES
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine
 from fastness.domain.attestation.joins import (
+    CLIENT_SIGNER,
     Approve,
     Asked,
     Decision,
@@ -42,12 +47,22 @@ from fastness.domain.attestation.joins import (
     read_asked,
 )
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.nodekeys import KEY_REUSED, alarm
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.objects import ObjectName, annotations_of, metadata, object_name, rfc3339, view, with_condition
+from fastness.model.objects import (
+    ObjectName,
+    annotations_of,
+    condition,
+    metadata,
+    object_name,
+    rfc3339,
+    view,
+    with_condition,
+)
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
@@ -75,9 +90,16 @@ def _node_name(machine: Object) -> Iterable[str]:
     return (name,) if name else ()
 
 
+def _certified(csr: Object) -> Iterable[str]:
+    """The key that an approved request of a kubelet is for."""
+    asked = read_asked(csr) if condition(csr, "Approved") is not None else None
+    return (asked.key,) if asked is not None and asked.key else ()
+
+
 BY_NODE: Final = "joins/node"
+BY_KEY: Final = "joins/key"
 BY_ADDRESS: Final = "joins/address"
-_WAITING: Final = {BY_NODE: _waits_for}
+_REQUESTS: Final = {BY_NODE: _waits_for, BY_KEY: _certified}
 _MACHINES: Final = {BY_NODE: _node_name}
 _NODES: Final = {BY_ADDRESS: addresses_of}
 
@@ -90,7 +112,7 @@ class Joins:
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(REQUESTS, indexes=_WAITING),
+            Source(REQUESTS, indexes=_REQUESTS),
             Source(MACHINE.resource, keys=self._of_machine, indexes=_MACHINES),
             Source(NODES, keys=self._of_node, indexes=_NODES),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._all),
@@ -99,7 +121,7 @@ class Joins:
         self._cluster = cluster
         self._record = record
         self._clock = clock
-        self._requests = informers.of(REQUESTS, indexers=_WAITING)
+        self._requests = informers.of(REQUESTS, indexers=_REQUESTS)
         self._machines = informers.of(MACHINE.resource, indexers=_MACHINES)
         self._nodes = informers.of(NODES, indexers=_NODES)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
@@ -124,17 +146,19 @@ class Joins:
         except NotFound:
             return GONE
         confidential = self._clusters.get("", NAME)
-        mode, asked = mode_of(confidential), None if is_decided(csr) else read_asked(csr)
+        mode, asked = mode_of(confidential), read_asked(csr)
         if asked is None or mode is Mode.DISABLED:
             return Done()
-        known = await self._known(asked, confidential)
+        if is_decided(csr):
+            return await self._ends(csr, asked)
+        known = await self._known(key.name, asked, confidential)
         decision = decide(asked, known, self._clock.now())
         try:
             return await self._carry_out(csr, asked, known, decision, mode)
         except (Conflict, NotFound):
             return Done(again_after=0.5)
 
-    async def _known(self, asked: Asked, confidential: JsonObject | None) -> Known:
+    async def _known(self, request: str, asked: Asked, confidential: JsonObject | None) -> Known:
         token, machine = await self._of_token(asked.token_id)
         if token is None:
             machine = await self._of_node_name(asked.node)
@@ -145,7 +169,13 @@ class Joins:
             interval_of(confidential), spec.simulated, spec.join.trust_on_first_use, token, machine,
             f"distrusted: {against[0].reason or against[0].name}" if against else "",
             addresses_of(node) if node else None, frozenset(one for one in asked.hosts if self._is_shared(one, asked.node)),
+            self._certified_by(request, asked),
         )  # fmt: skip
+
+    def _certified_by(self, request: str, asked: Asked) -> str:
+        """Another request that was approved for the same key."""
+        approved = self._requests.by_index(BY_KEY, asked.key) if asked.key else ()
+        return next((object_name(csr).name for csr in approved if object_name(csr).name != request), "")
 
     def _is_shared(self, address: str, node: str) -> bool:
         return any(object_name(one).name != node for one in self._nodes.by_index(BY_ADDRESS, address))
@@ -181,11 +211,15 @@ class Joins:
             case Wait(reason, message):
                 await self._recorder.warning(about, f"Waits{reason}", message)
                 return Done(again_after=LOOK_SECONDS)
-            case Deny(reason, message) if mode is not Mode.ENFORCE:
+            case Deny(reason, message, _) if mode is not Mode.ENFORCE:
                 await self._recorder.warning(about, f"WouldDeny{reason}", message)
                 return Done()
-            case Deny(reason, message):
-                await self._append("join-refused", csr, asked, known, reason)
+            case Deny(reason, message, raise_alarm):
+                await self._append("key-reused" if raise_alarm else "join-refused", csr, asked, known, reason)
+                if raise_alarm and known.machine is not None:
+                    await self._alarm(
+                        known.machine, f"{object_name(csr).name} asks with the key {asked.key}: {message}"
+                    )
                 await self._decide(csr, "Denied", reason, message)
                 await self._recorder.warning(about, f"Denied{reason}", message)
             case Approve(machine):
@@ -211,22 +245,53 @@ class Joins:
         await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
 
     async def _joined(self, machine: Machine, asked: Asked) -> None:
-        """Say on the Machine that it became a node; the verifier may write at the same time."""
-        for _ in range(TRIES):
-            found = await self._cluster.get(MACHINE.resource, machine.metadata.name, NAMESPACE)
+        """Say on the Machine that it became a node."""
+
+        def change(found: JsonObject) -> JsonObject:
             known = (found.get("status") or {}).get("conditions") or []
             conditions = with_condition(
                 known, kind="Joined", status="True", reason="CertificateApproved",
                 message=f"it may be the node {asked.node}", now=self._clock.now(),
             )  # fmt: skip
-            if conditions == known:
-                return
-            version = {"resourceVersion": metadata(found)["resourceVersion"]}
-            patch = {"metadata": version, "status": {"conditions": conditions}}
-            name = machine.metadata.name
+            return {} if conditions == known else {"conditions": conditions}
+
+        await self._say(machine.metadata.name, change)
+
+    async def _alarm(self, machine: Machine, message: str) -> None:
+        """Say on the Machine, and in an event about it, that a key of its node is in other hands."""
+        found = await self._say(
+            machine.metadata.name, lambda found: alarm(found.get("status") or {}, message, self._clock.now())
+        )
+        about = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind, **found}
+        await self._recorder.warning(about, KEY_REUSED, message)
+
+    async def _ends(self, csr: JsonObject, asked: Asked) -> Done:
+        """Say on the Machine when the client certificate ends that its node got: until then it opens an API that asks nobody."""
+        issued = (csr.get("status") or {}).get("certificate")
+        machine = await self._of_node_name(asked.node) if issued and asked.signer == CLIENT_SIGNER else None
+        if machine is None:
+            return Done()
+        try:
+            ends = rfc3339(Certificate.from_pem(base64.b64decode(issued or "")).not_after)
+        except (CryptoError, ValueError):
+            return Done()  # the signer is somebody else's; what it wrote is for the kubelet to complain about
+        await self._say(
+            machine.metadata.name,
+            lambda found: {"credentialEnds": ends} if _ends_before(found, ends) else {},
+        )
+        return Done()
+
+    async def _say(self, name: str, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+        """Change the status of a Machine by what it says now, while the verifier writes it too; raises Conflict, NotFound."""
+        for _ in range(TRIES):
+            found = await self._cluster.get(MACHINE.resource, name, NAMESPACE)
+            status = change(found)
+            if not status:
+                return found
+            patch = {"metadata": {"resourceVersion": metadata(found)["resourceVersion"]}, "status": status}
             with suppress(Conflict):
-                await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
-                return
+                return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+        raise Conflict(f"machine {name} changes too fast")
 
     async def _append(self, what: str, csr: JsonObject, asked: Asked, known: Known, reason: str) -> None:
         machine = known.machine
@@ -243,3 +308,8 @@ class Joins:
                 detail={name: value for name, value in facts.items() if value},
             )
         )  # fmt: skip
+
+
+def _ends_before(machine: JsonObject, ends: str) -> bool:
+    """Whether the credential that a Machine tells of ends earlier; times of one form sort as they follow one another."""
+    return str((machine.get("status") or {}).get("credentialEnds") or "") < ends

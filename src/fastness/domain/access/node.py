@@ -13,6 +13,9 @@ contain is decided by `noderestriction.py`.
   node itself can write. In pools that enforce attestation there are none: configurations leave by the doors.
 * The credential of a machine in quarantine, or of one that is revoked, reads its own objects and the pods that it still runs, so
   that it can be emptied, and nothing else: no configurations, no Secrets, no writes. No role gives it more.
+* The credential of a machine without a live proof, where its pool enforces them, reads no Secret, no ConfigMap and no
+  configuration, and gets no token of a service account. It still tells how it is and confirms which pods left, so that it can be
+  drained. No role gives it more.
 
 What is not in the table is not allowed here; RBAC may still allow it, as on any Kubernetes.
 """
@@ -50,6 +53,9 @@ class NodeLookups(Protocol):
     def barred(self, node: str) -> str:
         """Why the machine that is a node is no longer trusted; empty while nobody took trust away."""
 
+    def unproved(self, node: str) -> str:
+        """Why the machine that is a node has no live proof where one is demanded; empty while it has, or none is."""
+
     def signing_request(self, name: str) -> Object | None:
         """One CertificateSigningRequest."""
 
@@ -65,6 +71,10 @@ def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
     barred = lookups.barred(node)
     if barred and not (attrs.verb in _READ and (attrs.group, attrs.resource) in _STILL_READ):
         return Decision(False, f"{barred}: the credential of node '{node}' opens nothing", denied=True)
+    if (attrs.group, attrs.resource, attrs.subresource) in _FOR_PROVED and (reason := lookups.unproved(node)):
+        return Decision(
+            False, f"{reason}: node '{node}' reads nothing that is secret until it proved itself", denied=True
+        )
     entry = _TABLE.get((attrs.group, attrs.resource, attrs.subresource))
     if entry is None or attrs.verb not in entry[0]:
         return NO_OPINION
@@ -144,6 +154,9 @@ _WRITE: Final = frozenset({"update", "patch"})
 _GET: Final = frozenset({"get"})
 _CREATE: Final = frozenset({"create"})
 _STILL_READ: Final = frozenset({("", "nodes"), ("", "pods"), (MCO_GROUP, "machineconfignodes")})
+_FOR_PROVED: Final = frozenset(
+    {("", "secrets", ""), ("", "configmaps", ""), ("", "serviceaccounts", "token"), (MCO_GROUP, "machineconfigs", "")}
+)
 
 _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "nodes", ""): (_READ | _WRITE | _CREATE, _own_object),

@@ -38,9 +38,9 @@ def identity_message(nonce: str, tee_pubkey: Mapping[str, Any]) -> bytes:
     return _DOMAIN + json.canonical({"nonce": nonce, "tee-pubkey": dict(tee_pubkey)})
 
 
-def identity_text(key: JsonObject, signature: bytes) -> str:
-    """The additional evidence, as a machine sends it."""
-    return json.canonical({MEMBER: {"key": key, "signature": encoded(signature)}}).decode()
+def identity_member(key: JsonObject, signature: bytes) -> JsonObject:
+    """The member of the additional evidence, as a machine sends it."""
+    return {MEMBER: {"key": key, "signature": encoded(signature)}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ asked for with the one before.
 
 * Only a machine whose proof is live gets a certificate, only for the node name that enrolment gave it, only with its own key.
 * What it proved, and what its token was released for, is of the evidence type and the endorsement that it enrolled with.
+* The key was named in an attested session of the machine (`nodekeys.py`), first or renewal, client or serving, and has no
+  certificate yet: with the node's credential alone nobody renews it, and each renewal rests on a proof of its own. A key that was
+  replaced since is an alarm.
 * A request asks for exactly what a kubelet asks for: subject, usages, lifetime, and for serving the names and addresses of its
   own Node. An address that another Node shows too is nobody's: nodes tell their own addresses.
 * What is wrong for good is denied. What may pass (the proof grew old, the Node is not there yet) waits and is looked at again.
@@ -35,6 +38,7 @@ from fastness.domain.attestation.membership import (
     misbound,
     proved_as_enrolled,
 )
+from fastness.domain.attestation.nodekeys import CLIENT, REUSED, SERVING, KeyUse, key_use
 from fastness.domain.attestation.standing import proof_of
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
@@ -48,6 +52,7 @@ BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"
 NODE_USER: Final = "system:node:"
 NODE_GROUP: Final = "system:nodes"
 LONGEST: Final = NODE_CREDENTIAL
+_KEY_OF: Final = {CLIENT_SIGNER: CLIENT, SERVING_SIGNER: SERVING}
 _PURPOSE: Final = {CLIENT_SIGNER: "client auth", SERVING_SIGNER: "server auth"}
 _APPROVING_ROLES: Final = tuple(
     f"system:certificates.k8s.io:certificatesigningrequests:{kind}" for kind in ("nodeclient", "selfnodeclient")
@@ -57,7 +62,10 @@ _TOKEN_ID: Final = re.compile(r"[a-z0-9]{6}\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A kubelet's request as the API server vouches for it; `request` is None when it cannot be read, and `problem` says why."""
+    """A kubelet's request as the API server vouches for it; `request` is None when it cannot be read, and `problem` says why.
+
+    `created` is when the API server took it, as it writes times.
+    """
 
     signer: str
     username: str
@@ -66,6 +74,12 @@ class Asked:
     seconds: int | None
     request: SigningRequest | None
     problem: str = ""
+    created: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key that a certificate is asked for; empty when the request cannot be read."""
+        return str(self.request.key) if self.request else ""
 
     @property
     def token_id(self) -> str:
@@ -102,7 +116,8 @@ class Known:
     """What the cluster knows when a request is decided.
 
     `machine` is the Machine of the token, or else of the node that is asked for. `addresses` are what the Node tells of itself,
-    None without a Node; `shared` are those that were asked for and that another Node tells too.
+    None without a Node; `shared` are those that were asked for and that another Node tells too. `certified` is another request
+    that was approved for the same key.
     """
 
     interval: timedelta
@@ -113,6 +128,7 @@ class Known:
     distrusted: str = ""
     addresses: frozenset[str] | None = None
     shared: frozenset[str] = frozenset()
+    certified: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +140,11 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """It may not, for good."""
+    """It may not, for good; `alarm` says that somebody must look at the machine."""
 
     reason: str
     message: str
+    alarm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +178,7 @@ def read_asked(csr: Object) -> Asked | None:
         problem = error.message
     return Asked(
         signer, str(spec.get("username") or ""), frozenset(spec.get("groups") or ()), tuple(spec.get("usages") or ()),
-        spec.get("expirationSeconds"), request, problem,
+        spec.get("expirationSeconds"), request, problem, str((csr.get("metadata") or {}).get("creationTimestamp") or ""),
     )  # fmt: skip
 
 
@@ -249,10 +266,32 @@ def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
     unbound = misbound(machine, machine.status.tee, first_use=known.first_use)
     if unbound is not None:
         return Deny("NotEndorsed", unbound.detail)
+    unnamed = _key(asked, known, machine)
+    if unnamed is not None:
+        return unnamed
     proof = proof_of(machine, now, known.interval)
     if proof.good and not proved_as_enrolled(machine):
         return Wait("OtherSubject", "what the machine proved is of another type or endorsement than it enrolled with")
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
+
+
+def _key(asked: Asked, known: Known, machine: Machine) -> Deny | None:
+    """What is wrong with the key."""
+    purpose = _KEY_OF[asked.signer]
+    match key_use(machine, purpose, asked.key):
+        case KeyUse.UNNAMED:
+            text = f"no attested session of the machine named this {purpose} key: its agent renews, its kubelet must not rotate"
+            return Deny("KeyNotNamed", text)
+        case KeyUse.REPLACED:
+            # A request that waited while the machine went on to another key is old, and nobody's attack.
+            current = machine.status.node_keys.client if purpose == CLIENT else machine.status.node_keys.serving
+            late = current is None or asked.created > current.named
+            return Deny("ReplacedKey", REUSED if late else "the machine has named another key since", alarm=late)
+        case KeyUse.CURRENT:
+            pass
+    if known.certified:
+        return Deny("KeyUsed", f"this key has its certificate, by {known.certified}: the next one is for a new key")
+    return None
 
 
 def _names(asked: Asked, known: Known) -> Deny | Wait | None:
@@ -261,8 +300,7 @@ def _names(asked: Asked, known: Known) -> Deny | Wait | None:
     names, addresses = asked.request.dns, asked.request.addresses
     if asked.signer == CLIENT_SIGNER:
         return None
-    foreign = [name for name in names if name != asked.node and not name.startswith(f"{asked.node}.")]
-    foreign += [address for address in addresses if not _own(address)]
+    foreign = [host for host in (*names, *addresses) if not is_own_host(host, asked.node)]
     if foreign:
         return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
     if known.addresses is None:
@@ -275,10 +313,13 @@ def _names(asked: Asked, known: Known) -> Deny | Wait | None:
     return None
 
 
-def _own(address: str) -> bool:
-    """Whether an address can be that of one machine in a network."""
-    found = ipaddress.ip_address(address)
-    return not (found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local)
+def is_own_host(host: str, node: str) -> bool:
+    """Whether a name is that of a node, or an address can be that of one machine in a network."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == node or host.startswith(f"{node}.")
+    return not (address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local)
 
 
 def other_approvers(bindings: Iterable[Object]) -> list[str]:

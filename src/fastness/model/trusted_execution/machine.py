@@ -28,8 +28,19 @@ from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
-CONDITIONS = ("Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked", "Disputed", "Believed")
+CONDITIONS = (
+    "Enrolled",
+    "Approved",
+    "Attested",
+    "Configured",
+    "Joined",
+    "Revoked",
+    "Disputed",
+    "Believed",
+    "KeyReused",
+)
 DISPUTES = ("Chip",)
+MOST_REPLACED_KEYS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
 SIGNERS = ("enrolment", "broker", "controllers")
 STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
@@ -102,11 +113,32 @@ _SIGNED = s.obj(
     required=("by", "key", "serial", "signature"),
 )
 
+_NODE_KEY = s.obj(
+    {
+        "key": s.sha256("SHA-256 of the public key, SubjectPublicKeyInfo."),
+        "named": s.timestamp("When an attested session named it."),
+    },
+    required=("key", "named"),
+)
+
+_NODE_KEYS = s.obj(
+    {
+        "client": {**_NODE_KEY, "description": "Key of the certificate that the node shows to the API."},
+        "serving": {**_NODE_KEY, "description": "Key of the certificate that the node's kubelet serves with."},
+        "replaced": s.array(
+            s.sha256("SHA-256 of a public key."),
+            "Keys that were named before; one that is used again raises an alarm.",
+            maxItems=MOST_REPLACED_KEYS,
+        ),
+    },
+    "Keys that attested sessions of the machine named for certificates of its node; no other key gets one.",
+)
+
 _STATUS = s.immutable_once_set(
     s.obj(
         {
             "conditions": s.conditions(
-                "Enrolled, Approved, Attested, Configured, Joined, Revoked, Disputed and Believed."
+                "Enrolled, Approved, Attested, Configured, Joined, Revoked, Disputed, Believed and KeyReused."
             ),
             "signed": _SIGNED,
             "pool": s.object_name("Pool of the machine: that of its join ticket, or the one that it was moved to."),
@@ -162,6 +194,11 @@ _STATUS = s.immutable_once_set(
             ),
             "desiredConfig": s.object_name("Rendered config that the machine was told to go to; controllers write it."),
             "currentConfig": s.object_name("Rendered config that it goes back to, the one before."),
+            "nodeKeys": _NODE_KEYS,
+            "credentialEnds": s.timestamp(
+                "When the last client certificate of its node ends: until then it opens the API of a Kubernetes that does "
+                "not ask Fastness, whatever became of the machine."
+            ),
             "epoch": s.integer(
                 "Rises when trust in the machine ends; tokens of a lower epoch count no more.",
                 format="int64",
@@ -242,6 +279,21 @@ class Disputed(View):
     verdict: str = ""
 
 
+class NodeKey(View):
+    """A key that a session named."""
+
+    key: str = ""
+    named: str = ""
+
+
+class NodeKeys(View):
+    """The keys of a node's certificates, and those before them."""
+
+    client: NodeKey | None = None
+    serving: NodeKey | None = None
+    replaced: tuple[str, ...] = ()
+
+
 class MachineStatus(View):
     """What the doors found out."""
 
@@ -269,6 +321,8 @@ class MachineStatus(View):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     desired_config: str = ""
     current_config: str = ""
+    node_keys: NodeKeys = NodeKeys()
+    credential_ends: str | None = None
     epoch: int = 0
 
 

@@ -125,7 +125,7 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     now = clock.now()
     await seed(store, entropy, now)
     pki = ApiPki.open(options.state / "pki", _hosts(options.host), now, entropy)
-    lookups = StoreLookups(store, options.simulated)
+    lookups = StoreLookups(store, clock, options.simulated)
     authorizer = Authorizer(lookups, lookups)
     lookups.use(authorizer.decide, authorizer.policy)
     tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)

@@ -166,6 +166,8 @@ class Steps:
             raise self._refused(judgement)
         if judgement.code == breakglass.CODE and judgement.expires is not None:
             self._telling.overridden(judgement.subject, f"until {rfc3339(judgement.expires)}")
+        if judgement.alarm:
+            self._telling.alarmed(judgement.subject, judgement.alarm)
         try:
             token, claims = self._behind.tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement))
             found = standing(claims)

@@ -42,8 +42,12 @@ class World:
     def rendered_configs(self, node: str) -> Collection[str]:
         return {"n1": ["rendered-worker-1", "rendered-worker-2"]}.get(node, [])
 
-    def __init__(self, barred: str = "") -> None:
+    def __init__(self, barred: str = "", unproved: str = "") -> None:
         self._barred = barred
+        self._unproved = unproved
+
+    def unproved(self, node: str) -> str:
+        return self._unproved
 
     def barred(self, node: str) -> str:
         return self._barred
@@ -204,3 +208,27 @@ def test_a_machine_that_is_not_trusted_any_more_reads_itself_and_its_pods_alone(
     assert not decision.allowed or readable
     if not readable:
         assert "quarantine" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        ("get", "", "secrets"),
+        ("list", "", "secrets"),
+        ("get", "", "configmaps"),
+        ("create", "", "serviceaccounts/token"),
+        ("get", "machineconfiguration.openshift.io", "machineconfigs"),
+    ],
+)
+def test_a_machine_without_a_proof_reads_nothing_secret_and_no_role_helps(verb: str, group: str, resource: str) -> None:
+    plain, _, sub = resource.partition("/")
+    attrs = Attributes(NODE, verb, group, "v1", plain, sub, "default", "x")
+    decision = authorize_node(attrs, World(unproved="its machine has no live proof (ProofExpired)"))
+    assert (decision.allowed, decision.denied) == (False, True)
+    assert "ProofExpired" in decision.reason
+
+
+def test_a_machine_without_a_proof_still_says_how_it_is() -> None:
+    for verb, group, resource in (("patch", "", "nodes"), ("update", "coordination.k8s.io", "leases")):
+        attrs = Attributes(NODE, verb, group, "v1", resource, "", "kube-node-lease", "n1")
+        assert authorize_node(attrs, World(unproved="stale")).allowed

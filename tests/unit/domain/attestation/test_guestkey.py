@@ -9,16 +9,22 @@ from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.guestkey import (
     BadIdentity,
     claimed_identity,
+    identity_member,
     identity_message,
-    identity_text,
     proved_identity,
 )
+from fastness.formats import json
 from fastness.formats.enrolment import jwk_of
+from fastness.model.kind import JsonObject
 from fastness.sim.tee.keys import EcKey
 from tests.attesting import ENTROPY
 
 BOOT = public_jwk(PrivateKey.generate(ENTROPY))
 GUEST, OTHER = EcKey(ENTROPY), EcKey(ENTROPY)
+
+
+def identity_text(key: JsonObject, signature: bytes) -> str:
+    return json.canonical(identity_member(key, signature)).decode()
 
 
 def shown(key: EcKey, signer: EcKey, nonce: str = "n", boot: dict[str, str] | None = None) -> str:

@@ -40,8 +40,13 @@ INTERVAL = timedelta(minutes=15)
 NODE = "worker-0123456789abcdef0123"
 UID = "11111111-1111-4111-8111-111111111111"
 KEY, OTHER_KEY = PrivateKey.generate(SeededEntropy(1)), PrivateKey.generate(SeededEntropy(2))
-TOKEN = JoinToken("abc123", UID, str(sha256(KEY.public_der())), NOW + timedelta(minutes=10), "tpm", "ek-certificate")
+KEY_NAME, OTHER_NAME = (str(sha256(key.public_der())) for key in (KEY, OTHER_KEY))
+TOKEN = JoinToken("abc123", UID, KEY_NAME, NOW + timedelta(minutes=10), "tpm", "ek-certificate")
 USAGES = {CLIENT_SIGNER: ("digital signature", "client auth"), SERVING_SIGNER: ("digital signature", "server auth")}
+
+
+NAMED: JsonObject = {"key": KEY_NAME, "named": rfc3339(NOW)}
+NODE_KEYS: JsonObject = {"client": NAMED, "serving": NAMED, "replaced": [OTHER_NAME]}
 
 
 def machine(**status: Any) -> Machine:
@@ -52,7 +57,8 @@ def machine(**status: Any) -> Machine:
     found = {
         "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "tee": "tpm", "endorsedBy": "ek-certificate",
         "pool": "worker", "lastVerdict": "v-1", "properties": {"tee": "tpm", "endorsement": "ek-certificate"},
-        "lastAttested": rfc3339(NOW - timedelta(minutes=5)), "conditions": conditions, **status,
+        "lastAttested": rfc3339(NOW - timedelta(minutes=5)), "conditions": conditions, "nodeKeys": NODE_KEYS,
+        **status,
     }  # fmt: skip
     meta = {"name": "machine-0123456789abcdef0123", "uid": UID}
     return view({"metadata": meta, "spec": {"id": UID, "approval": "Approved"}, "status": found}, Machine)
@@ -93,8 +99,47 @@ def test_a_machine_with_a_live_proof_its_token_and_its_key_is_approved() -> None
     assert decide(asked(request(usages=encipher, expirationSeconds=3600)), BOOTSTRAP, NOW) == Approve(machine())
 
 
-def test_a_node_renews_with_its_own_certificate_and_any_new_key() -> None:
-    assert decide(asked(own(key=OTHER_KEY)), RENEWAL, NOW) == Approve(machine())
+def test_a_node_renews_with_its_own_certificate_and_the_key_that_its_machine_named() -> None:
+    assert decide(asked(own()), RENEWAL, NOW) == Approve(machine())
+
+
+@pytest.mark.parametrize("signer", [CLIENT_SIGNER, SERVING_SIGNER])
+def test_a_key_that_no_session_named_gets_no_certificate_whatever_else_is_good(signer: str) -> None:
+    hosts = (NODE,) if signer == SERVING_SIGNER else ()
+    unnamed = [{"serving": NAMED}, {"client": NAMED}, {}]
+    mine = unnamed[0 if signer == CLIENT_SIGNER else 1]
+    for keys in (mine, unnamed[2]):
+        known = replace(SERVING, machine=machine(nodeKeys=keys))
+        decision = decide(asked(own(signer, hosts)), known, NOW)
+        assert isinstance(decision, Deny)
+        assert (decision.reason, decision.alarm) == ("KeyNotNamed", False)
+
+
+def test_an_unnamed_key_is_denied_for_good_also_while_the_proof_is_not_live() -> None:
+    """A tampered machine's request must not wait for a later proof of the same machine."""
+    known = replace(RENEWAL, machine=machine(nodeKeys={}, lastAttested=rfc3339(NOW - timedelta(days=1))))
+    decision = decide(asked(own()), known, NOW)
+    assert isinstance(decision, Deny)
+    assert decision.reason == "KeyNotNamed"
+
+
+@pytest.mark.parametrize(
+    ("created", "alarm"), [(NOW + timedelta(seconds=1), True), (NOW - timedelta(minutes=1), False)]
+)
+def test_a_replaced_key_is_denied_and_an_alarm_unless_the_request_is_older_than_its_replacement(
+    created: datetime, alarm: bool
+) -> None:
+    found = own(key=OTHER_KEY)
+    found["metadata"]["creationTimestamp"] = rfc3339(created)
+    decision = decide(asked(found), RENEWAL, NOW)
+    assert isinstance(decision, Deny)
+    assert (decision.reason, decision.alarm) == ("ReplacedKey", alarm)
+
+
+def test_a_named_key_gets_one_certificate() -> None:
+    decision = decide(asked(own()), replace(RENEWAL, certified="node-csr-1"), NOW)
+    assert isinstance(decision, Deny)
+    assert decision.reason == "KeyUsed"
 
 
 @pytest.mark.parametrize("hosts", [(NODE,), ("10.0.0.1",), (NODE, f"{NODE}.example", "10.0.0.1", "fd00::1")])

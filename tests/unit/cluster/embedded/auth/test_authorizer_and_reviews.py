@@ -46,6 +46,9 @@ class Store:
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 
+    def unproved(self, node: str) -> str:
+        return ""
+
     def barred(self, node: str) -> str:
         return ""
 
