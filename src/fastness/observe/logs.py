@@ -34,6 +34,7 @@ EVENTS: Mapping[str, str] = {
     "certificates.waiting": "a door waits for its certificate: the controllers issue it, so they must be running",
     "clientca.damaged": "the authorities of clients that the API server publishes cannot be read; the last good ones count on",
     "clientca.none": "the API server's authorities of clients cannot be had: no node gets configs for its certificate",
+    "cluster.certificate_unusable": "the renewed client certificate could not be read or used; the one before is shown on",
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "collateral.untold": "what documents of vendors are at hand could not be told to the cluster; tried again",

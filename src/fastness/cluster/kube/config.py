@@ -80,6 +80,7 @@ def from_selected(selected: Selected, read: Callable[[Path], bytes]) -> Connecti
         insecure=bool(cluster.fields.get("insecure-skip-tls-verify")),
         certificate=_content(user, "client-certificate", read),
         key=SecretBytes(_content(user, "client-key", read)),
+        certificate_files=_certificate_files(user),
         token=SecretText(user.text("token")),
         token_file=user.path("tokenFile"),
         impersonation=_impersonation(user),
@@ -88,6 +89,13 @@ def from_selected(selected: Selected, read: Callable[[Path], bytes]) -> Connecti
     )
     _check(connection, cluster, user)
     return connection
+
+
+def _certificate_files(user: Entry) -> tuple[Path, Path] | None:
+    """Where client certificate and key are, unless one of them stands in the kubeconfig itself."""
+    files = user.path("client-certificate"), user.path("client-key")
+    inline = user.text("client-certificate-data") or user.text("client-key-data")
+    return (files[0], files[1]) if files[0] is not None and files[1] is not None and not inline else None
 
 
 def _server(cluster: Entry) -> str:

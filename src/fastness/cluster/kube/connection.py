@@ -30,7 +30,10 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the API server is, whom we trust there, and as whom we come."""
+    """Where the API server is, whom we trust there, and as whom we come.
+
+    `certificate_files` are where certificate and key came from, when both are files: somebody may renew them.
+    """
 
     server: str
     ca: bytes = b""
@@ -38,6 +41,7 @@ class Connection:
     insecure: bool = False
     certificate: bytes = b""
     key: SecretBytes = field(default_factory=lambda: SecretBytes(b""))
+    certificate_files: tuple[Path, Path] | None = None
     token: SecretText = field(default_factory=lambda: SecretText(""))
     token_file: Path | None = None
     impersonation: Impersonation = Impersonation()

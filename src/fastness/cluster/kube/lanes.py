@@ -31,7 +31,16 @@ class Lanes(httpx.AsyncBaseTransport):
         self._make = make
         self._free: list[httpx.AsyncBaseTransport] = []
         self._all: set[httpx.AsyncBaseTransport] = set()
+        self._ended: set[httpx.AsyncBaseTransport] = set()
         self._room = asyncio.Semaphore(MOST)
+
+    async def renew(self) -> None:
+        """Use no connection of now for another request; busy ones end with the answer that they carry."""
+        free, self._free = self._free, []
+        self._all.difference_update(free)
+        self._ended |= self._all
+        for lane in free:
+            await lane.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send over a lane that is free; it is taken until the answer is closed. Raises PoolTimeout, TransportError."""
@@ -57,16 +66,18 @@ class Lanes(httpx.AsyncBaseTransport):
             raise httpx.PoolTimeout(f"{MOST} requests are in flight", request=request) from error
 
     async def _leave(self, lane: httpx.AsyncBaseTransport, single: bool) -> None:
-        if single:
+        if not single:
+            self._room.release()
+        if single or lane in self._ended:
             self._all.discard(lane)
+            self._ended.discard(lane)
             await lane.aclose()
         else:
             self._free.append(lane)
-            self._room.release()
 
     async def aclose(self) -> None:
         """Close every connection, busy ones too."""
-        lanes, self._all, self._free = [*self._all], set(), []
+        lanes, self._all, self._free, self._ended = [*self._all], set(), [], set()
         for lane in lanes:
             await lane.aclose()
 

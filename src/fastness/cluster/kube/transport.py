@@ -33,6 +33,7 @@ from fastness.cluster.https import certificate_problem
 from fastness.cluster.kube import retry
 from fastness.cluster.kube.connection import Connection
 from fastness.cluster.kube.lanes import STREAM, over_tls
+from fastness.cluster.kube.renewed import RenewedCertificate, RenewingLanes
 from fastness.cluster.kube.retry import Safety
 from fastness.cluster.kube.tls import context_for
 from fastness.cluster.kube.tokens import Token
@@ -62,9 +63,13 @@ class Call:
     patience: float | None = None
 
 
-def lanes_to(connection: Connection) -> httpx.AsyncBaseTransport:
+def lanes_to(connection: Connection, clock: Clock, read: Callable[[Path], bytes]) -> httpx.AsyncBaseTransport:
     """Connections to this server; raises BadConfig."""
-    return over_tls(context_for(connection), _keepalive())
+    trust = context_for(connection)
+    lanes = over_tls(trust, _keepalive())
+    if connection.certificate_files is None:
+        return lanes
+    return RenewingLanes(lanes, RenewedCertificate(connection, trust, clock, read))
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -87,7 +92,7 @@ class Transport:
         lanes: httpx.AsyncBaseTransport | None = None,
         read: Callable[[Path], bytes] = Path.read_bytes,
     ) -> None:
-        self._lanes = lanes or lanes_to(connection)
+        self._lanes = lanes or lanes_to(connection, clock, read)
         self._server = connection.server.rstrip("/")
         self._address = lru_cache(maxsize=REMEMBERED)(httpx.URL)
         self._clock = clock

@@ -163,3 +163,20 @@ async def test_closing_closes_free_and_busy_connections() -> None:
     await (await world.send()).aclose()
     await world.lanes.aclose()
     assert all(lane.closed for lane in world.made)
+
+
+async def test_after_a_renewal_no_connection_of_before_takes_another_request_and_none_is_cut() -> None:
+    world = World()
+    busy, free = await world.send(), await world.send()
+    await free.aclose()
+    await world.lanes.renew()
+    first, second = world.made
+    assert (first.closed, second.closed) == (False, True)
+    await busy.aclose()
+    assert first.closed
+    await (await world.send()).aclose()
+    assert len(world.made) == 3
+    held = [await world.send() for _ in range(MOST)]
+    assert len(held) == MOST, "no lane was lost"
+    for each in held:
+        await each.aclose()
