@@ -29,7 +29,7 @@ from tests.measuredboot.initrd import QUOTED
 FIRMWARE = parts.FIRMWARE.parent
 PLAIN = ("OVMF_CODE.fd", "OVMF_VARS.fd")
 SECURE = ("OVMF_CODE_4M.secboot.fd", "OVMF_VARS_4M.snakeoil.fd")
-DEADLINE = 150.0
+DEADLINE = 600.0
 PARTS = ("ak.pub", "ak.der", "message", "signature", "registers", "log")
 FATAL = (b"BdsDxe: No bootable option", b"Access Denied", b"Kernel panic")
 

@@ -10,7 +10,7 @@ from tests.e2e.sim.test_restarts import children
 from tests.measuredboot.kernel import kernel
 from tests.measuredboot.machine import require_machine
 
-BOOT_SECONDS = 420.0
+BOOT_SECONDS = 900.0
 
 
 def attested(live: Live) -> list[dict[str, object]]:
