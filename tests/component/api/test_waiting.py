@@ -27,6 +27,7 @@ APPLY, MERGE, JSON, STRATEGIC, YAML = (
     )
 )  # fmt: skip
 KEYS = 60_000
+ROUNDS, MOST = 4, 0.5
 
 
 def wide(name: str) -> dict[str, Any]:
@@ -90,6 +91,18 @@ async def second_caller(client: httpx.AsyncClient) -> AsyncIterator[list[float]]
 async def test_a_second_caller_never_waits_for_the_work_on_somebody_elses_object(
     embedded_server: Embedded,
 ) -> None:
+    """Where the machine itself stood still for a moment, the request is timed again: a loop that works is held up each time."""
+    shares: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        for name, share in (await waiting_shares(embedded_server)).items():
+            shares[name] = min(share, shares.get(name, share))
+        if all(share < MOST for share in shares.values()):
+            return
+    raise AssertionError(shares)
+
+
+async def waiting_shares(embedded_server: Embedded) -> dict[str, float]:
+    """For the heaviest requests: the longest wait of the second caller, as a share of the request's own time."""
     figures: dict[str, tuple[float, float]] = {}
     async with embedded_server.client() as heavy, embedded_server.client() as light:
         heavy.timeout = httpx.Timeout(120)
@@ -103,6 +116,7 @@ async def test_a_second_caller_never_waits_for_the_work_on_somebody_elses_object
                 took = time.perf_counter() - begun
             assert answer.is_success, (name, answer.text[:300])
             figures[name] = took, max(waits)
-    print({name: (round(took, 3), round(wait, 3)) for name, (took, wait) in figures.items()})
-    heaviest = sorted(figures.values(), reverse=True)[:7]
-    assert all(wait < took / 2 for took, wait in heaviest), figures
+        for path in (f"{MAPS}/b", f"{MAPS}/c", f"{CONFIGS}/many"):
+            assert (await heavy.delete(path)).is_success
+    heaviest = sorted(figures, key=lambda name: figures[name], reverse=True)[:7]
+    return {name: figures[name][1] / figures[name][0] for name in heaviest}

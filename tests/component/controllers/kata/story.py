@@ -20,6 +20,7 @@ KATA = KATA_CONFIG.resource
 CLASS = find("node.k8s.io", "v1", "runtimeclasses").resource
 NAMESPACE = find("", "v1", "namespaces").resource
 CONFIG_MAP = find("", "v1", "configmaps").resource
+EVENT = find("", "v1", "events").resource
 
 
 def kata_config(name: str = "example-kataconfig", **spec: Any) -> JsonObject:
@@ -144,3 +145,12 @@ async def until_equal(ask: Callable[[], Awaitable[Any]], wanted: Any) -> None:
     except TimeoutError as error:
         more, less = (found - wanted, wanted - found) if isinstance(found, set) else (found, wanted)
         raise AssertionError(f"there is {more}, there is not {less}") from error
+
+
+async def until_told(cluster: Cluster, reason: str) -> None:
+    """Wait for an event; it comes after the condition that it tells of."""
+
+    async def told() -> bool:
+        return reason in {one["reason"] for one in (await cluster.list(EVENT)).items}
+
+    await until_equal(told, True)

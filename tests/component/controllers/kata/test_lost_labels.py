@@ -24,13 +24,13 @@ from tests.component.controllers.kata.story import (
     kata_config,
     until,
     until_equal,
+    until_told,
 )
 from tests.component.controllers.kata.test_virtual_machines import BOTH, NODE, extensions, ready
 
 DISCOVERY = find("nfd.openshift.io", "v1", "nodefeaturediscoveries").resource
 RULE = find("nfd.openshift.io", "v1alpha1", "nodefeaturerules").resource
 POD = find("", "v1", "pods").resource
-EVENT = find("", "v1", "events").resource
 MANIFESTS = Path(__file__).parents[3] / "manual" / "manifests"
 
 
@@ -82,7 +82,7 @@ async def test_a_deleted_rule_takes_the_runtime_off_no_node(tmp_path: Path, mode
         assert is_done(config)
         assert config["status"]["kataNodes"] == {"nodeCount": 2, "readyNodeCount": 2, "installed": BOTH}
         assert await touched(cluster) == before
-        assert "LabelsLost" in {one["reason"] for one in (await cluster.list(EVENT)).items}
+        await until_told(cluster, "LabelsLost")
 
         # Taking nodes out on purpose is as guarded as a deletion: worker-1 goes, worker-0 waits for its pod.
         nobody = {"spec": {"kataConfigPoolSelector": {"matchLabels": {"no": "node"}}}}

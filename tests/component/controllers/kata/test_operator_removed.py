@@ -23,8 +23,9 @@ from tests.component.controllers.kata.story import (
     kata_config,
     until,
     until_equal,
+    until_told,
 )
-from tests.component.controllers.kata.test_lost_labels import EVENT, manifest, touched
+from tests.component.controllers.kata.test_lost_labels import manifest, touched
 from tests.component.controllers.kata.test_virtual_machines import ready
 
 GROUP = find("operators.coreos.com", "v1", "operatorgroups").resource
@@ -83,7 +84,7 @@ async def test_a_kataconfig_after_its_operator_was_removed_is_left_alone_until_i
         assert f"operator {CSV} was removed" in (condition(config, "InProgress") or {})["message"]
         assert not config["metadata"].get("finalizers")
         assert await touched(cluster) == before
-        assert "OperatorMissing" in {one["reason"] for one in (await cluster.list(EVENT)).items}
+        await until_told(cluster, "OperatorMissing")
         await install_operator(cluster)
         await until(cluster, is_done)
 
