@@ -37,6 +37,7 @@ from fastness.trust.tiles import NAMESPACE, TileStore
 
 LOOK_BACK: Final = 2_000
 MOST_ACTS: Final = 10_000
+WAITING: Final = 2**62  # what still waits is later than whatever is folded in
 UNKNOWN: Final = "not known: it passed no edge that keeps the record"
 _DISTRUSTED: Final = frozenset({"act-distrust", "act-change-distrust"})
 _ACTS: Final[Mapping[str, frozenset[str]]] = {
@@ -58,13 +59,14 @@ _log = logs.logger("record")
 
 @dataclass(frozen=True, slots=True)
 class PersonAct:
-    """An entry of an edge: what somebody did to an object, when, and why."""
+    """An entry of an edge: what somebody did to an object, when, and why; `order` tells those of one second apart."""
 
     what: str
     who: str
     resource: str
     time: str
     reason: str
+    order: int
 
 
 def act_resource(entry: Entry) -> str:
@@ -103,10 +105,8 @@ class NamedRecord:
             _log.warning("record.person-unknown", resource=resource, error=error)
             return None
         known = (self._folded.get((resource, what)) for what in whats)
-        # Of two in the same second the one that still waits is the later one.
-        later = (act for act in reversed(waiting) if act.what in whats)
-        acts = [act for act in (*later, *known) if act is not None]
-        return max(acts, key=lambda act: act.time, default=None)
+        acts = [act for act in (*known, *(act for act in waiting if act.what in whats)) if act is not None]
+        return max(acts, key=lambda act: (act.time, act.order), default=None)
 
     async def _waiting(self, resource: str) -> list[PersonAct]:
         batches = [
@@ -116,8 +116,10 @@ class NamedRecord:
             and any(entry.get("resource") == resource for entry in batch["spec"]["entries"])
         ]
         keys = {role: await published_keys(self._cluster, role) for role in EDGES} if batches else {}
+        batches.sort(key=lambda batch: int(batch["spec"]["sequence"]))
         entries = (entry for batch in batches if is_genuine(batch, keys) for entry in batch["spec"]["entries"])
-        return [act for entry in entries if (act := _act(entry)) is not None and act.resource == resource]
+        acts = (_act(entry, WAITING + number) for number, entry in enumerate(entries))
+        return [act for act in acts if act is not None and act.resource == resource]
 
     async def _follow(self) -> None:
         """Read what was folded in since the last look."""
@@ -127,9 +129,9 @@ class NamedRecord:
         start = self._read if self._read is not None else max(0, record.size - LOOK_BACK)
         if start >= record.size:
             return
-        async for _, content in record.view.entries(start, record.size):
+        async for index, content in record.view.entries(start, record.size):
             entry = json.decode(content) if b'"act-' in content else {}
-            act = _act(entry) if role_of(str(entry.get("door") or "")) in EDGES else None
+            act = _act(entry, index) if role_of(str(entry.get("door") or "")) in EDGES else None
             if act is not None:
                 self._folded.pop((act.resource, act.what), None)  # the newest come last, the oldest go first
                 self._folded[act.resource, act.what] = act
@@ -138,12 +140,13 @@ class NamedRecord:
         self._read = record.size
 
 
-def _act(entry: Mapping[str, Any]) -> PersonAct | None:
+def _act(entry: Mapping[str, Any], order: int) -> PersonAct | None:
     what = str(entry.get("what") or "")
     if not what.startswith("act-"):
         return None
     reason = str((entry.get("detail") or {}).get("reason") or "")
-    return PersonAct(what, str(entry.get("who")), str(entry.get("resource") or ""), str(entry.get("time")), reason)
+    resource, time = str(entry.get("resource") or ""), str(entry.get("time"))
+    return PersonAct(what, str(entry.get("who")), resource, time, reason, order)
 
 
 def _named(entry: Entry, act: PersonAct | None) -> Entry:
