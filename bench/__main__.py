@@ -2,7 +2,7 @@
 
     python -m bench                          everything, curves up to 10,000 objects
     python -m bench --full                   curves up to 100,000, a boot storm of 5,000, memory over 100,000 handshakes
-    python -m bench create list              some families: create get apply delete list watch inprocess start cli curves
+    python -m bench create list              some families: create get apply delete list watch inprocess start cli curves wait
                                              serve render rollout agent machines evidence policy broker delivery features
                                              workloads record page
     python -m bench curves --sizes 100,1000
@@ -39,6 +39,7 @@ from bench import (
     serving,
     solo,
     virtual,
+    waiting,
     workloads,
 )
 from bench.loadgen import LoadgenError, build
@@ -46,7 +47,7 @@ from bench.report import Results, as_markdown, as_text, machine
 from bench.targets import Target, TargetError, environment, ours, peer
 from tools.realkube import locate
 
-ALONE = ("inprocess", "start", "cli", "curves")
+ALONE = ("inprocess", "start", "cli", "curves", "wait")
 MACHINES = ("serve", "render", "rollout", "agent", "machines")
 ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
@@ -119,6 +120,8 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             if wanted & set(cases.FAMILIES):
                 families = wanted & set(cases.FAMILIES)
                 results.rows = asyncio.run(cases.side_by_side(bench, targets, families, options.rounds, say))
+            if "wait" in wanted:
+                results.singles += waiting.figures(targets, say, options.rounds)
         if "inprocess" in wanted:
             created = next((row for row in results.rows if row.name == "create-64" and row.peer), None)
             rate = created.spread(created.peer, "rate").median if created else None
