@@ -146,7 +146,7 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
         *(as_rule(*rule) for rule in role.within),
     ]
     everywhere = [
-        as_rule("", ["namespaces"], ["get"], [NAMESPACE]),
+        as_rule("", ["namespaces"], ["get", "list", "watch"], [NAMESPACE]),
         as_rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["list"]),
         *(as_rule(group, names, LOOK) for group, names in sorted(role.reads.items()) if group not in AT_HOME),
         *(as_rule(*rule) for rule in role.writes if rule[0] not in AT_HOME),

@@ -10,7 +10,8 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError, NotFound
-from fastness.cluster.port import Cluster
+from fastness.cluster.informers import Informer, Informers
+from fastness.cluster.port import Cluster, Scope
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.objects import is_being_deleted
 from fastness.trust.authorities import NAMESPACES
@@ -20,6 +21,11 @@ LOOK_SECONDS: Final = 10.0
 GONE: Final = f"namespace {NAMESPACE} is gone, and with it machines, approvals and keys: nothing is released"
 GOING: Final = f"namespace {NAMESPACE} is being deleted, with machines, approvals and keys: nothing is released"
 WAY_BACK: Final = "Restore it from a backup of the cluster before anything is started; see bring-the-namespace-back."
+
+
+def home_of(informers: Informers) -> Informer:
+    """The namespace as a door follows it (`touch`): what goes is known at once, not at the next look."""
+    return informers.of(NAMESPACES, Scope(fields=f"metadata.name={NAMESPACE}"))
 
 
 class Home:

@@ -6,6 +6,9 @@ first: a cache is believed while its watch is open and its last word at most 90 
 
 When touch is lost, and when it is back, is logged once, by whoever asks.
 
+A cluster without our own namespace looks like one in which no machine ever enrolled and nobody was ever distrusted. So a door
+that saw the namespace, and sees it go, releases nothing either (`homeless`).
+
 `changes` counts what the rules among the caches have said. A decision that was made at one count need not be made again while it
 stands.
 """
@@ -15,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.cluster.informers import Informer
+from fastness.model.objects import is_being_deleted
 from fastness.observe import logs, metrics
+from fastness.trust.tiles import NAMESPACE
 
 _log = logs.logger("touch")
 
@@ -23,9 +28,13 @@ _log = logs.logger("touch")
 class Touch:
     """The caches that one door relies on; `rules` are those whose every change may change a decision."""
 
-    def __init__(self, door: str, rules: Sequence[Informer], others: Sequence[Informer] = ()) -> None:
+    def __init__(
+        self, door: str, rules: Sequence[Informer], others: Sequence[Informer] = (), home: Informer | None = None
+    ) -> None:
         self._door = door
-        self._informers = (*rules, *others)
+        self._home = home
+        self._had_home = False
+        self._informers = (*rules, *others, *([home] if home is not None else ()))
         self._was_kept = True
         self.changes = 0
         for informer in rules:
@@ -50,6 +59,15 @@ class Touch:
             else:
                 _log.warning("door.out-of-touch", door=self._door, resources=self.lost)
         return kept
+
+    @property
+    def homeless(self) -> bool:
+        """Whether the namespace that everything of ours lives in is going, or is gone since it was last there."""
+        if self._home is None:
+            return False
+        namespace = self._home.get("", NAMESPACE)
+        self._had_home = self._had_home or namespace is not None
+        return is_being_deleted(namespace) if namespace is not None else self._had_home
 
     @property
     def lost(self) -> list[str]:

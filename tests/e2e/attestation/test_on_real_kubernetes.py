@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import signal
 import socket
 import ssl
@@ -227,3 +229,45 @@ async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, Doors]) -> 
     used = [(one["spec"]["uses"], (one.get("status") or {}).get("used", 0)) for one in said["items"]]
     assert (1, 1) in used
     assert all(count <= most for most, count in used)
+
+
+async def test_without_the_namespace_of_ours_every_door_refuses_and_everybody_says_why(
+    site: tuple[Site, Doors], swtpm: Swtpm, tmp_path: Path
+) -> None:
+    """Somebody who may delete namespaces, on a cluster without the webhook. The last test here: nothing is left afterwards."""
+    here, doors = site
+    doors.open()
+    ticket = SecretText(
+        here.fastness("ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json").json["ticket"]
+    )
+    attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
+    clock, entropy, trust = SystemClock(), SystemEntropy(), here.trust()
+    async with HttpTransport(here.url("enrol"), trust) as transport:
+        await enrol(transport, attester, ticket, Patience(clock, entropy, 60, pause=0.3))
+    async with (
+        BrokerClient(here.url("broker-a"), trust, attester, entropy) as broker,
+        httpx.AsyncClient(verify=trust, trust_env=False, timeout=PATIENCE) as stranger,
+    ):
+        await broker.attest()
+        assert (await broker.resource(STATUS)).reveal() == b"success"
+        assert run(["kubectl", "delete", "namespace", "fastness-system", "--wait=false"], here.env).code == 0
+
+        async def refused() -> bool:
+            answer = await stranger.post(f"{here.url('enrol')}/v1/enrol", json={})
+            return (answer.status_code, answer.json().get("code")) == (503, "home-gone")
+
+        async with asyncio.timeout(2 * PATIENCE):
+            while not await refused():  # noqa: ASYNC110  # the door hears of it by itself
+                await asyncio.sleep(0.2)
+            with pytest.raises(BrokerRefused) as withheld:
+                while True:
+                    await broker.resource(STATUS)
+        assert withheld.value.status == 503
+    health = re.search(r"http://\S+", doors["enrol"].said[0])
+    assert health is not None
+    eventually(
+        lambda: "is gone" in httpx.get(f"{health[0]}/readyz?verbose", trust_env=False).text, "readiness to say so"
+    )
+    gone = eventually(lambda: here.admin.get("/api/v1/namespaces/fastness-system").status_code == 404, "its end")
+    doctor = here.fastness("doctor", "--kubeconfig", str(here.kube.kubeconfig))
+    assert (gone, doctor.code, "fastness-system is gone" in doctor.out) == (True, 1, True), doctor.out + doctor.err

@@ -56,6 +56,7 @@ from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
 from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.certificates import DoorCertificates, RoleCertificates
+from fastness.trust.home import home_of
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record, Verifier
@@ -147,7 +148,7 @@ async def broker(
     for informer in (confidential, bindings, configs, policies, sets, images):
         await informer.synced()
     rules = (confidential, bindings, policies, informers.of(DISTRUST.resource))
-    touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images))
+    touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images), home_of(informers))
     await touch.synced()
     certificates = await DoorCertificates.open(DoorRole.BROKER, cluster, informers, clock, options.hosts)
     macs = await MacKeys.open("broker", cluster, informers, clock, entropy)

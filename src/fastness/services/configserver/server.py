@@ -34,6 +34,7 @@ from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Chosen, Face, Rotation
 from fastness.services.http.showing import LoopListener
 from fastness.trust.certificates import DoorCertificates, RoleCertificates
+from fastness.trust.home import home_of
 from fastness.trust.record import ClusterRecord
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.touch import Touch
@@ -75,7 +76,8 @@ async def config_server(
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
     replies = Replies(pools, configs)
     served = await ServedConfigs.open(cluster, informers, clock, entropy, RenderedConfigs(replies))
-    touch = Touch(TICKET_FACE, (confidential, informers.of(DISTRUST.resource)), (informers.of(MACHINE.resource),))
+    rules = (confidential, informers.of(DISTRUST.resource))
+    touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock)
     book = TicketBook(cluster, tickets, clock)
     nodes = None

@@ -120,7 +120,9 @@ class EnrolDoor:
         *,
         pace: Pace = Pace(),  # noqa: B008  # frozen
         telling: Telling | None = None,
+        demand: Callable[[], None] = lambda: None,
     ) -> None:
+        self._demand = demand
         self._telling = telling or Silent()
         self._enrolments = enrolments
         self._clock = clock
@@ -173,6 +175,7 @@ class EnrolDoor:
             )  # fmt: skip
         if request.method not in route.methods:
             raise Refusal(405, "method-not-allowed", f"only {' and '.join(route.methods)}")
+        self._demand()
         if route.auth is Auth.OPEN:
             return Answer(200, b"")
         self._pace(self._addresses, _address(request))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
@@ -15,9 +16,12 @@ from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
 from fastness.services.http.rotation import Face, Rotation
+from fastness.services.releases import demand_home
 from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
+from fastness.trust.home import home_of
 from fastness.trust.ports import Record
+from fastness.trust.touch import Touch
 from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
 PORT = 8000
@@ -54,7 +58,9 @@ async def enrol_server(
     sources = await Sources.of(informers)
     enrolments = Enrolments(cluster, sources, sealer, record, clock, entropy, simulated=simulated, urls=urls)
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
-    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events)
+    touch = Touch(FACE, (), home=home_of(informers))
+    await touch.synced()
+    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events, demand=partial(demand_home, touch))
     listener = listener_of(app, clock, options)
     rotation = Rotation([Face(FACE, listener, certificates)], clock)
     try:

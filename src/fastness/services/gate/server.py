@@ -30,6 +30,7 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.certificates import DoorCertificates
+from fastness.trust.home import home_of
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
 from fastness.trust.ports import Record
@@ -66,7 +67,7 @@ async def gate(
         await informer.synced()
     await revocations.synced()
     rules = (confidential, policies, informers.of(DISTRUST.resource))
-    touch = Touch(FACE, rules, (informers.of(MACHINE.resource),))
+    touch = Touch(FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     certificates = await DoorCertificates.open(DoorRole.GATE, cluster, informers, clock, options.hosts)
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     events = DoorEvents(cluster, FACE, clock, confidential)
