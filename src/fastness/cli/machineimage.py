@@ -3,14 +3,16 @@
     fastness machine image root --shape debian --agent agent --trust trust.json
     fastness machine image root --shape debian --check-only
 
-The directory is the root of an image that is being built. A second run changes nothing and says so; a file that was there and
-differed is named. What stands open and cannot be closed from here (a boot loader, a disk that is mounted by its label) is said
-with its reason; `--strict` then ends with 1, as `--check-only` does.
+The directory is the root of an image that is being built; a raw disk is mounted for the time of the work, which needs root.
+A second run changes nothing and says so; a file that was there and differed is named. What stands open and cannot be closed from
+here (a boot loader, a disk that is mounted by its label) is said with its reason; `--strict` then ends with 1, as `--check-only`
+does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,37 +53,36 @@ def image(
     root: Path, shape: str, agent: Path | None, trusted: Path | None, origin: str, check_only: bool, strict: bool,
     kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
-    """Put the agent into the image below ROOT, and close the ways by which its host could turn it."""
+    """Put the agent into an image, and close the ways by which its host could turn it; ROOT is a directory or a raw disk."""
     from fastness.domain.imagecheck.layout import AGENT, Shape, missing_parts, pieces
     from fastness.drivers.errors import DriverError
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import Prepared, RootTree, prepare
 
-    directory = _directory(root)
-    files = RootedFiles(directory)
-    tree, done = RootTree(files), Prepared()
+    done = Prepared()
     try:
-        if not check_only:
-            trust = readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
-            parts = _parts(files, agent, trust)
-            done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
-        missing = missing_parts(tree)
+        with _root(root, writable=not check_only) as directory:
+            files = RootedFiles(directory)
+            tree = RootTree(files)
+            if not check_only:
+                trust = (
+                    readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
+                )
+                parts = _parts(files, agent, trust)
+                done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
+            missing, openings = missing_parts(tree), look(None, directory)["open"]
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
-    openings = look(None, directory)["open"]
     _show(root, done, missing, openings, check_only=check_only, output=output)
     if (openings or missing) and (check_only or strict):
         raise SystemExit(Exit.NO)
 
 
-def _directory(root: Path) -> Path:
-    if root.is_dir():
-        return root
-    raise CliError(
-        f"{root} is no directory",
-        "Mount the root of a disk image (mount -o loop,offset=…), give that directory, and unmount it again.",
-        Exit.USAGE,
-    )
+def _root(root: Path, *, writable: bool) -> AbstractContextManager[Path]:
+    """The directory of an image: the one that was given, or the root of a disk for as long as it is needed."""
+    from fastness.drivers.imagedisk import root_of_disk
+
+    return nullcontext(root) if root.is_dir() else root_of_disk(root, writable=writable)
 
 
 def _parts(files: RootedFiles, agent: Path | None, trust: bytes) -> Parts:

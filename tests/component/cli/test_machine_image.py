@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -157,7 +158,8 @@ def test_what_is_no_agent_no_trust_or_no_directory_is_refused(root: Path, given:
         assert (result.exit_code, sentence in result.stderr) == (2, True), result.output
     assert contents(root) == before
     refused = prepare(tmp_path / "disk.raw", *given)
-    assert (refused.exit_code, "is no directory" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "no root in it can be mounted" in refused.stderr) == (2, True)
+    assert "give that directory" in refused.stderr
 
 
 def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -> None:
@@ -170,3 +172,31 @@ def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert said.stdout.split() == ["masked" for _ in units]
+
+
+def disk_with(root: Path, place: Path, *, table: bool) -> Path:
+    """A raw disk with the root as an ext4 file system, alone or behind a partition table and a smaller partition."""
+    require_program(Path("/usr/sbin/mkfs.ext4"), "e2fsprogs")
+    bare, size = place / "bare.raw", 32 * 1024**2
+    subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-d", root, bare, f"{size // 1024}k"], check=True)
+    if not table:
+        return bare
+    disk, first = place / "disk.raw", 4096
+    rows = [(2048, first - 2048), (first, size // 512)]
+    entries = b"".join(struct.pack("<4sB3sII", bytes(4), 0x83, bytes(3), start, count) for start, count in rows)
+    head = bytes(446) + entries.ljust(64, b"\0") + b"\x55\xaa"
+    disk.write_bytes(head.ljust(first * 512, b"\0") + bare.read_bytes())
+    return disk
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+@pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this host has no loop devices")
+@pytest.mark.parametrize("table", [False, True], ids=["file system", "partitions"])
+def test_a_raw_disk_is_prepared_like_a_directory(root: Path, given: list[str], tmp_path: Path, table: bool) -> None:
+    (root / "etc/os-release").write_text("ID=debian\n")
+    disk = disk_with(root, tmp_path, table=table)
+    assert prepare(disk, "--check-only").exit_code == 1
+    assert prepare(disk, *given, "--strict").exit_code == 0
+    assert prepare(disk, *given).stdout == f"{disk}: nothing to change\n"
+    assert prepare(disk, "--check-only").exit_code == 0
+    assert str(disk) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
