@@ -14,8 +14,10 @@ from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.signedstatus import Doubt, is_disbelieved, signature_of
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.trust.authorities import NAMESPACES
 from fastness.trust.doorkeys import DOOR_KEYS, LIFETIME
 from fastness.trust.statuses import SignedStatuses, signed_statuses
 from tests.enrolling import MovedClock
@@ -24,6 +26,9 @@ MACHINES = MACHINE.resource
 STATUS = WriteOptions(subresource="status")
 ENTROPY = SystemEntropy()
 NAME = "machine-1"
+APPROVED = {
+    "type": "Approved", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -90,6 +95,10 @@ async def test_two_who_write_at_once_end_as_on_any_cluster(
     await written(signing, {"epoch": 1})
     with pytest.raises(Conflict):
         await written(other, {"epoch": 2}, first["metadata"]["resourceVersion"])
+    with pytest.raises(
+        Conflict
+    ):  # also who has seen the later version does not write over it in the name of the earlier
+        await written(signing, {"epoch": 2}, first["metadata"]["resourceVersion"])
     await written(other, {"ticket": "t"})
     found = await signing.get(MACHINES, NAME, NAMESPACE)
     assert not is_disbelieved(found)
@@ -121,6 +130,29 @@ async def test_an_answer_that_comes_late_is_no_rollback(signing: SignedStatuses,
     assert doubted.doubt is Doubt.ROLLED_BACK
 
 
+async def test_a_change_of_labels_leaves_a_status_believed(signing: SignedStatuses, raw: Cluster) -> None:
+    await written(signing, {"pool": "worker"})
+    await signing.get(MACHINES, NAME, NAMESPACE)
+    await raw.patch(MACHINES, NAME, {"metadata": {"labels": {"rack": "7"}}}, PatchType.MERGE, NAMESPACE)
+    found = await signing.get(MACHINES, NAME, NAMESPACE)
+    assert (found["metadata"]["labels"], is_disbelieved(found)) == ({"rack": "7"}, False)
+
+
+async def test_what_is_no_machine_of_the_cluster_is_given_as_it_is(signing: SignedStatuses, raw: Cluster) -> None:
+    """Machines elsewhere speak for nobody, and other kinds have no signature."""
+    await raw.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    machine = await raw.get(MACHINES, NAME, NAMESPACE)
+    await raw.create(MACHINES, {**machine, "metadata": {"name": NAME, "namespace": "elsewhere"}})
+    patch = {"status": {"pool": "worker"}}
+    elsewhere = await raw.patch(MACHINES, NAME, patch, PatchType.MERGE, "elsewhere", STATUS)
+    assert await signing.get(MACHINES, NAME, "elsewhere") == elsewhere
+    key = {"apiVersion": ATTESTATION_KEY.api_version, "kind": ATTESTATION_KEY.kind, "spec": {"publicKey": "a2V5"}}
+    await raw.create(ATTESTATION_KEY.resource, {**key, "metadata": {"name": NAME, "namespace": NAMESPACE}})
+    told = {"status": {"conditions": [APPROVED]}}
+    approved = await raw.patch(ATTESTATION_KEY.resource, NAME, told, PatchType.MERGE, NAMESPACE, STATUS)
+    assert await signing.get(ATTESTATION_KEY.resource, NAME, NAMESPACE) == approved
+
+
 async def test_a_status_outlives_the_key_that_signed_it_while_somebody_signs_it_again(
     signing: SignedStatuses, raw: Cluster, clock: MovedClock
 ) -> None:
@@ -135,6 +167,15 @@ async def test_a_status_outlives_the_key_that_signed_it_while_somebody_signs_it_
         assert await signing.statuses.ends(signature)
     late = signed_statuses("gate", raw, clock, ENTROPY)
     assert is_disbelieved(await late.get(MACHINES, NAME, NAMESPACE)), "two keys later nobody can tell"
+
+
+async def test_nobody_signs_again_what_another_part_signed_with_its_newest_key(
+    signing: SignedStatuses, raw: Cluster, clock: MovedClock
+) -> None:
+    await written(signed_statuses("broker", raw, clock, ENTROPY), {"pool": "worker"})
+    signature = signature_of(await raw.get(MACHINES, NAME, NAMESPACE))
+    assert signature is not None
+    assert not await signing.statuses.ends(signature)
 
 
 async def test_a_key_that_was_made_a_moment_ago_is_known(raw: Cluster, clock: MovedClock) -> None:

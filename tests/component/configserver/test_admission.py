@@ -137,6 +137,14 @@ async def test_the_internal_port_gives_copies_to_the_broker_and_nothing_to_any_r
                 assert outcome(await client.get("/config/secret")) == (403, "wrong-role")
 
 
+async def test_a_config_server_that_knows_no_nodes_gives_no_rendered_config_to_anybody(
+    embedded_server: Embedded,
+) -> None:
+    async with open_doors(embedded_server) as doors, doors.outer() as client:
+        answer = await client.get(f"/config/plain?rendered=rendered-plain-{'a' * 32}")
+        assert outcome(answer) == (401, "certificate-required")
+
+
 def test_every_route_says_what_it_needs() -> None:
     assert {route.auth for route in INTERNAL_ROUTES} == {Auth.INTERNAL}
     assert [route.auth for route in TICKET_ROUTES] == [Auth.OPEN, Auth.TICKET]

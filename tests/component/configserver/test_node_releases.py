@@ -28,6 +28,7 @@ from fastness.services.http.showing import LoopListener
 from fastness.trust.doors import doors_authority
 from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
+from fastness.trust.touch import Touch
 from tests.component.configserver.test_nodes import ENTROPY, HOST, NEW, NODE_OF_A_MACHINE, OLD, World, opened
 from tests.embedded.fixtures import Embedded
 
@@ -185,6 +186,26 @@ async def test_trust_that_ends_while_the_record_is_written_keeps_the_config_here
     assert [entry["what"] for entry in entries] == ["release", "withheld", "release", "withheld"]
     assert [entry["detail"]["code"] for entry in entries[1::2]] == ["revoked", "not-assigned"]
     assert entries[0]["grant"] == entries[1]["grant"]
+
+
+@pytest.mark.parametrize("when", ["before", "while the record is written"])
+async def test_a_config_server_that_lost_touch_gives_nothing_for_a_certificate(
+    world: World, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    write = ClusterRecord.append
+
+    def lose() -> None:
+        monkeypatch.setattr(Touch, "kept", property(lambda _: False))
+
+    async def append(self: ClusterRecord, entry: Entry) -> None:
+        await write(self, entry)
+        lose()
+
+    if when == "before":
+        lose()
+    monkeypatch.setattr(ClusterRecord, "append", append)
+    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (503, "out-of-touch")
+    assert [entry["what"] for entry in await world.recorded()] == ([] if when == "before" else ["release", "withheld"])
 
 
 async def test_a_final_refusal_of_a_node_is_on_the_record_once_a_minute(world: World) -> None:

@@ -30,7 +30,7 @@ from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.services.configserver.server import config_server
 from fastness.trust.tokens import BROKER, GATE, TokenIssuer
 from fastness.trust.touch import Touch
-from tests.component.configserver.doors import Doors, furnish
+from tests.component.configserver.doors import CONFIG, Doors, furnish, rendered
 from tests.delivering import until
 from tests.embedded.fixtures import Embedded
 from tests.lowering import lowered
@@ -192,6 +192,16 @@ async def test_overlays_are_laid_over_by_the_config_server_for_the_machine_of_th
     other = await world.answer("gate", f"DPoP {world.token(machine='another')}")
     copy = await world.answer("broker", "")
     assert "/etc/rack" not in other.text + copy.text
+
+
+async def test_a_broker_that_was_taken_over_has_no_config_of_one_pool_signed_as_that_of_another(world: World) -> None:
+    """It may keep every pool's copies; which pool they are of is the config server's word."""
+    name = f"rendered-plain-{'a' * 32}"
+    await world.doors.cluster.create(CONFIG, rendered(name, "of the plain pool"))
+    await until(lambda: world.informers.of(CONFIG).get("", name) is not None)
+    assert (await world.answer("broker", "", "plain", query=f"?rendered={name}")).status_code == 200
+    answer = await world.answer("broker", "", "secret", query=f"?rendered={name}")
+    assert (answer.status_code, answer.json()["code"]) == (403, "wrong-pool")
 
 
 async def test_the_broker_gets_copies_only_while_it_delivers_from_copies_and_a_gate_never(world: World) -> None:

@@ -9,13 +9,16 @@ import pytest
 
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.errors import Conflict
+from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.membership import NAMESPACE, Newcomer
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.machines import IdentityConflict, MachineWriter
+from fastness.trust.statuses import signed_statuses
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 
+STATUS = WriteOptions(subresource="status")
 TPM = Newcomer(
     f"sha256:{'a' * 64}", b"key", "tpm", "worker", "ticket", True, f"sha256:{'b' * 64}", f"sha256:{'c' * 64}",
 )  # fmt: skip
@@ -31,6 +34,24 @@ async def test_a_key_does_not_change_how_it_was_endorsed(embedded_server: Embedd
     await machines.write(first_use)
     assert not (await machines.write(first_use)).created
     with pytest.raises(IdentityConflict, match="another endorsement"):
+        await machines.write(TPM)
+
+
+async def test_a_key_does_not_change_its_pool_by_a_ticket(embedded_server: Embedded) -> None:
+    machines = writer(embedded_server)
+    await machines.write(TPM)
+    with pytest.raises(IdentityConflict, match="another pool"):
+        await machines.write(replace(TPM, pool="infra"))
+
+
+async def test_a_key_whose_machine_somebody_else_wrote_on_does_not_enrol_again(embedded_server: Embedded) -> None:
+    clock, entropy = VirtualClock(), SeededEntropy(1)
+    signing = signed_statuses("enrolment", embedded_server.cluster, clock, entropy)
+    machines = MachineWriter(signing, clock, entropy)
+    name = (await machines.write(TPM)).machine["metadata"]["name"]
+    forged = {"status": {"lastAttested": "2026-06-01T00:00:00Z"}}
+    await embedded_server.cluster.patch(MACHINE.resource, name, forged, PatchType.MERGE, NAMESPACE, STATUS)
+    with pytest.raises(Conflict, match="a person has to look"):
         await machines.write(TPM)
 
 

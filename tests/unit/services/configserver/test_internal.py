@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from fastness.crypto.errors import BadCertificate
+from fastness.crypto.x509 import CertificateAuthority
 from fastness.formats import json
 from fastness.services.configs import Config, ConfigRequest
 from fastness.services.configserver.internal import InternalConfigServer
+from fastness.services.configserver.server import _to_our_parts
+from fastness.trust.certificates import Generations, RoleCertificates
 from fastness.trust.touch import Touch
-from tests.virtual import VirtualClock
+from tests.virtual import SeededEntropy, VirtualClock
 
 
 class Shelf:
@@ -36,3 +43,12 @@ async def test_a_request_that_came_without_a_certificate_is_asked_for_one() -> N
     await server(scope, None, send)
     assert sent[0]["status"] == 401
     assert json.decode(sent[1]["body"])["code"] == "certificate-required"
+
+
+def test_without_its_own_certificate_the_port_shows_no_other_one() -> None:
+    """The Secret of the role may lack it; what machines see is not shown to gate and broker in its place."""
+    now = VirtualClock().now()
+    authority = CertificateAuthority.create("doors", now, SeededEntropy(1))
+    serving = authority.issue_server(["127.0.0.1"], timedelta(days=1), now)
+    with pytest.raises(BadCertificate, match="internal port"):
+        _to_our_parts(RoleCertificates(serving, Generations((authority.certificate,))))
