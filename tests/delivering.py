@@ -117,7 +117,7 @@ class DeliveringWorld:
         """A simulated machine that booted an image."""
         return SimAttester(self.vendor.chip(tee).boot(image or default_image()))
 
-    def patience(self, seconds: float = 20.0, clock: Clock | None = None) -> Patience:
+    def patience(self, seconds: float = PATIENCE, clock: Clock | None = None) -> Patience:
         """Enough for a test."""
         return Patience(clock or self.clock, ENTROPY, seconds, pause=0.05)
 

@@ -124,7 +124,7 @@ class World:
         await until(lambda: tickets.get("", name) is not None)
         return made
 
-    async def enrol(self, machine: Attester, ticket: SecretText, seconds: float = 20.0) -> Enrolled:
+    async def enrol(self, machine: Attester, ticket: SecretText, seconds: float = PATIENCE) -> Enrolled:
         """The agent's way in."""
         async with HttpTransport(self.url, self.trust) as transport:
             return await enrol(transport, machine, ticket, Patience(self.clock, ENTROPY, seconds, pause=0.1))

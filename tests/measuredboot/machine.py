@@ -25,6 +25,7 @@ from fastness.sim.vms.parts import QEMU, SWTPM
 from fastness.sim.vms.qemu import write_disk
 from tests.components import require_program
 from tests.measuredboot.initrd import QUOTED
+from tests.patience import PATIENCE
 
 FIRMWARE = parts.FIRMWARE.parent
 PLAIN = ("OVMF_CODE.fd", "OVMF_VARS.fd")
@@ -115,7 +116,7 @@ def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def wait_for(path: Path) -> None:
     """Until a socket is there."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not path.exists():
         assert time.monotonic() < deadline, "swtpm did not open its socket"
         time.sleep(0.01)

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.patience import PATIENCE
 from tests.realkube import RealKube, StartFailed
 from tests.realkube.fixtures import binaries_or_skip
 
@@ -69,7 +70,7 @@ def test_controllers_work_namespace_is_emptied_and_removed(real_kube: RealKube) 
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "realkube-gone"}}
         admin.post("/api/v1/namespaces", json=body).raise_for_status()
         admin.delete("/api/v1/namespaces/realkube-gone").raise_for_status()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while admin.get("/api/v1/namespaces/realkube-gone").status_code != 404:
             assert time.monotonic() < deadline, "the namespace controller did not finish"
             time.sleep(0.1)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.realkube.process import Program
 
 SLEEP = Path(shutil.which("sleep") or "/bin/sleep")
@@ -26,7 +27,7 @@ def running(pid: int) -> bool:
 
 def test_log_is_kept_and_its_end_is_shown(tmp_path: Path) -> None:
     program = Program.start(SLEEP, ["not-a-time"], tmp_path, os.getpid())
-    program.child.wait(10)
+    program.child.wait(PATIENCE)
     assert program.ended()
     failure = program.failure("ended")
     assert "not-a-time" in str(failure)
@@ -47,7 +48,7 @@ def test_program_that_ignores_the_polite_signal_is_ended_by_force(tmp_path: Path
 
 def test_stop_of_an_ended_program_does_nothing(tmp_path: Path) -> None:
     program = Program.start(SLEEP, ["0"], tmp_path, os.getpid())
-    program.child.wait(10)
+    program.child.wait(PATIENCE)
     program.stop()
     assert program.child.returncode == 0
 
@@ -66,7 +67,7 @@ def test_program_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     )
     assert starter.returncode == -9, starter.stderr
     pid = int(starter.stdout)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while running(pid):
         assert time.monotonic() < deadline, "the program outlived its starter"
         time.sleep(0.02)

@@ -27,7 +27,7 @@ def api(real_kube: RealKube) -> Iterator[httpx.Client]:
     with real_kube.client() as client:
         answer = client.post(CRDS, json=definition("specimens", "Specimen", SCHEMA))
         assert answer.status_code in (201, 409), answer.text
-        for _ in range(200):
+        for _ in range(1800):
             if client.get(SPECIMENS).status_code == 200:
                 break
             time.sleep(0.05)
@@ -125,7 +125,7 @@ def test_problems_of_old_objects_are_forgiven_where_nothing_changed(api: httpx.C
     old = {"apiVersion": f"{GROUP}/v1", "kind": "Ratchet", "metadata": {"name": "r"},
            "spec": {"a": "long", "b": "x", "l": ["long", "b"], "m": {"x": 1, "y": 1}}}  # fmt: skip
     try:
-        for _ in range(200):
+        for _ in range(1800):
             created = api.post(path, json=old)
             if created.status_code == 201:
                 break
@@ -135,7 +135,7 @@ def test_problems_of_old_objects_are_forgiven_where_nothing_changed(api: httpx.C
         current["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = strict
         assert api.put(f"{CRDS}/{name}", json=current).status_code == 200
         fresh = {**old, "metadata": {"name": "fresh"}}
-        for _ in range(200):
+        for _ in range(1800):
             if api.post(path, json=fresh, params={"dryRun": "All"}).status_code == 422:
                 break
             time.sleep(0.05)

@@ -60,7 +60,7 @@ def broken_rules(api: httpx.Client, plural: str, rules: list[str]) -> set[str]:
     assert answer.status_code == 201, answer.text
     obj = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": "x"}, "spec": SPEC}
     try:
-        for _ in range(200):
+        for _ in range(1800):
             answer = api.post(f"/apis/{GROUP}/v1/namespaces/default/{plural}", json=obj, params={"dryRun": "All"})
             if answer.status_code in (201, 422):
                 break

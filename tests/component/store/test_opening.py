@@ -27,6 +27,7 @@ from fastness.cluster.embedded.store import (
 )
 from fastness.cluster.embedded.store.migrations import MIGRATIONS
 from tests.component.store.world import Faults, ToyCipher, put, remove, reopened
+from tests.patience import PATIENCE
 
 CANARY = b"canary-5e1f-do-not-leak"
 SECRET = Key("", "secrets", "default", "password")
@@ -98,7 +99,7 @@ async def test_a_cancelled_opening_lets_go_of_the_directory(tmp_path: Path, faul
     def block(name: str) -> None:
         if name == "create.before-rename":
             blocked.set()
-            release.wait(10)
+            release.wait(PATIENCE)
 
     faults.on = block
     opening = asyncio.create_task(Store.open(tmp_path, failpoints=faults))

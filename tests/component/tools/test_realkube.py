@@ -10,6 +10,7 @@ from threading import Event
 
 import pytest
 
+from tests.patience import PATIENCE
 from tools import realkube
 from tools.realkube import RealKubeError, build_key, cache_root, ensure, go_environment, holds_all, link_flags, locate
 
@@ -144,7 +145,7 @@ def test_second_builder_waits_and_takes_what_the_first_built(
     # Open for both directions: the lines wait in the pipe for their readers, and nobody blocks on opening it.
     with ThreadPoolExecutor(2) as pool, os.fdopen(os.open(gate, os.O_RDWR), "wb", buffering=0) as opener:
         both = [pool.submit(ensure, {**env, "PATH": path}, pins) for _ in range(2)]
-        came = waiting.wait(10)
+        came = waiting.wait(PATIENCE)
         opener.write(b"go on\n" * len(realkube.PACKAGES))
         assert {future.result(timeout=30) for future in both} == {cache_root(env) / build_key(pins)}
     assert came

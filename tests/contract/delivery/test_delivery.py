@@ -23,6 +23,7 @@ from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 WAYS = ("Gate", "Broker")
 
@@ -40,7 +41,7 @@ async def world(request: pytest.FixtureRequest, embedded_server: Embedded) -> As
         yield found
 
 
-async def boot(world: DeliveringWorld, machine: SimAttester, pool: str = "worker", seconds: float = 20.0) -> bytes:
+async def boot(world: DeliveringWorld, machine: SimAttester, pool: str = "worker", seconds: float = PATIENCE) -> bytes:
     ask = await world.ask(pool)
     return (await boot_once(machine, ask, world.trust, world.patience(seconds))).body
 

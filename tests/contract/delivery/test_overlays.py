@@ -25,6 +25,7 @@ from fastness.sim.tee.images import default_image
 from tests.contract.delivery.test_delivery import releases, spec
 from tests.delivering import DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 
 WAYS = (("Gate", "OnDemand"), ("Broker", "OnDemand"))
 COPIES = (("Broker", "Scheduled"), ("Broker", "OnChange"))
@@ -52,7 +53,7 @@ async def opened(embedded: Embedded, via: str, sync: str) -> AsyncIterator[Deliv
         yield found
 
 
-async def boot(world: DeliveringWorld, machine: SimAttester, seconds: float = 20.0) -> bytes:
+async def boot(world: DeliveringWorld, machine: SimAttester, seconds: float = PATIENCE) -> bytes:
     """What a machine is handed; the agent has checked the signature over it."""
     return (await boot_once(machine, await world.ask(), world.trust, world.patience(seconds))).body
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.e2e.agent.test_virtual_machines import NOTE, machine_config, until
 from tests.e2e.live import FASTNESS, Live, environment
+from tests.patience import PATIENCE
 
 MANY = machine_config(
     "99-worker-many",
@@ -61,16 +62,16 @@ def test_an_agent_that_is_killed_again_and_again_ends_where_it_should(tmp_path: 
             for pause in (0.8, 1.2, 1.6):
                 time.sleep(pause)
                 agent.kill()
-                agent.wait(timeout=10)
+                agent.wait(timeout=PATIENCE)
                 agent = start(live, root)
             until(lambda: done(live, root, 100), "the new config")
             assert live.kubectl("delete", "mc", "99-worker-many").code == 0
             until(lambda: done(live, root, 0), "the way back")
             agent.send_signal(signal.SIGTERM)
-            assert agent.wait(timeout=20) == 0
+            assert agent.wait(timeout=PATIENCE) == 0
         finally:
             if agent.poll() is None:
                 agent.kill()
-                agent.wait(timeout=10)
+                agent.wait(timeout=PATIENCE)
     assert not (tmp_path / "machine.state/agent/journal").exists()
     assert not (root / "etc/many").exists()

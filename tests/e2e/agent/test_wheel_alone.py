@@ -23,6 +23,7 @@ import pytest
 from tests.e2e.agent.test_agent_process import admit, notes
 from tests.e2e.agent.test_virtual_machines import MOTD, until
 from tests.e2e.live import Live, environment
+from tests.patience import PATIENCE
 from tools import agent_wheel
 
 SERVER = ("uvicorn", "granian", "jsonschema-rs", "cel-expr-python", "regopy", "fastness")
@@ -148,8 +149,8 @@ def test_it_brings_a_directory_to_its_config_and_ends_when_asked(alone: Path, tm
                 )
                 assert (root / "etc/motd").read_text() == "hello\n"
                 agent.send_signal(signal.SIGTERM)
-                assert agent.wait(timeout=20) == 0, (tmp_path / "agent.log").read_text()
+                assert agent.wait(timeout=PATIENCE) == 0, (tmp_path / "agent.log").read_text()
             finally:
                 if agent.poll() is None:
                     agent.kill()
-                    agent.wait(timeout=10)
+                    agent.wait(timeout=PATIENCE)

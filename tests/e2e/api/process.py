@@ -50,7 +50,7 @@ class Up:
     async def __aexit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def start(self) -> None:
         """Start without waiting."""
@@ -97,9 +97,9 @@ class Up:
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 10.0) -> int:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = PATIENCE) -> int:
         """Ask it to end; its exit code."""
         self.process.send_signal(number)
         return self.process.wait(seconds)

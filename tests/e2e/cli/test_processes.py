@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.e2e.live import FASTNESS, Live, Said, environment, run
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_up_prints_json_for_programs(tmp_path: Path) -> None:
         assert report["endpoints"]["api"].startswith("https://127.0.0.1:")
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_files_that_hold_keys_are_private(live: Live) -> None:

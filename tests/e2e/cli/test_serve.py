@@ -54,7 +54,7 @@ def admin(bare_kube: RealKube) -> Iterator[httpx.Client]:
         yield client
 
 
-def eventually(ask: Callable[[], bool], seconds: float = 30.0) -> None:
+def eventually(ask: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Ask until the answer is yes."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

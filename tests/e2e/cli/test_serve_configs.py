@@ -183,7 +183,7 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
             assert released(person) == {rendered}
         finally:
             agent.kill()
-            agent.wait(timeout=10)
+            agent.wait(timeout=PATIENCE)
             print((tmp_path / "agent.log").read_text())
             admin.delete("/api/v1/nodes/byhand")
 

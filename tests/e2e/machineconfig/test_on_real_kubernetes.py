@@ -53,7 +53,7 @@ def install_definitions(real_kube: RealKube) -> None:
             assert answer.status_code in (200, 201), answer.text[:500]
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fastness-system"}}
         assert client.post("/api/v1/namespaces", json=namespace).status_code in (201, 409)
-        for _ in range(200):
+        for _ in range(900):
             if (
                 client.get("/apis/machineconfiguration.openshift.io/v1/machineconfigpools").status_code
                 == httpx.codes.OK

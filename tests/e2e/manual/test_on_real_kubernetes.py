@@ -15,6 +15,7 @@ from fastness.controllers.workloads.olm.plane import operator_loops
 from tests.e2e.live import FASTNESS, KUBECTL, Said, environment, run
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.manual.table import HERE, rows
+from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 
 CANARY = "CanaryRk7Wq2ZtX9vLmP4nJ6sB"
@@ -38,7 +39,7 @@ class Session:
 
     def until(self, wanted: str, *words: str) -> Said:
         """Ask until the answer has a word in it."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while True:
             said = self.kubectl(*words)
             if wanted in said.out + said.err or time.monotonic() > end:

@@ -70,7 +70,7 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
     for name, package in PROGRAMS.items():
         require_program(Path(shutil.which(name) or f"/usr/bin/{name}"), package)
     with Live.start(tmp_path, "--profile", "containers", "--machines", "3") as live:
-        for _ in range(200):
+        for _ in range(900):
             if live.kubectl("get", "nodes", "-o", "name").out.count("worker-") == 3:
                 break
             time.sleep(0.1)
@@ -136,7 +136,7 @@ def test_uninstalling_as_the_manual_says_leaves_nothing_behind(walk: Walk) -> No
     for command in UNINSTALL:
         code, said = walk.say(command)
         assert code == 0 or "NotFound" in " ".join(said), (command, said)
-    for _ in range(100):
+    for _ in range(450):
         after = _objects(walk)
         if after == before:
             break

@@ -18,6 +18,7 @@ from fastness.cluster.embedded.store.failpoints import FAILPOINTS
 from fastness.cluster.embedded.store.restore import REVISION_JUMP
 from tests.component.store.world import MACS, ToyCipher
 from tests.e2e.store.child import CLIENTS, SETTINGS, change, key_of
+from tests.patience import PATIENCE
 
 CHILD = Path(__file__).with_name("child.py")
 SOAK = bool(os.environ.get("FASTNESS_SOAK"))
@@ -171,7 +172,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed_at_random_momen
         for line in child.stdout:
             story.hear(line)
         child.stdout.close()
-        assert child.wait(10) == -signal.SIGKILL
+        assert child.wait(PATIENCE) == -signal.SIGKILL
         asyncio.run(check(tmp_path / "state", story))
         story = asyncio.run(_as_found(tmp_path / "state"))
 

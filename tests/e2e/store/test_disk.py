@@ -14,6 +14,7 @@ import pytest
 
 from fastness.cluster.embedded.store import Store, StoreInUse, restore
 from tests.e2e.store.test_death import command, environment
+from tests.patience import PATIENCE
 
 NOBODY = 65534
 
@@ -81,7 +82,7 @@ def test_a_second_process_is_told_the_pid_of_the_first(tmp_path: Path) -> None:
         asyncio.run(names(tmp_path / "state"))
     with pytest.raises(StoreInUse, match=f"process {child.pid}"):
         restore(_any_backup(tmp_path), tmp_path / "state", force=True)
-    child.communicate(timeout=10)
+    child.communicate(timeout=PATIENCE)
     assert child.returncode == 0
     assert asyncio.run(names(tmp_path / "state")) == set()
 
@@ -98,5 +99,5 @@ def test_the_lock_of_a_killed_process_does_not_stay(tmp_path: Path) -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "OPEN\n"
     child.kill()
-    child.communicate(timeout=10)
+    child.communicate(timeout=PATIENCE)
     assert asyncio.run(names(tmp_path / "state")) == set()
