@@ -59,8 +59,8 @@ install() {
     inst_simple "$fastness_pointer"
     mask_as_in_the_image
     # The tools are one program with many names; it loads its way to the TPM by name, which dependencies do not show.
-    inst_multiple tpm2 tpm2_activatecredential tpm2_createak tpm2_createek tpm2_flushcontext tpm2_getcap tpm2_load \
-        tpm2_nvread tpm2_pcrextend tpm2_policysecret tpm2_quote tpm2_readpublic tpm2_startauthsession
+    inst_multiple tpm2 tpm2_activatecredential tpm2_createak tpm2_createek tpm2_createprimary tpm2_flushcontext tpm2_getcap \
+        tpm2_hmac tpm2_load tpm2_nvread tpm2_pcrextend tpm2_policysecret tpm2_quote tpm2_readpublic tpm2_startauthsession
     inst_libdir_file 'libtss2-tcti-device.so*'
     inst_multiple dirname readlink mount umount
     inst_multiple -o vmware-rpctool

@@ -24,7 +24,7 @@ import click
 from fastness.cli.agenterrors import agent_told
 from fastness.cli.agentkata import kata
 from fastness.cli.agentnode import Shown
-from fastness.cli.agentproof import EVENT_LOG, TEE, TPM, Hardware, attest, attested_configs, boot, join
+from fastness.cli.agentproof import EVENT_LOG, TEE, TPM, Hardware, attest, attested_configs, boot, join, keep_identity
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
@@ -66,7 +66,7 @@ def agent() -> None:
     coredumps.forbid()
 
 
-for command in (boot, attest, join, kata):
+for command in (boot, keep_identity, attest, join, kata):
     agent.add_command(command)
 
 

@@ -1,6 +1,7 @@
 """`fastness agent boot|attest|join`: a machine that proves what it booted, with the hardware that vouches for it.
 
-`boot` runs before Ignition, in the initial file system, and hands Ignition the configuration. `attest` runs after it, as long as
+`boot` runs before Ignition, in the initial file system, and hands Ignition the configuration. `keep-identity` puts the key that
+it made onto the disk (`drivers.identity`). `attest` runs after it, as long as
 the machine does: it proves the same again at the interval that the cluster asks for. `join` runs before the kubelet starts and
 gets the token that it joins with. All three name their hardware by the same options; `_attester` chooses what speaks for it.
 """
@@ -24,13 +25,14 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
-    from fastness.agent.attester import Attester
     from fastness.agent.boot import Ask, BootedConfig
     from fastness.agent.configs import AttestedConfigs
     from fastness.agent.imagetrust import ImageTrust
     from fastness.agent.nodecerts import NodeCertificates
     from fastness.cluster.clock import Clock, Entropy
     from fastness.cluster.port import Cluster
+    from fastness.drivers.configfs_tsm import TsmAttester
+    from fastness.drivers.tpm import TpmAttester
     from fastness.drivers.userdata import Place
 
 BROKER, GATE = "broker", "gate"
@@ -76,6 +78,24 @@ def _hardware(function: F) -> F:
     return function
 
 
+@click.command("keep-identity")
+@click.option(
+    "--from", "source", type=click.Path(path_type=Path), default=Path("/run/fastness/identity"), show_default=True,
+    help="Where `agent boot` made the key that this machine enrolled with.",
+)  # fmt: skip
+@click.option(
+    "--to", "target", type=click.Path(path_type=Path), default=Path("/var/lib/fastness/identity"), show_default=True,
+    help="Where it stays.",
+)  # fmt: skip
+def keep_identity(source: Path, target: Path) -> None:
+    """Put the key of a first boot on the disk; whatever lies there is set aside."""
+    from fastness.drivers.identity import keep
+
+    with agent_told():
+        changed = keep(source, target)
+    tell(f"{target} {'holds' if changed else 'held already'} the identity that this machine enrolled with")
+
+
 @click.command("boot")
 @click.option(
     "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
@@ -115,7 +135,6 @@ def boot(
             raise CliError(
                 f"port {port} on 127.0.0.1: {error.strerror}", "Is another agent running?", Exit.MISSING
             ) from error
-        _remember_doors(state, machine)
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
 
 
@@ -336,9 +355,10 @@ async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] |
     from fastness.agent.forwarder import Forwarder
     from fastness.agent.userdata import ask_of_host
     from fastness.cluster.clock import SystemClock, SystemEntropy
+    from fastness.drivers.errors import DriverError
     from fastness.drivers.notify import tell_ready
 
-    attester = await _attester(hardware)
+    attester = await _attester(hardware, first_boot=True)
     patience = Patience(SystemClock(), SystemEntropy(), math.inf)
 
     async def read(accept: str) -> Ask:
@@ -347,11 +367,37 @@ async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] |
     async with Forwarder(port, read=None if places is None else read) as forwarder:
         tell(f"waiting for Ignition on 127.0.0.1:{forwarder.port}; this machine proves itself by its {attester.tee}")
         tell_ready(os.environ)
-        return await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
+        booted = await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
+    _remember_doors(hardware.state, booted)
+    try:
+        await attester.seal()
+    except DriverError as error:
+        tell(f"{hardware.state} is not authenticated ({error.message}): agent attest will refuse it")
+    return booted
 
 
-async def _attester(hardware: Hardware) -> Attester:
-    """What speaks for the hardware of this machine; raises DriverError."""
+async def _own_identity(attester: TpmAttester | TsmAttester, state: Path, *, first_boot: bool) -> None:
+    """Refuse files that the agent did not write; on a first boot set them aside for a new key. Raises DriverError."""
+    from fastness.drivers.errors import IdentityRefused
+    from fastness.drivers.identity import set_aside
+
+    try:
+        await attester.trusted()
+    except IdentityRefused as error:
+        if not first_boot:
+            raise
+        tell(f"{error.message}: it is set aside, and this machine enrols with a new key")
+        set_aside(state)
+
+
+async def _attester(hardware: Hardware, *, first_boot: bool = False) -> TpmAttester | TsmAttester:
+    """What speaks for the hardware of this machine, with an identity that is its own; raises DriverError."""
+    attester = await _speaker(hardware)
+    await _own_identity(attester, hardware.state, first_boot=first_boot)
+    return attester
+
+
+async def _speaker(hardware: Hardware) -> TpmAttester | TsmAttester:
     from fastness.cluster.clock import SystemEntropy
     from fastness.drivers.configfs_tsm import TsmAttester, TsmReports
     from fastness.drivers.errors import ReportFailure

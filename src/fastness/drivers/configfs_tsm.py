@@ -7,7 +7,8 @@
 - Whoever else writes into the same entry changes what is reported: every writer counts `generation` up, so it is read before and
   after, and a report that was made in between is thrown away. Entries have names of their own and are removed.
 - The identity is a P-256 key in a directory (PEM, mode 0600), made at first. It leaves this module only as signatures. Whoever
-  can read the disk of the running machine can read it; what a machine booted is proved by the report and not by this key.
+  can read the disk of the machine can read it; what a machine booted is proved by the report and not by this key, and a report
+  of another chip counts for nothing. Files that somebody else could have written are not taken (`drivers.identity`).
 - Missing certificates are no failure: the verifier has other ways to them.
 """
 
@@ -29,6 +30,7 @@ from fastness.crypto.registers import hashed
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.replay import RTMR
 from fastness.domain.attestation.userdataevent import USER_DATA_RTMR
+from fastness.drivers import identity
 from fastness.drivers.errors import ReportFailure
 from fastness.drivers.runtimelog import RuntimeLog
 from fastness.formats.cursor import EvidenceError
@@ -40,7 +42,7 @@ EVENT_LOG: Final = Path("/sys/firmware/acpi/tables/data/CCEL")
 # Linux 6.16 and later; whoever writes a SHA-384 digest to it extends the register.
 RUNTIME_REGISTER: Final = Path("/sys/devices/virtual/misc/tdx_guest/measurements/rtmr3:sha384")
 PROVIDERS: Final = {"sev_guest": "snp", "tdx_guest": "tdx"}
-KEY: Final = "guest.key"
+KEY: Final = identity.GUEST_KEY
 INPUT_BYTES: Final = 64
 MAX_BLOB: Final = 256 * 1024
 MAX_LOG: Final = 1024 * 1024
@@ -190,6 +192,14 @@ class TsmAttester:
     ) -> TsmAttester:
         """The attester of whatever makes reports here; raises ReportFailure."""
         return cls(reports, directory, entropy, await reports.tee(), runtime_log=runtime_log)
+
+    async def trusted(self) -> None:
+        """Refuse an identity that is not the agent's own; raises IdentityRefused."""
+        if identity.holds_identity(self._directory):
+            await asyncio.to_thread(identity.check, self._directory)
+
+    async def seal(self) -> None:
+        """Nothing: there is no TPM that could authenticate files. The Machine says that its identity is on an open disk."""
 
     async def identity_public(self) -> bytes:
         """SubjectPublicKeyInfo of the guest key; makes the key at first."""

@@ -14,6 +14,7 @@
     ├── UserDataFailure    a place of user-data cannot be read now
     │   └── BadUserData    it holds what no agent reads, and waiting does not change that
     ├── UnknownPlatform    nobody knows where user-data lies here
+    ├── IdentityRefused    what lies where the machine's key is kept is not the agent's own
     ├── AlreadyRunning     another process works on this machine
     └── BadRecording       a recorded machine cannot be read (`hosttree`)
 
@@ -71,6 +72,13 @@ class TooMuchToKeep(FileFailure):
 
     code = "too-much-to-keep"
     hint = "Move the file that the message names away, or free space on the machine; the agent tries again by itself."
+
+
+class IdentityRefused(DriverError):
+    """What lies where the machine's key is kept is not the agent's own."""
+
+    code = "identity-refused"
+    hint = "Somebody else may have written it. Remove the directory, and let the machine enrol anew."
 
 
 class AlreadyRunning(DriverError):

@@ -6,6 +6,8 @@
   It must be the one that the certificate in the TPM's memory speaks for.
 - The attestation key is kept as two blobs in a directory: wrapped by the TPM, useless elsewhere. Both gone is a new identity, one
   gone is a failure, because a machine must not lose its identity by accident.
+- The files of the identity carry an authentication code under a key of this TPM (`seal`): what somebody else put onto the disk is
+  not taken, even if its owner and mode are right.
 - A loaded key is remembered as a saved context beside the blobs; the TPM forgets it at reset, and then it is loaded again.
 - Without a resource manager (swtpm) nobody else cleans up: what a command left in the TPM is flushed after each call.
 - Secrets pass through a private directory that is removed, and never through what a program prints.
@@ -27,11 +29,13 @@ from typing import Final, NamedTuple, TypeVar
 
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.credential import EndorsementKey
+from fastness.crypto.digests import same
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.replay import PCR
 from fastness.domain.attestation.userdataevent import USER_DATA_PCR, digests_of
-from fastness.drivers.errors import CommandFailed, TpmFailure
+from fastness.drivers import identity
+from fastness.drivers.errors import CommandFailed, IdentityRefused, TpmFailure
 from fastness.drivers.process import Run, run
 from fastness.drivers.runtimelog import RuntimeLog
 from fastness.formats.cursor import EvidenceError
@@ -40,7 +44,10 @@ from fastness.model.kind import JsonObject
 
 REGISTERS: Final = range(24)
 EVENT_LOG: Final = Path("/sys/kernel/security/tpm0/binary_bios_measurements")
-PUBLIC, PRIVATE, CONTEXT = "ak.pub", "ak.priv", "ak.ctx"
+PUBLIC, PRIVATE, CONTEXT = identity.PUBLIC, identity.PRIVATE, identity.CONTEXT
+# A key of the endorsement hierarchy that follows from the TPM's seed: nothing of it is stored, and no other TPM has it.
+_MAC_KEY: Final = ("-C", "e", "-g", "sha256", "-G", "hmac")
+_MAC_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|sign|noda"
 SECONDS: Final = 120.0
 _CHAIN: Final = range(0x01C00100, 0x01C00200)
 _BLOB_HEADER: Final = bytes.fromhex("badcc0de00000001")
@@ -128,6 +135,14 @@ class TpmTools:
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15 with an event of the agent, in every bank that the boot's log has; raises TpmFailure."""
         await self._asked(lambda _: self._measure(event))
+
+    async def seal(self, directory: Path) -> None:
+        """Authenticate the files of an identity as they are now."""
+        await self._asked(partial(self._seal, directory=directory))
+
+    async def sealed(self, directory: Path) -> bool:
+        """Whether this TPM authenticated the files of an identity as they are."""
+        return await self._asked(partial(self._sealed, directory=directory))
 
     async def event_log(self) -> bytes:
         """The boot's event log as the kernel keeps it, with what `measure` added; empty where there is none."""
@@ -241,6 +256,7 @@ class TpmTools:
             self._make(scratch, algorithm)
             _keep(scratch / PRIVATE, private)
             _keep(scratch / PUBLIC, public)
+            self._seal(scratch, directory)
         handle = AkHandle(public.read_bytes(), directory)
         if not handle.area.is_attestation_key:
             raise TpmFailure(f"the key in {directory} is no attestation key", "Remove it; a new one is made then.")
@@ -253,6 +269,22 @@ class TpmTools:
             "-s", _SCHEMES[algorithm], "-u", str(scratch / PUBLIC), "-r", str(scratch / PRIVATE),
         )  # fmt: skip
         self._clean()
+
+    def _mac(self, scratch: Path, data: bytes) -> bytes:
+        context, message, code = scratch / "mac.ctx", scratch / "mac.message", scratch / "mac.code"
+        message.write_bytes(data)
+        self._tool("createprimary", *_MAC_KEY, "-a", _MAC_ATTRIBUTES, "-c", str(context))
+        self._tool("hmac", "-c", str(context), "-g", "sha256", "-o", str(code), str(message))
+        self._clean()
+        return code.read_bytes()
+
+    def _seal(self, scratch: Path, directory: Path) -> None:
+        code = scratch / identity.SEAL
+        code.write_text(self._mac(scratch, identity.seal_text(directory)).hex(), "ascii")
+        _keep(code, directory / identity.SEAL)
+
+    def _sealed(self, scratch: Path, directory: Path) -> bool:
+        return same(self._mac(scratch, identity.seal_text(directory)), identity.read_seal(directory))
 
     def _load(self, scratch: Path, ak: AkHandle) -> str:
         """Load the key and remember it; raises TpmFailure when this TPM did not make it."""
@@ -353,6 +385,18 @@ class TpmAttester:
         self._tools = tools
         self._directory = directory
         self._registers = registers
+
+    async def trusted(self) -> None:
+        """Refuse an identity that is not the agent's own, or not of this TPM; raises IdentityRefused, TpmFailure."""
+        if not identity.holds_identity(self._directory):
+            return
+        await asyncio.to_thread(identity.check, self._directory)
+        if not await self._tools.sealed(self._directory):
+            raise IdentityRefused(f"the files in {self._directory} were not written by the agent of this machine")
+
+    async def seal(self) -> None:
+        """Authenticate the files beside the key as they are now; raises TpmFailure."""
+        await self._tools.seal(self._directory)
 
     async def identity_public(self) -> bytes:
         """TPM2B_PUBLIC of the attestation key; makes the key at first."""

@@ -23,6 +23,7 @@ from fastness.domain.attestation.endorsement import judge_endorsement
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
 from fastness.domain.attestation.userdataevent import user_data_event
 from fastness.drivers.errors import TpmFailure
+from fastness.drivers.identity import SEAL
 from fastness.drivers.runtimelog import RuntimeLog
 from fastness.drivers.tpm import CONTEXT, PRIVATE, PUBLIC, AkHandle, TpmAttester, TpmTools
 from fastness.formats.tpm.envelope import parse_envelope
@@ -74,7 +75,7 @@ async def test_a_key_may_be_kept_on_another_file_system_than_scratch_files(tools
         if os.stat(place).st_dev == os.stat(tempfile.gettempdir()).st_dev:
             pytest.skip("temporary files lie in /dev/shm here")
         ak = await tools.create_ak(Path(place) / "identity")
-        assert {path.name for path in ak.directory.iterdir()} == {PUBLIC, PRIVATE}
+        assert {path.name for path in ak.directory.iterdir()} == {PUBLIC, PRIVATE, SEAL}
         assert all(path.stat().st_mode & 0o777 == 0o600 for path in ak.directory.iterdir())
 
 

@@ -161,7 +161,10 @@ def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> 
 def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
     kept = (DEPLOY / "systemd/fastness-identity.service").read_text()
     attest = (DEPLOY / "systemd/fastness-attest.service").read_text()
-    assert "mv -T /var/lib/fastness/identity.new /var/lib/fastness/identity" in kept
+    assert re.search(r"^ExecStart=\S+/fastness-agent keep-identity$", kept, flags=re.M)
+    made = agent.commands["keep-identity"].make_context("keep-identity", []).params
+    assert (str(made["source"]), str(made["target"])) == ("/run/fastness/identity", "/var/lib/fastness/identity")
+    assert "ConditionPathExists=!" not in kept, "a directory that lies there must not win"
     assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in attest
     assert "After=fastness-identity.service" in attest
     assert "--state /var/lib/fastness/identity" in attest

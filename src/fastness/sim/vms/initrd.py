@@ -25,8 +25,8 @@ AGENT: Final = "usr/lib/fastness/agent"
 DOORS: Final = "10.0.2.100"
 TCTI: Final = "libtss2-tcti-device.so.0"
 TOOLS: Final = (
-    "activatecredential", "createak", "createek", "flushcontext", "getcap", "load", "nvread", "pcrextend", "policysecret",
-    "quote", "readpublic", "startauthsession",
+    "activatecredential", "createak", "createek", "createprimary", "flushcontext", "getcap", "hmac", "load", "nvread",
+    "pcrextend", "policysecret", "quote", "readpublic", "startauthsession",
 )  # fmt: skip
 USER_DATA, PORTS, BROKER = "@@USERDATA", "@@PORTS", "@@BROKER"
 IGNITION_ENDED, AGENT_ENDED, STAYING = "@@IGNITION", "@@AGENT", "@@STAYING"
@@ -77,7 +77,8 @@ for name in {" ".join(parts.MODULES)}; do insmod /modules/$name.ko; done
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
-mkdir -p /sysroot/etc/selinux /run/fastness/identity
+mkdir -p /sysroot/etc/selinux /run/fastness
+mkdir -m 700 /run/fastness/identity
 echo SELINUXTYPE=targeted > /sysroot/etc/selinux/config
 for disk in /dev/vda /dev/vdb; do tar xf $disk -C /run/fastness/identity 2>/dev/null; done
 ask() {{ echo "$1" > /dev/ttyS0; while read -r line && [ -n "$line" ]; do echo "$line"; done | base64 -d; }}
