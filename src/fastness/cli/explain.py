@@ -113,6 +113,7 @@ def told_plainly(found: Explanation, *, everything: bool) -> str:
     for refused in found.unproved:
         lines.append(f"refused since, without proof of who it was: {refused.code} at {refused.time}")
     lines += [f"disputed: {dispute}" for dispute in found.disputes]
+    lines += [f"note: {note}" for note in found.notes]
     if found.actions:
         lines += ["", "What to do:", *(f"  {action}" for action in found.actions)]
     return "\n".join(lines)

@@ -309,6 +309,7 @@ async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
 
 def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
     from fastness.domain.attestation.dispute import HIDDEN, told_disputes
+    from fastness.domain.attestation.identitydisk import identity_notes
     from fastness.domain.attestation.machinestanding import FIRST_USE
     from fastness.domain.attestation.membership import CHIP_BARRED, membership_of
     from fastness.domain.attestation.subject import Endorsement
@@ -324,7 +325,7 @@ def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> d
         notes.append("replaces another")
     if seen.status.chip == HIDDEN:
         notes.append("chip hidden by its provider")
-    notes += told_disputes(seen)
+    notes += [*identity_notes(seen), *told_disputes(seen)]
     if (waits := condition(found, "Approved") or {}).get("reason") == CHIP_BARRED:
         notes.append(str(waits.get("message", "")))
     elif seen.spec.approval == "Pending" and seen.spec.approval_reason:

@@ -24,6 +24,7 @@ from fastness.domain.attestation.chip import Wait, chip_status
 from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.dispute import Dispute, dispute_status
+from fastness.domain.attestation.identitydisk import identity_place
 from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodekeys import NamedKeys, keys_change
@@ -215,7 +216,9 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
         message=_message(conclusion, str(known.get("endorsedBy") or "")),
         now=now,
     )
-    status: JsonObject = {**chip, **keys, **_times(known, found, now)}
+    place = identity_place(str(verdict["spec"]["evidence"]["type"]))
+    identity = {"identity": place} if known.get("identity") != place else {}
+    status: JsonObject = {**chip, **keys, **identity, **_times(known, found, now)}
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
     if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
         status |= {

@@ -35,6 +35,7 @@ from fastness.domain.attestation.conclude import Facts, concluding, stale
 from fastness.domain.attestation.dispute import PENDING_CODE, chip_dispute, disputed
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
+from fastness.domain.attestation.identitydisk import told_open_disk
 from fastness.domain.attestation.machinestanding import ROUNDS
 from fastness.domain.attestation.membership import Membership, membership_of, misbound, subject_of
 from fastness.domain.attestation.nodekeys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
@@ -187,7 +188,8 @@ class ClusterVerifier:
         conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
         chip = chip_of(judged.appraisal)
         about = about_machine(machine, properties, chip=chip)
-        conclusion = refused_for(told_hidden(conclusion, chip), self.distrusts.against(about, now))
+        conclusion = told_open_disk(told_hidden(conclusion, chip), attempt.tee)
+        conclusion = refused_for(conclusion, self.distrusts.against(about, now))
         dispute = chip_dispute(machine, chip)
         wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
         conclusion = disputed(held(conclusion, wait), dispute)

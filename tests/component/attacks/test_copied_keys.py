@@ -60,7 +60,8 @@ async def proved(site: Fortress, machine: SimAttester) -> JsonObject:
 def standing(machine: JsonObject) -> JsonObject:
     """Everything that anybody decides by: all of a Machine but what is kept beside it about disputes."""
     status = dict(machine["status"])
-    status.pop("disputes", None)
+    for beside in ("disputes", "signed"):
+        status.pop(beside, None)
     status["conditions"] = [entry for entry in status["conditions"] if entry["type"] != "Disputed"]
     labels = machine["metadata"].get("labels")
     return {"spec": machine["spec"], "status": status, "labels": labels}

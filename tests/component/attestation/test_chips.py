@@ -169,6 +169,11 @@ async def test_an_operator_moves_a_machine_to_the_chip_that_it_names_and_is_on_t
     name, chip = object_name(found).name, found["status"]["disputes"][0]["shows"]
     assert chip in await fastness("machine", "show", name)
     assert "evidence in its name" in await fastness("machine", "list")
+    for words in (("machine", "list"), ("machine", "show", name), ("attest", "explain", name)):
+        assert "identity on an open disk" in await fastness(*words)
+    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    assert "identity-on-open-disk" in {check["code"] for check in verdict["spec"]["checks"]}
+    assert found["status"]["identity"] == "OpenDisk"
     assert f"fastness machine approve-chip {name} {chip}" in await fastness("attest", "explain", name)
     refused = await fastness("machine", "approve-chip", name, "snp:0123456789", "--reason", "a guess")
     assert (refused[0], "means no chip" in refused) == ("2", True)

@@ -27,7 +27,7 @@ pinnedimagesets.{MCO}                -           Cluster     no   AGE
 osimagestreams.{MCO}                 -           Cluster     yes  AGE
 machineconfigurations.operator.openshift.io - Cluster yes AGE
 trustedexecutionclusters.{TEC}       -           Namespaced  yes  AGE
-machines.{TEC}                       -           Namespaced  yes  ID POOL ATTESTED REASON LASTVERDICT AGE
+machines.{TEC}                       -           Namespaced  yes  ID POOL ATTESTED REASON LASTVERDICT AGE|IDENTITY CHIP
 approvedimages.{TEC}                 -           Namespaced  yes  AGE
 attestationkeys.{TEC}                -           Namespaced  yes  AGE
 kataconfigs.kataconfiguration.openshift.io - Cluster yes INPROGRESS COMPLETED TOTAL AGE

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from fastness.domain.attestation.dispute import OVER_CHIP, told_disputes
+from fastness.domain.attestation.identitydisk import identity_notes
 from fastness.domain.attestation.machinestanding import NEVER, PROOF_EXPIRED, MachineStanding, State
 from fastness.domain.attestation.membership import CHIP_BARRED
 from fastness.model.fastness_dev.verdict import Check, Verdict
@@ -80,6 +81,7 @@ class Explanation:
     disputes: tuple[str, ...] = ()
     user_data: str = ""
     """What the machine took from its host, as the verdict has it; empty where nothing was measured."""
+    notes: tuple[str, ...] = ()
 
     @property
     def attested(self) -> bool:
@@ -94,6 +96,7 @@ class Explanation:
             "verdict": self.verdict, "lastAttested": self.last_attested, "userData": self.user_data,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
             "unproved": [{"time": one.time, "code": one.code} for one in self.unproved], "disputes": list(self.disputes),
+            "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -139,6 +142,7 @@ def explain(
         unproved=last,
         disputes=told_disputes(seen),
         user_data=next((_taken(check) for check in checks if check.name == "user-data"), ""),
+        notes=identity_notes(seen),
     )
 
 

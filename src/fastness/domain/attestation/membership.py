@@ -30,7 +30,7 @@ from fastness.domain.attestation.subject import Endorsement, KeyKind, Subject, i
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, holds, is_being_deleted, object_name, rfc3339, view, with_condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
-from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.machine import IDENTITIES, MACHINE, Machine
 
 NAMESPACE: Final = "fastness-system"
 NAME_HEX: Final = 20
@@ -202,6 +202,7 @@ def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
     status: JsonObject = {
         "pool": newcomer.pool, "nodeName": node_name(newcomer.pool, newcomer.kind, newcomer.thumbprint),
         "keyThumbprint": newcomer.thumbprint, "tee": newcomer.tee, "endorsedBy": str(newcomer.endorsed_by),
+        "identity": IDENTITIES[newcomer.kind is KeyKind.GUEST],
         "ticket": newcomer.ticket, "simulated": newcomer.simulated, "conditions": _first_conditions(newcomer, name, now),
     }  # fmt: skip
     if newcomer.ticket_uid:

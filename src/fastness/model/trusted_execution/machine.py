@@ -40,6 +40,7 @@ CONDITIONS = (
     "KeyReused",
 )
 DISPUTES = ("Chip",)
+IDENTITIES = ("TPM", "OpenDisk")
 MOST_REPLACED_KEYS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
 SIGNERS = ("enrolment", "broker", "controllers")
@@ -151,6 +152,10 @@ _STATUS = s.immutable_once_set(
                 description="How it was shown that the key lives where it says: by a TPM that its maker certified, by a TPM that "
                 "was believed when first seen, or by nothing but the evidence of each attestation.",
             ),
+            "identity": s.enum(
+                *IDENTITIES,
+                description="Where the key lies that is the machine's identity. On an open disk the owner of its host reads it.",
+            ),
             "ticket": s.object_name("JoinTicket that the machine enrolled with."),
             "ticketUid": s.string("UID of that JoinTicket: one made anew under its name is another.", maxLength=36),
             "endorsement": _ENDORSEMENT,
@@ -241,6 +246,8 @@ MACHINE = Kind(
         Column("Reason", ".status.standingReason"),
         Column("LastVerdict", ".status.lastVerdict"),
         AGE,
+        Column("Identity", ".status.identity", priority=1, description="Where the machine's key lies."),
+        Column("Chip", ".status.chip", priority=1, description="Chip that the machine runs on."),
     ),
     subresources=("status",),
 )
@@ -304,6 +311,7 @@ class MachineStatus(View):
     key_thumbprint: str = ""
     tee: str = ""
     endorsed_by: str = ""
+    identity: str = ""
     ticket: str = ""
     ticket_uid: str = ""
     endorsement: Endorsement | None = None
