@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from fastness.agent import disk
@@ -45,11 +45,13 @@ from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.names import Progress
 from fastness.model.objects import annotations_of
 from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
+from fastness.model.trusted_execution.machine import MOVED, NOTE
 from fastness.observe.logs import logger
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
-_WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY)
+PROOF_GAP: Final = 60.0
+_WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
 T = TypeVar("T")
@@ -68,8 +70,9 @@ class Agent:
         settings: Settings = Settings(),  # noqa: B008
         *,
         configs: RenderedConfigs | None = None,
+        prove: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Look after one host; without `configs` rendered configs are read from the API."""
+        """Look after one host; without `configs` rendered configs are read from the API. `prove` proves the machine anew."""
         self.node = node
         self._cluster = cluster
         self._host = host
@@ -90,6 +93,9 @@ class Agent:
         self._checked = ""
         self._told: list[Drift] = []
         self._notes: tuple[str | None, ...] = ()
+        self._prove = prove
+        self._proved_at: float | None = None
+        self._moved = False
 
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
@@ -138,6 +144,7 @@ class Agent:
         if (untold := self._set_aside) is not None:
             self._set_aside = None
             raise untold
+        await self._prove_if_moved(node)
         await uninterrupted(self._recover_if_needed)
         if self._applier.journal.phase is not Phase.IDLE and await self._resume():
             return True
@@ -149,6 +156,26 @@ class Agent:
             await self._settle(current, node)
             return False
         return await self._update(current, wanted or current.name, node, forced=forced)
+
+    async def _prove_if_moved(self, node: JsonObject) -> None:
+        """Prove the machine at once when somebody moved it: until then it gets nothing of its new pool.
+
+        The note is a request and nothing more, and many may write it: one proof a minute at most.
+        """
+        moved = annotations_of(node).get(NOTE) == MOVED
+        now = self._clock.monotonic()
+        recent = self._proved_at is not None and now - self._proved_at < PROOF_GAP
+        if moved and not self._moved and self._prove is not None and not recent:
+            self._proved_at = now
+            try:
+                await self._prove()
+            except ApiError:
+                self._proved_at = None  # nobody could judge: it is tried again with the rest
+                raise
+            except (AgentError, DriverError) as error:
+                # What refuses the machine is for its next regular round to tell; the config that it has is no worse for it.
+                _log.warning("agent.unproved", node=self.node, code=error.code, error=error)
+        self._moved = moved and (self._moved or not recent)
 
     def _recover_if_needed(self) -> None:
         if not self._recovered or self._applier.journal.must_revert:

@@ -130,6 +130,16 @@ class AttestedConfigs:
                     raise ConfigRefused(f"{name}: {error.message}", error.hint) from error
         raise Unavailable(f"{name}: the doors ask for another attestation again and again")
 
+    async def prove(self) -> None:
+        """Prove the machine now, whatever token it holds; raises ConfigRefused, Unavailable, DriverError."""
+        self._broker = None
+        try:
+            await (await self._attested(self._doors().broker, self._trust(), "")).close()
+        except DoorRefused as error:
+            if error.passing or error.status == 401:
+                raise Unavailable(f"a proof after a move: {error.message}") from error
+            raise ConfigRefused(f"a proof after a move: {error.message}", error.hint) from error
+
     async def _once(self, name: str) -> JsonObject:
         question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
         doors, trust, pool = self._doors(), self._trust(), rendered_pool(name)

@@ -24,7 +24,7 @@ from fastness.cli.controlleraccount import NAMESPACES, controllers
 from fastness.cli.roleaccounts import EVENTS, LOOK, OWN, RoleAccount, Rule, as_rule
 from fastness.domain.access.user import NODE_PREFIX, NODES
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.places import RESERVED
+from fastness.domain.places import RESERVED, Places
 from fastness.model.crd.files import as_yaml
 from fastness.model.kind import JsonObject
 from fastness.trust import bootstrap, clientca, collateralnews, resources
@@ -289,9 +289,33 @@ def _admission(name: str, policy: JsonObject) -> list[JsonObject]:
     ]
 
 
-def everything() -> list[JsonObject]:
-    """All documents, in an order in which they can be applied."""
-    return [*shared(), *nodes(), *tokens(), *(document for role in ACCOUNTS for document in manifests(role))]
+def adopted(namespace: str) -> list[JsonObject]:
+    """What each role needs in a namespace that was adopted: to read those of its kinds that count there, and what they name.
+
+    Secrets are not among it: a KbsConfig names them, and whoever writes one grants them by name.
+    """
+    places = Places(adopted=frozenset({namespace}))
+    found: list[JsonObject] = []
+    for role in ACCOUNTS:
+        reads = {**role.reads, **({_C: ["kbsconfigs", "trusteeconfigs"]} if role is CONTROLLERS else {})}
+        kinds = {
+            group: [plural for plural in plurals if places.counts_at(group, plural, namespace)]
+            for group, plurals in reads.items()
+            if group in AT_HOME
+        }
+        rules = [as_rule(group, plurals, LOOK) for group, plurals in sorted(kinds.items()) if plurals]
+        if rules and role is CONTROLLERS:
+            rules.append(as_rule("", ["configmaps"], LOOK))  # policies and values that a KbsConfig names
+        if rules:
+            subject = {"kind": "ServiceAccount", "name": role.account, "namespace": NAMESPACE}
+            found += _bound("Role", {"name": role.account, "namespace": namespace}, rules, subject)
+    return found
+
+
+def everything(namespaces: Iterable[str] = ()) -> list[JsonObject]:
+    """All documents, in an order in which they can be applied; with rights in namespaces that are adopted."""
+    accounts = [document for role in ACCOUNTS for document in manifests(role)]
+    return [*shared(), *nodes(), *tokens(), *accounts, *(one for name in namespaces for one in adopted(name))]
 
 
 def rendered() -> dict[str, str]:

@@ -13,7 +13,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,19 +204,21 @@ async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, s
 
     clock, entropy = SystemClock(), SystemEntropy()
     configs: RenderedConfigs | None = None
+    prove: Callable[[], Awaitable[None]] | None = None
     if isinstance(source, Attested):
-        configs = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
+        configs = attested = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
+        prove = attested.prove
     elif source is not None:
         configs = source.configs(clock, entropy)
     with only_one(STATE if place.root is None else place.state / "agent"):
         if place.root is None:
             host = real_host(_watcher(Path("/")), _system(place))
-            await Agent(cluster, host, node, clock, entropy, settings, configs=configs).run()
+            await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
             await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
             return
         machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
         while True:
-            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs).run()
+            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs, prove=prove).run()
             await clock.sleep(REBOOT_SECONDS)
             machine.reboot()
 

@@ -26,8 +26,16 @@ from fastness.model.kind import JsonObject
     is_flag=True,
     help="Print the accounts of doors and controllers, with their rights and Secrets, instead.",
 )
+@click.option(
+    "--adopt",
+    multiple=True,
+    metavar="namespace/NAME",
+    help="With --accounts: rights in a namespace whose objects speak for the cluster, as for `fastness serve`; may be repeated.",
+)
 @output_option
-def crds(directory: Path | None, checked: Path | None, people: bool, accounts: bool, output: str) -> None:
+def crds(
+    directory: Path | None, checked: Path | None, people: bool, accounts: bool, adopt: tuple[str, ...], output: str
+) -> None:
     """Print the CustomResourceDefinitions for a Kubernetes cluster.
 
     fastness crds | kubectl apply --server-side -f -
@@ -37,10 +45,12 @@ def crds(directory: Path | None, checked: Path | None, people: bool, accounts: b
 
     if (people or accounts) and (checked or directory):
         raise click.UsageError("--roles and --accounts print; they go with neither --write nor --check.")
+    if adopt and not accounts:
+        raise click.UsageError("--adopt goes with --accounts.")
     if accounts:
         from fastness.cli.accounts import everything
 
-        _print(everything(), output)
+        _print(everything(_namespaces(adopt)), output)
     elif people:
         _print(roles(), output)
     elif checked is not None:
@@ -55,6 +65,17 @@ def crds(directory: Path | None, checked: Path | None, people: bool, accounts: b
         _print(manifests(), output)
     else:
         click.echo("---\n".join(files.rendered().values()), nl=False)
+
+
+def _namespaces(adopted: Sequence[str]) -> list[str]:
+    """The namespaces that were named; raises UsageError for anything else."""
+    from fastness.formats.names import dns1123_label
+
+    names = [one.removeprefix("namespace/") for one in adopted]
+    for given, name in zip(adopted, names, strict=True):
+        if given == name or dns1123_label(name):
+            raise click.UsageError(f"--adopt {given}: it is namespace/NAME.")
+    return names
 
 
 def _print(documents: Sequence[JsonObject], output: str) -> None:

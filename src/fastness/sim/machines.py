@@ -231,9 +231,10 @@ class VirtualMachine:
             await self._prove_again(self._attester)
         await self._join()
         self.boots += 1
+        configs = self._configs()
         agent = Agent(
             Cabled(fleet.as_node(self.node), self.cable), self.machine.host, self.node, fleet.clock, fleet.entropy,
-            fleet.settings, configs=self._configs(),
+            fleet.settings, configs=configs, prove=configs.prove if configs is not None else None,
         )  # fmt: skip
         self.running, self.console, self._refusals = True, "running", 0
         async with self._staying_attested():

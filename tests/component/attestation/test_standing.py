@@ -13,11 +13,11 @@ from fastness.controllers.attestation.standing import Standing
 from fastness.controllers.machineconfig.eviction import PODS
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.attestation.standing import LABEL_PREFIX, NOTE, TAINT_KEY
+from fastness.domain.attestation.standing import LABEL_PREFIX, TAINT_KEY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName, condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.machine import MACHINE, NOTE
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from fastness.agent.agent import Agent
+from fastness.agent.configs import AttestedConfigs
+from fastness.agent.enrol import Doors
 from fastness.cluster.errors import Invalid
 from fastness.cluster.port import PatchType
 from fastness.domain.attestation.membership import NAMESPACE
@@ -20,6 +25,8 @@ from fastness.model.objects import annotations_of, condition, labels_of
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.attester import SimAttester
+from tests.attesting import ENTROPY, until
+from tests.component.agent.world import make_machine
 from tests.component.insiders.owner import MERGE, NODES, POOLS, RBAC, STATUS, House, occupied
 
 MACHINES = MACHINE.resource
@@ -168,6 +175,29 @@ async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(
     assert await told(house, node) == await goal(house, "infra")
     assert (await house.world.machine_object(machine))["status"]["desiredConfig"] == await goal(house, "infra")
     assert (await house.world.cluster.get(CONFIG_NODES, node))["spec"]["pool"]["name"] == "infra"
+
+
+async def test_a_machine_that_was_moved_proves_itself_at_once(house: House, tmp_path: Path) -> None:
+    """Its agent reads on the Node that it was moved; the interval of a quarter of an hour is not waited for."""
+    machine, node = await worker(house)
+    world, cluster = house.world, house.world.cluster
+    name = (await world.machine_object(machine))["metadata"]["name"]
+    doors = Doors(f"https://127.0.0.1:{world.doors.broker.port}", "https://127.0.0.1:1")
+    believed: Any = SimpleNamespace(tls=world.trust)
+    configs = AttestedConfigs(machine, lambda: doors, lambda: believed, world.clock, ENTROPY)
+    host = make_machine(tmp_path / "machine").host
+    agent = Agent(cluster, host, node, world.clock, ENTROPY, configs=configs, prove=configs.prove)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(agent.run())
+        await cluster.patch(MACHINES, name, {"spec": {"pool": "infra"}}, PatchType.MERGE, NAMESPACE)
+
+        async def proved() -> bool:
+            found = await world.machine_object(machine)
+            told = condition(found, "Attested") or {}
+            return found["status"]["pool"] == "infra" and told.get("status") == "True"
+
+        await until(proved)
+        running.cancel()
 
 
 async def test_a_moved_machine_enrols_again_with_the_ticket_that_it_came_with(house: House) -> None:

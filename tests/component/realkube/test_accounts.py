@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from fastness.cli.accounts import (
     GATE,
     PAGE,
     WEBHOOK,
+    adopted,
     everything,
 )
 from fastness.cli.roleaccounts import RoleAccount
@@ -61,6 +63,7 @@ from fastness.trust.tokens import TOKEN_KEYS, TokenIssuer
 from tests.component.broker.world import until
 from tests.component.configserver.doors import CONFIG, POOL, pool, rendered
 from tests.contract.worlds import served
+from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 CLOCK, ENTROPY = SystemClock(), SystemEntropy()
@@ -410,14 +413,47 @@ def test_a_namespace_in_which_we_read_by_name_is_made_by_an_administrator(kube: 
     path, rbac = "/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1"
     with kube.client() as admin:
         role = {"metadata": {"name": "maker"}, "rules": [rule]}
-        assert admin.post(f"{rbac}/clusterroles", json=role).status_code == 201
+        admin.post(f"{rbac}/clusterroles", json=role)
         subjects = [{"kind": "User", "name": "maker"}]
         binding = {"metadata": {"name": "maker"}, "roleRef": bound, "subjects": subjects}
-        assert admin.post(f"{rbac}/clusterrolebindings", json=binding).status_code == 201
+        admin.post(f"{rbac}/clusterrolebindings", json=binding)
         for name in ("trustee-operator-system", "openshift-nfd"):  # not made with the accounts
-            body = {"metadata": {"name": name}}
-            refused = admin.post(path, json=body, headers={"impersonate-user": "maker"})
+            body, ends = {"metadata": {"name": name}}, time.monotonic() + PATIENCE
+            while True:  # the server reads roles and policies that were just made a moment later
+                refused = admin.post(path, json=body, params={"dryRun": "All"}, headers={"impersonate-user": "maker"})
+                if refused.status_code == 422 or time.monotonic() > ends:
+                    break
+                time.sleep(0.1)
             assert (refused.status_code, "an administrator makes it" in refused.text) == (422, True), refused.text
         made = admin.post(path, json={"metadata": {"name": "a-team"}}, headers={"impersonate-user": "maker"})
-        assert made.status_code == 201, made.text
-        assert admin.post(path, json={"metadata": {"name": "openshift-nfd"}}).status_code == 201
+        assert made.status_code in (201, 409), made.text
+        assert admin.post(path, json={"metadata": {"name": "openshift-nfd"}}).status_code in (201, 409)
+
+
+def test_an_adopted_namespace_comes_with_rights_to_read_what_counts_there(kube: RealKube) -> None:
+    """And with no more: neither Secrets, nor Machines, nor any write."""
+    place = "trustee-operator-system"
+    with kube.client() as admin:
+        admin.post("/api/v1/namespaces", json={"metadata": {"name": place}})
+        for document in adopted(place):
+            apply(admin, document)
+        for role, group, plural, may in (
+            (BROKER, "confidentialcontainers.org", "kbsconfigs", True),
+            (CONTROLLERS, "", "configmaps", True),
+            (BROKER, "", "secrets", False),
+            (CONTROLLERS, "", "secrets", False),
+            (BROKER, "trusted-execution-clusters.io", "machines", False),
+            (GATE, "trusted-execution-clusters.io", "approvedimages", False),
+        ):
+            assert _reads(admin, role, group, plural, place) is may, (role.name, plural)
+        for document in adopted("a-place-of-ours"):
+            assert not any("machines" in rule["resources"] for rule in document.get("rules", ()))
+
+
+def _reads(admin: httpx.Client, role: RoleAccount, group: str, plural: str, namespace: str) -> bool:
+    asked = {"namespace": namespace, "verb": "list", "group": group, "resource": plural}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": asked},
+    }  # fmt: skip
+    return bool(admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()["status"]["allowed"])

@@ -6,8 +6,9 @@ from copy import deepcopy
 from typing import Any
 
 from fastness.controllers.attestation.standing import _asserted, _counting
-from fastness.domain.attestation.standing import CORDONED, NOTE, TAINT_KEY
+from fastness.domain.attestation.standing import CORDONED, TAINT_KEY
 from fastness.model.machineconfiguration import names
+from fastness.model.trusted_execution.machine import NOTE
 
 NODE: dict[str, Any] = {
     "metadata": {"name": "n", "uid": "u", "labels": {"a": "b"}, "annotations": {NOTE: "Affirmed"}}, "spec": {},

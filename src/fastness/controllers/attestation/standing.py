@@ -35,7 +35,6 @@ from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.signedstatus import is_disbelieved
 from fastness.domain.attestation.standing import (
     CORDONED,
-    NOTE,
     TAINT_KEY,
     Demand,
     Proof,
@@ -64,7 +63,7 @@ from fastness.model.objects import (
     view,
     with_condition,
 )
-from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.machine import MACHINE, NOTE, Machine
 
 EVICT_SECONDS: Final = 5.0
 _BY_NODE: Final = "standing-node"

@@ -38,14 +38,13 @@ from fastness.domain.attestation.trustvector import proves_host
 from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import Condition, rfc3339, view, with_condition
-from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.machine import MOVED, Machine
 
 ROUNDS: Final = 2
 NEVER: Final = "NeverAttested"
 PROOF_EXPIRED: Final = "ProofExpired"
 OVERRIDE_ENDED: Final = "OverrideEnded"
 AFFIRMED: Final = "Affirmed"
-MOVED: Final = "Moved"
 RECORDING: Final = "ApprovalBeingRecorded"
 # Why `Attested` was taken from a machine whose evidence was good: the time, or people. When those no longer stand against it, its
 # last proof counts again for as long as it is young.

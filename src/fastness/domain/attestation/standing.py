@@ -33,7 +33,7 @@ from fastness.domain.machineconfig.nodes import drain_verb
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, labels_of, metadata
-from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.machine import NOTE, Machine
 
 Object = Mapping[str, Any]
 TAINT_KEY: Final = "fastness.dev/not-attested"
@@ -41,7 +41,6 @@ STAY_AWAY, LEAVE = "NoSchedule", "NoExecute"
 NO_MACHINE: Final = "NoMachine"
 MACHINE_GONE: Final = "MachineGone"
 LABEL_PREFIX: Final = "attested.fastness.dev/"
-NOTE: Final = "fastness.dev/attestation"
 CORDONED: Final = "fastness.dev/cordoned-by"
 BY_US: Final = "attestation"
 

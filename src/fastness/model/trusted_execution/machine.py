@@ -43,6 +43,9 @@ DISPUTES = ("Chip",)
 IDENTITIES = ("TPM", "OpenDisk")
 MOST_REPLACED_KEYS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
+MOVED = "Moved"
+NOTE = "fastness.dev/attestation"
+"""On the Node of a machine: why it stands as it does."""
 SIGNERS = ("enrolment", "broker", "controllers")
 STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
 

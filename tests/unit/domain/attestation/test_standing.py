@@ -16,7 +16,6 @@ from fastness.domain.attestation.standing import (
     BY_US,
     CORDONED,
     LABEL_PREFIX,
-    NOTE,
     TAINT_KEY,
     Demand,
     Proof,
@@ -30,7 +29,7 @@ from fastness.domain.attestation.standing import (
 from fastness.formats.patch.merge import apply_merge_patch
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339, view
-from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.machine import NOTE, Machine
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 INTERVAL = timedelta(minutes=15)
