@@ -32,6 +32,11 @@ def resident_bytes(pids: Iterable[int]) -> int:
     return sum(_status_kib(pid, "VmRSS") * KIB for pid in pids)
 
 
+def peak_bytes(pids: Iterable[int]) -> int:
+    """The most resident memory that each of these processes had so far, together."""
+    return sum(_status_kib(pid, "VmHWM") * KIB for pid in pids)
+
+
 def _status_kib(pid: int, field: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, value = line.partition(":")
