@@ -14,14 +14,18 @@ from fastness.agent.boot import ATTEMPTS, Ask, BootedConfig, BootRefused, boot_o
 from fastness.agent.enrol import Patience
 from fastness.agent.fetch import GateRefused
 from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.userdata import Given, ask_of_host
 from fastness.cluster.port import PatchType, WriteOptions
+from fastness.crypto.digests import sha256
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.drivers.configfs_tsm import TsmAttester
 from fastness.formats import json
 from fastness.formats.snp.certtable import TableEntry, table
+from fastness.formats.userdata import VERSION
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.refusals import Refusal
@@ -59,6 +63,35 @@ class Restless(MovedClock):
 
 async def booted(world: DeliveringWorld, tee: str = "tpm", clock: MovedClock | None = None) -> BootedConfig:
     return await boot_once(world.machine(tee), await world.ask(), world.trust, world.patience(clock=clock))
+
+
+@pytest.mark.parametrize(("tee", "source"), [("tpm", "PCR 15"), ("tdx", "RTMR 3"), ("snp", "")])
+async def test_what_a_machine_took_from_its_host_stands_in_its_verdict(
+    world: DeliveringWorld, tee: str, source: str
+) -> None:
+    ticket = (await world.ticket()).reveal()
+    given = {"version": VERSION, "pool": "worker", "ticket": ticket, "server": world.server}
+    machine, patience = world.machine(tee), world.patience()
+    ask = await ask_of_host([Given(json.encode(given))], machine, ACCEPT, patience)
+    assert (await boot_once(machine, ask, world.trust, patience)).body == world.shelf.body
+    (verdict,) = (await world.cluster.list(VERDICT.resource)).items
+    assert verdict["spec"]["result"] == "Affirmed"
+    taken = [
+        (check["result"], check["source"], check["seen"])
+        for check in verdict["spec"]["checks"]
+        if check["name"] == "user-data"
+    ]
+    words = f"pool worker, server {world.server}, ticket {sha256(ticket.encode())}"
+    assert taken == ([("Pass", source, words)] if source else [])
+
+
+async def test_a_trust_domain_that_measured_anything_else_is_refused(world: DeliveringWorld) -> None:
+    """RTMR 3 may hold user-data and nothing more: the log explains the register, and the policy wants no other event in it."""
+    machine = world.machine("tdx")
+    await machine.measure(b"something that ran later")
+    with pytest.raises(BootRefused):
+        await boot_once(machine, await world.ask(), world.trust, world.patience())
+    assert world.shelf.asked == []
 
 
 async def refused(world: DeliveringWorld) -> BootRefused:
