@@ -147,6 +147,24 @@ async def test_a_machine_that_cannot_attest_says_so_instead_of_asking_anybody() 
             await fetch(one.user_data("http://127.0.0.1:22625/config/worker"), Patience(0))
 
 
+async def test_a_machine_whose_image_carries_the_pointer_follows_nothing_of_its_user_data() -> None:
+    """A config server of the host's, with the host's authority, beside a unit: all of it goes to the agent, unread."""
+    taken: list[bytes] = []
+
+    async def forward(user_data: bytes) -> bytes:
+        taken.append(user_data)
+        return json.encode({"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "/etc/signed"}]}})
+
+    async with door() as one:
+        hostile = json.decode(one.user_data())
+        hostile["systemd"] = {"units": [{"name": "evil.service"}]}
+        document = await fetch(json.encode(hostile), Patience(0), forward)
+        assert one.asked == []
+    assert taken == [json.encode(hostile)]
+    assert "systemd" not in document
+    assert document["storage"]["files"][0]["path"] == "/etc/signed"
+
+
 @pytest.mark.parametrize("body", [b"<html>", b'{"ignition":{}}', b"[]"], ids=["no JSON", "no version", "no object"])
 async def test_what_is_no_config_is_final(body: bytes) -> None:
     async with door(answer(body)) as one:
