@@ -33,6 +33,7 @@ PLACES = (
     "services/gate", "services/http", "services/*.py", "trust",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)
+_REASONS = re.compile(r"(Problem|Doubt|Denial|Refusal)$")
 _CHECKS = re.compile(r"_*(check|verify|require|refuse|ensure|demand|compare|must|forbid|authori[sz]e|doubt|admit)")
 _DISTRUST = re.compile(r"revoked|examined|distrust|expired|barred|used_up|spent|refuse")
 _FINDINGS = {"expect": 1, "answer": 1, "production": 0}
@@ -201,10 +202,12 @@ def _line_starts(source: str) -> list[int]:
 
 
 def _names_refusal(value: ast.expr) -> bool:
-    """Whether an expression makes a refusal: a call or a member whose name says so."""
+    """Whether an expression makes a refusal: a call, a member or the member of an enumeration whose name says so."""
     if isinstance(value, ast.Call):
         return bool(_REFUSALS.search(ast.unparse(value.func)))
-    return isinstance(value, ast.Attribute) and value.attr in ("FAIL", "DENIED", "REFUSED")
+    if not isinstance(value, ast.Attribute):
+        return False
+    return value.attr in ("FAIL", "DENIED", "REFUSED") or bool(_REASONS.search(ast.unparse(value.value)))
 
 
 def _says_something(value: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.errors import Conflict, Forbidden
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.attestation.signedstatus import Doubt, is_disbelieved, signature_of
+from fastness.domain.attestation.signedstatus import FIELD, Doubt, is_disbelieved, signature_of
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE
@@ -115,6 +115,29 @@ async def test_nothing_is_written_on_a_status_that_is_not_believed(signing: Sign
     assert doubted.doubt is Doubt.WRONG
     assert doubted.before is not None
     assert "epoch" not in doubted.before["status"]
+
+
+async def test_a_status_without_a_signature_is_not_believed(
+    signing: SignedStatuses, raw: Cluster, clock: MovedClock
+) -> None:
+    await written(signing, {"pool": "worker"})
+    await written(raw, {FIELD: None})
+    fresh = signed_statuses("gate", raw, clock, ENTROPY)
+    for cluster in (signing, fresh):
+        assert is_disbelieved(await cluster.get(MACHINES, NAME, NAMESPACE))
+    assert [one.doubt for cluster in (signing, fresh) if (one := cluster.statuses.doubted(NAME))] == [
+        Doubt.UNSIGNED
+    ] * 2
+
+
+async def test_a_machine_whose_status_was_wiped_is_not_believed_to_be_new(
+    signing: SignedStatuses, raw: Cluster
+) -> None:
+    await written(signing, {"pool": "worker"})
+    machine = await signing.get(MACHINES, NAME, NAMESPACE)
+    later = {**machine["metadata"], "resourceVersion": str(int(machine["metadata"]["resourceVersion"]) + 1)}
+    wiped = {name: value for name, value in machine.items() if name != "status"} | {"metadata": later}
+    assert is_disbelieved(await signing.statuses.judged(wiped))
 
 
 async def test_an_answer_that_comes_late_is_no_rollback(signing: SignedStatuses, raw: Cluster) -> None:

@@ -15,6 +15,7 @@ from fastness.model.objects import condition, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.sim.tee.attester import SimAttester
 from fastness.trust.enrolment import find_machine
+from fastness.trust.touch import Touch
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import change_cluster, code, doors
 
@@ -154,3 +155,14 @@ async def test_an_enrolment_that_took_too_long_is_begun_again(embedded_server: E
         assert code(await world.post("/v1/enrol/complete", proof)) == (401, "enrolment-expired")
         assert await world.machines() == []
         assert (await world.enrol(machine, ticket)).approved
+
+
+async def test_nobody_enrols_while_the_namespace_of_ours_goes(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doors(embedded_server.cluster) as world:
+        ticket, machine = await world.ticket(), world.machine("snp")
+        with monkeypatch.context() as going:
+            going.setattr(Touch, "homeless", property(lambda _: True))
+            assert code(await world.begin(machine, ticket)) == (503, "home-gone")
+        assert (await world.begin(machine, ticket)).status_code == 200

@@ -42,6 +42,7 @@ def run(source: str, known: list[Mutant], removed: int) -> dict[str, Any]:
             "if",
             "(((b := a) is None) and False)",
         ),
+        ("def f(a) -> Doubt | None:\n    if a:\n        return Doubt.UNSIGNED\n    return None\n", "if", "False"),
         ("def f(findings, a):\n    findings.expect('nonce', a == 1, 'differs')\n", "expect", "True"),
         ("def f(findings):\n    findings.fail('key', 'é')\n", "call", "None"),
         ("async def f(a):\n    await check_pool(a)\n", "call", "None"),

@@ -46,3 +46,7 @@ def test_nothing_is_released_once_the_namespace_goes_until_it_is_back(after: dic
 def test_a_cluster_in_which_it_was_never_seen_has_lost_nothing() -> None:
     home: Any = Namespace(None)
     demand(Touch("gate", (), home=home))
+
+
+def test_a_door_that_was_given_no_home_asks_for_none() -> None:
+    demand(Touch("gate", ()))

@@ -10,7 +10,7 @@ import pytest
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.record.order import Head
-from fastness.domain.record.signing import LATEST, BatchProblem, admitted, batch_name, signed
+from fastness.domain.record.signing import LATEST, BatchProblem, admitted, batch_name, is_genuine, signed
 from fastness.model.objects import rfc3339
 
 KEY = Ed25519Signer(SecretBytes(b"k" * 32))
@@ -52,3 +52,28 @@ def test_a_sequencer_that_was_away_for_days_takes_what_doors_wrote_meanwhile() -
 @pytest.mark.parametrize("taken", ["", "yesterday", "2026-06-01T12:00:00"])
 def test_a_batch_that_nobody_knows_the_time_of_does_not_count(taken: str) -> None:
     assert problems(batch(NOW, taken=taken)) == [BatchProblem.BACKDATED]
+
+
+def test_a_batch_under_another_name_or_of_another_hand_does_not_count() -> None:
+    good, stranger = batch(NOW), Ed25519Signer(SecretBytes(b"s" * 32))
+    assert is_genuine(good, REGISTERED)
+    unsigned = {name: value for name, value in good["spec"].items() if name not in ("key", "signature")}
+    other_key = {**good, "spec": signed(unsigned, stranger)}
+    borrowed_id = {**good, "spec": {**other_key["spec"], "key": KEY.verifier.id}}
+    changed = {**good, "spec": {**good["spec"], "entries": [*good["spec"]["entries"], *good["spec"]["entries"]]}}
+    renamed = {**good, "metadata": {**good["metadata"], "name": batch_name("gate-1", 2)}}
+    cases = {
+        BatchProblem.UNKNOWN_KEY: [other_key], BatchProblem.WRONG_NAME: [renamed],
+        BatchProblem.BAD_SIGNATURE: [borrowed_id, changed],
+    }  # fmt: skip
+    for problem, batches in cases.items():
+        for forged in batches:
+            assert problems(forged) == [problem]
+            assert not is_genuine(forged, REGISTERED)
+    (refused,) = admitted({}, [good], {"broker": {KEY.verifier.id: KEY.verifier}})[1]
+    assert refused.problem is BatchProblem.UNKNOWN_DOOR
+
+
+def test_a_door_does_not_go_back_in_time() -> None:
+    assert problems(batch(NOW, NOW - MINUTE)) == [BatchProblem.BACKDATED]
+    assert problems(batch(NOW - MINUTE), last=NOW) == [BatchProblem.BACKDATED]
