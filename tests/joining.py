@@ -28,7 +28,7 @@ from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
-from fastness.domain.attestation.joins import CLIENT_SIGNER, SERVING_SIGNER
+from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, SERVING_SIGNER
 from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.model.kind import JsonObject
 from fastness.sim.tee.attester import SimAttester

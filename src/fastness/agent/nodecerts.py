@@ -38,7 +38,7 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Subject
-from fastness.domain.attestation.joins import (
+from fastness.domain.attestation.nodecertificates import (
     CLIENT_SIGNER,
     LONGEST,
     NODE_GROUP,

@@ -30,7 +30,7 @@ from fastness.controllers.plane import product_loops
 from fastness.controllers.workloads import neighbours as workloads
 from fastness.controllers.workloads.olm import neighbours as operators
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.attestation.joins import SIGNERS
+from fastness.domain.attestation.nodecertificates import SIGNERS
 from fastness.domain.workloads.olm.catalog import MARKETPLACE
 from fastness.model.kata import names as kata
 from fastness.model.machineconfiguration.names import USER_DATA_NAMESPACE

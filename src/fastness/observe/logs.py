@@ -70,6 +70,7 @@ EVENTS: Mapping[str, str] = {
     "pki.renewed": "a certificate was made or renewed",
     "policy.exceeded": "the policy of a user gave no answer within its bounds; it is not asked again for a while",
     "record.alarm": "a batch of the record is missing, does not fit its predecessor or is not by its door; somebody may forge",
+    "record.person-unknown": "an entry about a person's act was written without the person, because the act could not be read",
     "record.restarted": "the record goes on under a new name, because a person said so",
     "record.stopped": "nothing is added to the record: it does not continue what was signed of it before",
     "release.unknown": "a release is withheld: the API did not answer whether its machine is still trusted",

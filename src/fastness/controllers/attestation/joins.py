@@ -32,7 +32,6 @@ from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine
 from fastness.domain.attestation.joins import (
-    CLIENT_SIGNER,
     Approve,
     Asked,
     Decision,
@@ -41,12 +40,12 @@ from fastness.domain.attestation.joins import (
     Known,
     NotOurs,
     Wait,
-    addresses_of,
     decide,
     is_decided,
     read_asked,
 )
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, addresses_of
 from fastness.domain.attestation.nodekeys import KEY_REUSED, alarm
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.audit import AUDIT_BATCH

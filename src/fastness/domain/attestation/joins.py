@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -32,11 +31,19 @@ from typing import Any, Final
 from fastness.crypto.csr import SigningRequest, read_request
 from fastness.crypto.errors import BadSigningRequest
 from fastness.domain.attestation.membership import (
-    NODE_CREDENTIAL,
     Membership,
     membership_of,
     misbound,
     proved_as_enrolled,
+)
+from fastness.domain.attestation.nodecertificates import (
+    CLIENT_SIGNER,
+    LONGEST,
+    NODE_GROUP,
+    NODE_USER,
+    SERVING_SIGNER,
+    SIGNERS,
+    is_own_host,
 )
 from fastness.domain.attestation.nodekeys import CLIENT, REUSED, SERVING, KeyUse, key_use
 from fastness.domain.attestation.standing import proof_of
@@ -44,14 +51,8 @@ from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
-CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
-SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
-SIGNERS: Final = (CLIENT_SIGNER, SERVING_SIGNER)
 BOOTSTRAP_USER: Final = "system:bootstrap:"
 BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"
-NODE_USER: Final = "system:node:"
-NODE_GROUP: Final = "system:nodes"
-LONGEST: Final = NODE_CREDENTIAL
 _KEY_OF: Final = {CLIENT_SIGNER: CLIENT, SERVING_SIGNER: SERVING}
 _PURPOSE: Final = {CLIENT_SIGNER: "client auth", SERVING_SIGNER: "server auth"}
 _APPROVING_ROLES: Final = tuple(
@@ -313,22 +314,7 @@ def _names(asked: Asked, known: Known) -> Deny | Wait | None:
     return None
 
 
-def is_own_host(host: str, node: str) -> bool:
-    """Whether a name is that of a node, or an address can be that of one machine in a network."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == node or host.startswith(f"{node}.")
-    return not (address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local)
-
-
 def other_approvers(bindings: Iterable[Object]) -> list[str]:
     """The ClusterRoleBindings by which Kubernetes itself approves requests of kubelets, whatever their machines proved."""
     found = (one for one in bindings if (one.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
     return sorted(object_name(one).name for one in found if one.get("subjects"))
-
-
-def addresses_of(node: Object) -> frozenset[str]:
-    """The names and addresses that a Node tells of itself."""
-    entries: Sequence[Object] = (node.get("status") or {}).get("addresses") or ()
-    return frozenset(str(entry.get("address")) for entry in entries if entry.get("address"))

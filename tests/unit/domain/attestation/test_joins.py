@@ -14,8 +14,6 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
 from fastness.domain.attestation.joins import (
     BOOTSTRAP_GROUP,
-    CLIENT_SIGNER,
-    SERVING_SIGNER,
     Approve,
     Asked,
     Deny,
@@ -23,12 +21,12 @@ from fastness.domain.attestation.joins import (
     Known,
     NotOurs,
     Wait,
-    addresses_of,
     decide,
     is_decided,
     other_approvers,
     read_asked,
 )
+from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, SERVING_SIGNER, addresses_of
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339, view
 from fastness.model.trusted_execution.machine import Machine
