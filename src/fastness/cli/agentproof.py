@@ -163,7 +163,7 @@ def _is_pointer(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             held = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # Ignition finds nothing there either
         return False
     except OSError as error:
         raise CliError(f"{path}: {error.strerror}", "Build the image again.", Exit.MISSING) from error

@@ -48,6 +48,15 @@ def test_a_config_of_the_boot_partition_in_place_of_the_pointer_ends_the_boot(
     assert str(pointers[which]) in text
 
 
+def test_a_directory_of_ignition_that_is_a_file_holds_no_pointer(trust: Path, tmp_path: Path) -> None:
+    (tmp_path / "user.ign").write_bytes(image_pointer())
+    (tmp_path / "ignition").write_text("a log")
+    places = ("--pointer", str(tmp_path / "ignition/user.ign"), "--pointer", str(tmp_path / "user.ign"))
+    status, text = told(trust, *places, "--user-data", "digitalocean")
+    assert status != 0
+    assert "digitalocean" in text  # it came past the pointers
+
+
 def test_a_platform_that_nobody_knows_is_named(trust: Path, tmp_path: Path) -> None:
     (tmp_path / "user.ign").write_bytes(image_pointer())
     status, text = told(trust, "--pointer", str(tmp_path / "user.ign"), "--user-data", "digitalocean")
