@@ -28,11 +28,13 @@ PUBLIC, PRIVATE, CONTEXT = "ak.pub", "ak.priv", "ak.ctx"
 BROKER, GATE, SEAL = "broker", "gate", "seal"
 KEYS: Final = (GUEST_KEY, PUBLIC, PRIVATE)
 _SEALED: Final = (PUBLIC, PRIVATE, BROKER, GATE)
-# Contexts are written by the TPM's tools under the umask of whoever runs them, and mean nothing to another TPM.
 _NAMES: Final = frozenset({*KEYS, CONTEXT, BROKER, GATE, SEAL})
 _MAX_FILE: Final = 1 << 20
 _OTHERS: Final = 0o077
 _OTHERS_WRITE: Final = 0o022
+# Contexts are written by the TPM's tools, whose own umask leaves them open to the group (0660), in a directory that is its
+# owner's alone; and they mean nothing to another TPM.
+_ALL_WRITE: Final = 0o002
 
 
 def holds_identity(directory: Path) -> bool:
@@ -52,7 +54,7 @@ def check(directory: Path) -> None:
             continue  # a draft of a write that was cut off; nobody reads it
         if name not in _NAMES:
             raise IdentityRefused(f"{directory / name} does not belong to an identity")
-        _own(directory / name, directory=False, others=_OTHERS_WRITE if name == CONTEXT else _OTHERS)
+        _own(directory / name, directory=False, others=_ALL_WRITE if name == CONTEXT else _OTHERS)
 
 
 def seal_text(directory: Path) -> bytes:
