@@ -142,7 +142,7 @@ def boards(vendor: SimVendor, maker: swtpm.TpmMaker | None, directory: Path) -> 
     def board(spec: Spec) -> Hardware:
         if spec.swtpm and maker is not None:
             return maker.board(spec.name, directory / spec.name / "tpm")
-        return Silicon(vendor, spec.tee, spec.number)
+        return Silicon(vendor, spec.tee, spec.number, counted=directory / spec.name / "boots")
 
     return board
 

@@ -3,6 +3,7 @@
     board = Silicon(vendor, "snp", serial=4)
     attester = await board.power_on(AS_IT_SHOULD)      # a boot: measured anew, under the same identity
     await board.power_off()
+    Silicon(vendor, "tpm", serial=5, counted=directory / "boots")      # goes on counting after a restart of this process
 
 `Conditions` are what somebody did to the machine before it booted. They hold for boots, not for chips: the same board boots well
 again when they are gone. `swtpm.py` has a board with a real TPM in software.
@@ -10,11 +11,15 @@ again when they are gone. `swtpm.py` has a board with a real TPM in software.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from fastness.agent.attester import Attester
+from fastness.crypto.secret import SecretBytes
+from fastness.drivers.errors import TpmFailure
 from fastness.sim.tee import tamper
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
@@ -23,6 +28,7 @@ from fastness.sim.tee.snp import SnpChip
 from fastness.sim.tee.tdx import TdxChip
 from fastness.sim.tee.tpm import TpmChip
 from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.keyfiles import write_private
 
 Tee = Literal["tpm", "snp", "tdx"]
 TEES: Final[tuple[Tee, ...]] = ("tpm", "snp", "tdx")
@@ -72,16 +78,23 @@ class Hardware(Protocol):
 
 
 class Silicon:
-    """A board with a chip of the simulated vendor, all of it in this process."""
+    """A board with a chip of the simulated vendor, all of it in this process.
 
-    def __init__(self, vendor: SimVendor, tee: Tee, serial: int) -> None:
+    A TPM counts its boots, and each launch of an SNP guest has an id: both come from a count in the file `counted`. A board that
+    began anew with each process would look like a copy of itself.
+    """
+
+    def __init__(self, vendor: SimVendor, tee: Tee, serial: int, counted: Path | None = None) -> None:
         self.tee = tee
         self._vendor = vendor
         self._serial = serial
         self._chip: TpmChip | SnpChip | TdxChip | None = None
+        self._counted = counted
+        self._boots = 0
 
     async def power_on(self, conditions: Conditions) -> Attester:
-        """Boot under these conditions; those that the TEE does not have change nothing."""
+        """Boot under these conditions; those that the TEE does not have change nothing; raises TpmFailure."""
+        await asyncio.to_thread(self._count)
         machine = self._booted(conditions)
         if conditions.replay:
             return Recording(machine)
@@ -90,8 +103,22 @@ class Silicon:
     async def power_off(self) -> None:
         """Nothing runs that would have to end."""
 
+    def _count(self) -> None:
+        """Write one more boot down, before anybody hears of it; raises TpmFailure."""
+        path = self._counted
+        if path is None:
+            self._boots += 1
+            return
+        try:
+            self._boots = int(path.read_text() if path.exists() else 0) + 1
+            write_private(path, SecretBytes(f"{self._boots}\n".encode()))
+        except (OSError, ValueError) as error:
+            raise TpmFailure(f"{path} cannot count the boots of its machine: {error}") from error
+
     def _booted(self, conditions: Conditions) -> BootedMachine:
         chip = self._chip = self._chip or self._vendor.chip(self.tee, serial=self._serial)
+        if not isinstance(chip, TdxChip):
+            chip.boots = self._boots - 1
         if isinstance(chip, TpmChip):
             return chip.boot(conditions.image(self.tee))
         if conditions.old_firmware:

@@ -18,6 +18,7 @@ from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.boots import Boot, boot_dispute, boot_status
 from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.checks import Check
 from fastness.domain.attestation.chip import Wait, chip_status
@@ -33,8 +34,8 @@ from fastness.formats import json
 from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
-from fastness.model.objects import rfc3339, with_condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.objects import rfc3339, view, with_condition
+from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.errors import ReplayedChallenge
 from fastness.trust.ports import Attempt
 
@@ -113,9 +114,12 @@ class Verdicts:
             return await self._cluster.get(VERDICT.resource, name)
 
     async def mark(self, machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> None:
-        """Write on the Machine how it stands. Only an affirmed machine is Attested and moves `lastAttested`."""
+        """Write on the Machine how it stands; raises Conflict. Only an affirmed machine is Attested and moves `lastAttested`."""
         name = str(machine["metadata"]["name"])
         for _ in range(_TRIES):
+            if found.dispute is None and boot_dispute(view(machine, Machine), found.boot) is not None:
+                # A later boot was judged meanwhile: whoever comes again is judged with that in mind.
+                raise Conflict(f"machine {name} booted anew")
             version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
             standing = _standing(machine, verdict, found, now)
             if not standing:
@@ -149,8 +153,8 @@ class Found:
     """What an attempt led to, as far as a Verdict tells it."""
 
     __slots__ = (
-        "chip", "conclusion", "counts_for", "dispute", "named", "override", "policy", "properties", "simulated", "value_sets",
-        "wait",
+        "boot", "chip", "conclusion", "counts_for", "dispute", "named", "override", "policy", "properties", "simulated",
+        "value_sets", "wait",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +167,7 @@ class Found:
         properties: Mapping[str, str] | None = None,
         counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
         chip: str = "",
+        boot: Boot | None = None,
         wait: Wait | None = None,
         dispute: Dispute | None = None,
         override: Override | None = None,
@@ -175,6 +180,7 @@ class Found:
         self.properties = dict(properties or {})
         self.counts_for = counts_for
         self.chip = chip
+        self.boot = boot
         self.wait = wait
         self.dispute = dispute
         self.override = override
@@ -218,7 +224,7 @@ def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datet
     )
     place = identity_place(str(verdict["spec"]["evidence"]["type"]))
     identity = {"identity": place} if known.get("identity") != place else {}
-    status: JsonObject = {**chip, **keys, **identity, **_times(known, found, now)}
+    status: JsonObject = {**chip, **keys, **identity, **boot_status(known, found.boot), **_times(known, found, now)}
     same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
     if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
         status |= {

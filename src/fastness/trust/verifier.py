@@ -27,6 +27,7 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.verify import AttestationKey, attestation_key
 from fastness.domain.attestation import breakglass
 from fastness.domain.attestation.anchors import Anchors, accepted_evidence, anchors_of
+from fastness.domain.attestation.boots import boot_dispute, boot_of
 from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.chip import chip_of, held, told_hidden
@@ -190,7 +191,8 @@ class ClusterVerifier:
         about = about_machine(machine, properties, chip=chip)
         conclusion = told_open_disk(told_hidden(conclusion, chip), attempt.tee)
         conclusion = refused_for(conclusion, self.distrusts.against(about, now))
-        dispute = chip_dispute(machine, chip)
+        boot = boot_of(judged.appraisal.claims)
+        dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
         wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
         conclusion = disputed(held(conclusion, wait), dispute)
         thumbprint = str(key.thumbprint)
@@ -202,7 +204,7 @@ class ClusterVerifier:
         found = Found(
             conclusion, policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
-            properties=properties, counts_for=self._asked.counts_for, chip=chip, wait=wait, dispute=dispute,
+            properties=properties, counts_for=self._asked.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
             override=override if conclusion.reason == breakglass.CODE else None, named=named,
         )  # fmt: skip
         return await self._settle(attempt, machine, found, now)

@@ -281,7 +281,10 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
         world = Enforcing(kube, directory, admin, configs, urls.gate, issuing)
         await enter(world._stack)
         proofs = Proofs(
-            lambda spec: Silicon(vendor, spec.tee, spec.number), world.trust, lambda: urls.broker, lambda: urls.gate
+            lambda spec: Silicon(vendor, spec.tee, spec.number, counted=directory / spec.name / "boots"),
+            world.trust,
+            lambda: urls.broker,
+            lambda: urls.gate,
         )
         fleet = Fleet(admin, world.as_node, directory, CLOCK, ENTROPY, proofs=proofs)
         opened = await enter(hall(fleet))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fastness.sim.asking import asked
 from tests.components import require_program
@@ -30,6 +31,11 @@ def consoles(live: Live) -> dict[str, str]:
 
 def uids(live: Live) -> set[str]:
     return {one["metadata"]["uid"] for one in live.kubectl("get", "machines", "-A", "-o", "json").json["items"]}
+
+
+def disputed(live: Live) -> list[Any]:
+    items = live.kubectl("get", "machines", "-A", "-o", "json").json["items"]
+    return [entry for one in items for entry in one["status"].get("disputes") or ()]
 
 
 def children(home: Path) -> list[str]:
@@ -61,6 +67,7 @@ def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path
             asked(live.state, {"verb": "undo", "fault": fault})
         until(lambda: set(consoles(live).values()) == {"running"}, "machines that are well again")
         assert uids(live) == before
+        assert not disputed(live)  # a machine that began to count its boots anew would look like a copy of itself
         assert "state has 2 machines and goes on with them" in live.stop().err
     assert not (tmp_path / "state" / "sim.sock").exists()
     said = run([FASTNESS, "up", "--port", "0", "--profile", "containers"], environment(tmp_path), cwd=tmp_path)

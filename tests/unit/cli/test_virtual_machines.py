@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from fastness.agent.attester import Attester
 from fastness.cli.machines import Simulated, boards
+from fastness.domain.attestation.boots import Boot, boot_dispute, boot_status
+from fastness.formats.tpm.attest import parse_quote
+from fastness.model.kind import JsonObject
+from fastness.model.objects import view
+from fastness.model.trusted_execution.machine import Machine
 from fastness.sim import swtpm
-from fastness.sim.hardware import Silicon
+from fastness.sim.hardware import AS_IT_SHOULD, Silicon, Tee
 from fastness.sim.roster import Done, Roster, Spec, write_roster
 from fastness.sim.tee import SimVendor
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.snp import SnpMachine
+from fastness.sim.tee.tpm import TpmMachine
 from tests.virtual import START, VirtualClock
 
 KEPT = (Spec("worker-0", 0, "tpm"), Spec("worker-5", 5, "snp"))
@@ -66,3 +75,32 @@ def test_a_machine_gets_the_hardware_that_it_had(tmp_path: Path) -> None:
         found = board(spec)
         assert isinstance(found, Silicon)
         assert found.tee == spec.tee
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp"])
+async def test_a_machine_goes_on_counting_its_boots_after_a_restart(tmp_path: Path, tee: Tee) -> None:
+    """Otherwise each start of `fastness up` would look like copies of its machines."""
+    stored: JsonObject = {"metadata": {"name": "machine-1"}, "spec": {"id": "i"}, "status": {}}
+    spec = Spec("worker-7", 7, tee)
+    for restart in range(3):
+        board = boards(SimVendor(), None, tmp_path)(spec)
+        for _ in range(restart + 1):
+            boot = shown(await board.power_on(AS_IT_SHOULD))
+            assert boot_dispute(view(stored, Machine), boot) is None
+            change = boot_status(stored["status"], boot)
+            assert change, "each boot is another one"
+            stored["status"] |= change
+    assert (tmp_path / spec.name / "boots").read_text() == "6\n"
+    begun_anew = shown(await Silicon(SimVendor(), tee, 7).power_on(AS_IT_SHOULD))
+    assert boot_dispute(view(stored, Machine), begun_anew) is not None
+
+
+def shown(attester: Attester) -> Boot:
+    """The boot that a machine's evidence is of."""
+    assert isinstance(attester, SimAttester)
+    machine = attester.machine
+    if isinstance(machine, SnpMachine):
+        return Boot(machine.report_id.hex())
+    assert isinstance(machine, TpmMachine)
+    clock = parse_quote(machine.attest(b"x")[0]).clock
+    return Boot(resets=clock.resets, restarts=clock.restarts, clock=clock.milliseconds)

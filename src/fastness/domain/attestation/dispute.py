@@ -4,7 +4,8 @@
     conclusion = disputed(conclusion, dispute)            # never accepted
     status = dispute_status(known, dispute, verdict, now) # on the Machine, beside a standing that stays as it was
 
-Whoever copies a guest key has a machine's name and not its chip. Their evidence proves something about another guest, so it
+Whoever copies a guest key has a machine's name and not its chip; whoever copies a TPM's state, or runs a guest beside it, has not
+its newest boot (`boots.py`). Their evidence proves something about another guest, so it
 decides nothing about this one: neither good evidence that would put a changed machine back, nor bad evidence that would take an
 honest one out. The machine keeps approval, verdict, conditions, labels and tokens; what came is kept beside them
 (`status.disputes`), the condition `Disputed` says so, and the record has every attempt.
@@ -30,9 +31,10 @@ from fastness.model.trusted_execution.machine import Machine
 HIDDEN: Final = "hidden"
 CONDITION: Final = "Disputed"
 OVER_CHIP: Final = "Chip"
+OVER_BOOT: Final = "Boot"
 PENDING_CODE: Final = "approval-pending"
 MOST_DISPUTES: Final = 8
-_REASONS: Final = {OVER_CHIP: "AnotherChip"}
+_REASONS: Final = {OVER_CHIP: "AnotherChip", OVER_BOOT: "EarlierBoot"}
 _SETTLED: Final = ("Settled", "no evidence in its name is disputed any more")
 Object = Mapping[str, Any]
 
@@ -130,7 +132,9 @@ def _undisputed(status: Object, now: datetime) -> JsonObject:
 def told_disputes(machine: Machine) -> tuple[str, ...]:
     """A line for each dispute of a machine, for the page and the command line."""
     return tuple(
-        f"evidence in its name from {short(entry.shows)} since {entry.since}, not from {short(entry.against)}"
+        f"evidence in its name of a boot that is over ({entry.shows}) since {entry.since}, after {entry.against}"
+        if entry.over == OVER_BOOT
+        else f"evidence in its name from {short(entry.shows)} since {entry.since}, not from {short(entry.against)}"
         for entry in machine.status.disputes
     )
 

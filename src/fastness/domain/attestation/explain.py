@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from fastness.domain.attestation.dispute import OVER_CHIP, told_disputes
+from fastness.domain.attestation.dispute import OVER_BOOT, OVER_CHIP, told_disputes
 from fastness.domain.attestation.identitydisk import identity_notes
 from fastness.domain.attestation.machinestanding import NEVER, PROOF_EXPIRED, MachineStanding, State
 from fastness.domain.attestation.membership import CHIP_BARRED
@@ -187,9 +187,13 @@ def _about_disputes(machine: Machine) -> tuple[str, ...]:
     name = machine.metadata.name
     chips = [entry.shows for entry in machine.status.disputes if entry.over == OVER_CHIP]
     moved = f"fastness machine approve-chip {name} {chips[-1]} --reason …    # if the machine was moved there"
+    theft = "Otherwise somebody else holds the machine's key: quarantine it, and let it enrol anew."
+    copied = (
+        "Somebody runs a copy of the machine, or put an old state of it back: quarantine it, and let it enrol anew."
+    )
     return (
-        *((moved,) if chips else ()),
-        "Otherwise somebody else holds the machine's key: quarantine it, and let it enrol anew.",
+        *((moved, theft) if chips else ()),
+        *((copied,) if any(entry.over == OVER_BOOT for entry in machine.status.disputes) else ()),
         f"fastness machine settle {name} --reason …    # when you have looked at it",
     )
 

@@ -28,6 +28,7 @@ from fastness.model.objects import Condition, Metadata, View
 from fastness.model.trusted_execution import GROUP, VERSION
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
+LAUNCH = r"^[0-9a-f]{64}$"
 CONDITIONS = (
     "Enrolled",
     "Approved",
@@ -39,9 +40,10 @@ CONDITIONS = (
     "Believed",
     "KeyReused",
 )
-DISPUTES = ("Chip",)
+DISPUTES = ("Chip", "Boot")
 IDENTITIES = ("TPM", "OpenDisk")
 MOST_REPLACED_KEYS = 16
+MOST_FORMER_BOOTS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
 MOVED = "Moved"
 NOTE = "fastness.dev/attestation"
@@ -104,6 +106,16 @@ _DISPUTE = s.obj(
     },
     "Authentic evidence in the machine's name that is not its own.",
     required=("over", "shows", "since"),
+)
+
+_BOOT = s.obj(
+    {
+        "launch": s.string("REPORT_ID of an SNP guest, in hexadecimal digits.", pattern=LAUNCH, maxLength=64),
+        "resets": s.integer("How often its TPM was reset.", format="int64", minimum=0),
+        "restarts": s.integer("How often its TPM was restarted or resumed since.", format="int64", minimum=0),
+        "clock": s.integer("Clock of its TPM at the newest evidence, in milliseconds.", format="int64", minimum=0),
+    },
+    "The newest boot that authentic evidence of the machine was of: the id of a launch, or the counts of a TPM.",
 )
 
 _SIGNED = s.obj(
@@ -177,6 +189,12 @@ _STATUS = s.immutable_once_set(
                 _DISPUTE,
                 "Authentic evidence in the machine's name that is not its own. It changed nothing else on the machine.",
                 maxItems=8,
+            ),
+            "boot": _BOOT,
+            "formerBoots": s.array(
+                s.string("REPORT_ID of an SNP guest, in hexadecimal digits.", pattern=LAUNCH, maxLength=64),
+                "Launches before that one. Evidence of one of them is disputed.",
+                maxItems=MOST_FORMER_BOOTS,
             ),
             "supersedes": s.string("UID of the Machine that this one replaces.", maxLength=36),
             "lastVerdict": s.object_name("Name of the newest Verdict about the machine."),
@@ -289,6 +307,15 @@ class Disputed(View):
     verdict: str = ""
 
 
+class BootMark(View):
+    """The newest boot of a machine: the id of a launch, or the counts and the clock of a TPM."""
+
+    launch: str = ""
+    resets: int = 0
+    restarts: int = 0
+    clock: int = 0
+
+
 class NodeKey(View):
     """A key that a session named."""
 
@@ -321,6 +348,8 @@ class MachineStatus(View):
     chip: str = ""
     awaited_chip: str = ""
     disputes: tuple[Disputed, ...] = ()
+    boot: BootMark | None = None
+    former_boots: tuple[str, ...] = ()
     supersedes: str = ""
     last_verdict: str = ""
     last_attested: str | None = None

@@ -128,6 +128,7 @@ class SnpChip:
         self.endorsement: Endorsement = endorsement
         self._validity = validity
         self._guests = 0
+        self.boots = 0
 
     @cached_property
     def chip_id(self) -> bytes:
@@ -168,7 +169,9 @@ class SnpChip:
 
     def with_firmware(self, tcb: Tcb) -> SnpChip:
         """The same chip after its host installed other firmware."""
-        return SnpChip(self.foundry, self.seed, self.generation, tcb, self.endorsement, self._validity)
+        chip = SnpChip(self.foundry, self.seed, self.generation, tcb, self.endorsement, self._validity)
+        chip.boots = self.boots
+        return chip
 
     def boot(
         self,
@@ -184,6 +187,7 @@ class SnpChip:
         """A guest that booted the image; the same guest number has the same identity key on every boot."""
         number = self._guests if guest is None else guest
         self._guests = max(self._guests, number) + 1
+        self.boots += 1
         chosen = policy | (DEBUG if debug else 0)
         return SnpMachine(self, image or default_image(), number, version, chosen, vmpl, host_data)
 
@@ -199,6 +203,8 @@ class SnpMachine(Guest):
     ) -> None:
         super().__init__(chip.seed, image, guest)
         self.chip = chip
+        self.report_id = chip.seed.branch("report id", guest, chip.boots).token(32)
+        """Of this launch: the next one of the same guest has another."""
         self.version = version
         self.policy = policy
         self.vmpl = vmpl
@@ -232,7 +238,7 @@ class SnpMachine(Guest):
         body[0x050 : 0x050 + len(report_data)] = report_data
         body[0x090:0x0C0] = self.image.launch_digest
         body[0x0C0 : 0x0C0 + len(self.host_data)] = self.host_data
-        body[0x140:0x160] = chip.seed.branch("report id", self.guest).token(32)
+        body[0x140:0x160] = self.report_id
         body[0x160:0x180] = b"\xff" * 32  # no migration agent
         for offset in (0x038, 0x180, 0x1E0, 0x1F0):  # current, reported, committed, launch
             body[offset : offset + 8] = tcb

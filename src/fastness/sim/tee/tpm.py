@@ -170,7 +170,7 @@ class TpmMachine:
         """The log of this boot; of what was extended later it has what `measure` did."""
         self._registers = sorted(set(registers))
         self._boots = boots
-        self._quotes = 0
+        self.quotes = 0
 
     @cached_property
     def identity_key(self) -> AkKey:
@@ -214,8 +214,8 @@ class TpmMachine:
         """TPMS_ATTEST and TPMT_SIGNATURE over the registers, bound to these bytes."""
         if len(report_data) > 64:
             raise ValueError("qualifying data has at most 64 bytes")
-        self._quotes += 1
-        clock = tpm2.clock_info(self._boots * _BOOT_MILLISECONDS + self._quotes, self._boots, 0)
+        self.quotes += 1
+        clock = tpm2.clock_info(self._boots * _BOOT_MILLISECONDS + self.quotes, self._boots, 0)
         digest = hashlib.sha256(b"".join(self.pcrs[index] for index in self._registers)).digest()
         signer = tpm2.qualified_name(self.chip.ek_area, self.chip.ak_area)
         chosen = [tpm2.selection("sha256", self._registers)]

@@ -1,0 +1,200 @@
+"""A machine that runs twice: a copied TPM, an old state of one that is put back, two guests with one key on one chip.
+
+The attacker has what a host has: the state of its guest's TPM, or its guest key and the chip that it runs on; and the approved
+image. Everything goes over HTTPS.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.cluster.events import EVENTS
+from fastness.cluster.port import PatchType
+from fastness.controllers.attestation.machines import Machines
+from fastness.domain.attestation.boots import CLOCK_SLACK_MS, CODE
+from fastness.domain.attestation.decisions import settle_patch
+from fastness.domain.attestation.dispute import told_disputes
+from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev.verdict import VERDICT
+from fastness.model.kind import JsonObject
+from fastness.model.objects import condition, object_name, view
+from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.sim.hardware import AS_IT_SHOULD, tampered_image
+from fastness.sim.swtpm import TpmMaker
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.images import BootImage
+from fastness.sim.tee.tpm import TpmMachine
+from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
+from tests.attesting import until
+from tests.component.attacks.outsider import SECRET, Fortress, fortress
+from tests.component.attacks.test_copied_keys import proved, standing
+from tests.component.attestation.test_distrust import Kept, known
+
+OVER = (403, CODE)
+COUNTED = ["tpm", "snp"]
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Fortress]:
+    async with fortress(tmp_path, simulated=True) as site:
+        yield site
+
+
+def boot(site: Fortress, tee: Any, number: int, image: BootImage | None = None) -> SimAttester:
+    """That boot of machine 1. Chips of one serial number are copies of each other: each counts for itself."""
+    chip: Any = site.site.world.vendor.chip(tee, serial=1)
+    chip.boots = number - 1
+    return SimAttester(chip.boot(image, **({} if tee == "tpm" else {"guest": 0})))
+
+
+async def entries(site: Fortress) -> list[JsonObject]:
+    """What the record has of disputes."""
+    return [entry for entry in await site.record() if entry["what"] == "disputed"]
+
+
+@pytest.mark.parametrize("tee", COUNTED)
+async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fortress, tee: Any) -> None:
+    world = site.site.world
+    original = boot(site, tee, 1)
+    assert (await site.enrol(original)).status_code == 201
+    await proved(site, original)
+    async with world.broker(boot(site, tee, 2)) as later:
+        await later.attest()
+        await known(world)
+        before = await world.machine_object(original)
+        assert "disputes" not in before["status"]  # a reboot looks like that, too
+        for _ in range(2):
+            assert await site.attest(original) == OVER
+            await known(world)
+        after = await world.machine_object(original)
+        assert standing(after) == standing(before)
+        assert (await later.resource("pool/worker/secret")).reveal() == SECRET
+    (entry,) = after["status"]["disputes"]
+    words = {"tpm": ("TPM boot of 1 resets", "TPM boot of 2 resets"), "snp": ("SNP launch ", "SNP launch ")}[tee]
+    assert (entry["over"], entry["shows"].startswith(words[0]), entry["against"].startswith(words[1])) == (
+        "Boot", True, True,
+    )  # fmt: skip
+    assert [(one["who"], one["detail"]["shows"], one["detail"]["against"]) for one in await entries(site)] == [
+        (original.machine.thumbprint, entry["shows"], entry["against"])
+    ] * 2
+    verdict = await world.cluster.get(VERDICT.resource, entry["verdict"])
+    assert (verdict["spec"]["result"], verdict["spec"]["reason"]) == ("Refused", CODE)
+    (told,) = told_disputes(view(after, Machine))
+    assert entry["shows"] in told
+    assert entry["against"] in told
+
+
+@pytest.mark.parametrize("tee", COUNTED)
+async def test_an_old_state_does_not_put_a_changed_machine_back(site: Fortress, tee: Any) -> None:
+    """The machine booted a changed boot loader; its host goes on to quote from the boot before."""
+    world = site.site.world
+    before_change = boot(site, tee, 1)
+    assert (await site.enrol(before_change)).status_code == 201
+    await proved(site, before_change)
+    status, _ = await site.attest(boot(site, tee, 2, tampered_image(tee)))
+    assert status == 403
+    await known(world)
+    before = await world.machine_object(before_change)
+    assert before["status"]["standing"].startswith("Refused")
+    assert await site.attest(before_change) == OVER
+    await known(world)
+    assert standing(await world.machine_object(before_change)) == standing(before)
+    # A later boot of what was approved puts it back, as before.
+    after = await proved(site, boot(site, tee, 3))
+    assert after["status"]["standing"].startswith("Proved")
+
+
+async def test_two_tpms_that_were_booted_equally_often_are_told_apart_by_their_clocks(site: Fortress) -> None:
+    world = site.site.world
+    original, copy = boot(site, "tpm", 1), boot(site, "tpm", 1)
+    assert isinstance(original.machine, TpmMachine)
+    original.machine.quotes = CLOCK_SLACK_MS * 2  # a while after its boot
+    assert (await site.enrol(original)).status_code == 201
+    before = await proved(site, original)
+    assert await site.attest(copy) == OVER
+    await known(world)
+    assert standing(await world.machine_object(original)) == standing(before)
+
+
+@pytest.mark.parametrize("tee", [*COUNTED, "tdx"])
+async def test_proofs_of_one_boot_and_of_later_ones_are_silent(site: Fortress, tee: Any) -> None:
+    assert (await site.enrol(boot(site, tee, 1))).status_code == 201
+    for number in (1, 2, 5):
+        machine = boot(site, tee, number)
+        for _ in range(3):
+            found = await proved(site, machine)
+    assert "disputes" not in found["status"]
+    assert condition(found, "Disputed") is None
+    assert await entries(site) == []
+
+
+async def test_an_alarm_is_told_and_stays_until_a_person_settles_it(site: Fortress) -> None:
+    world = site.site.world
+    loop = Machines(world.cluster, world.informers, Kept(), world.clock)
+    original = boot(site, "snp", 1)
+    assert (await site.enrol(original)).status_code == 201
+    await proved(site, original)
+    key = object_name(await proved(site, boot(site, "snp", 2)))
+    assert await site.attest(original) == OVER
+    await proved(site, boot(site, "snp", 3))
+    await loop.reconcile(key)
+    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    assert (condition(found, "Disputed") or {}).get("reason") == "EarlierBoot"
+    events = (await world.cluster.list(EVENTS)).items
+    assert [one["reason"] for one in events if one["involvedObject"]["name"] == key.name].count("EarlierBoot") == 1
+    patch = settle_patch(found, "the host was restored from a backup")
+    assert patch is not None
+    await world.cluster.patch(MACHINE.resource, key.name, patch, PatchType.MERGE, NAMESPACE)
+    await loop.reconcile(key)
+    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    assert ("disputes" in found["status"], (condition(found, "Disputed") or {}).get("status")) == (False, "False")
+    # Looking at it lets nobody in.
+    assert await site.attest(original) == OVER
+
+
+async def test_a_real_tpm_whose_state_was_copied_is_told(tmp_path: Path) -> None:
+    maker = TpmMaker(tmp_path / "maker")
+    try:
+        await maker.open()
+        root = {"sha256": maker.certificates[-1].fingerprint.hex, "for": "tpm", "reason": "our own machines"}
+        async with fortress(tmp_path, simulated=True, attestation={"extraRoots": [root]}) as site:
+            await _copied(site, maker, tmp_path)
+    finally:
+        maker.close()
+
+
+async def _copied(site: Fortress, maker: TpmMaker, place: Path) -> None:
+    world = site.site.world
+    pem = b"".join(entry.pem for entry in maker.certificates).decode()
+    body = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"swtpm": pem},
+    }  # fmt: skip
+    await world.cluster.create(CONFIG_MAPS, body)
+    board, copy = maker.board("one", place / "one"), maker.board("copy", place / "copy")
+    try:
+        original = await board.power_on(AS_IT_SHOULD)
+
+        async def enrolled() -> bool:
+            return (await site.enrol(original)).status_code == 201
+
+        await until(enrolled)  # as soon as the door has heard of the maker
+        async with world.broker(original) as broker:
+            await broker.attest()
+        shutil.copytree(place / "one", place / "copy")
+        async with world.broker(await copy.power_on(AS_IT_SHOULD)) as broker:
+            await broker.attest()
+        await known(world)
+        assert await site.attest(original) == OVER
+        rebooted = await board.power_on(AS_IT_SHOULD)  # now as often as the copy: no count tells them apart
+        async with world.broker(rebooted) as broker:
+            await broker.attest()
+        (found,) = (await world.cluster.list(MACHINE.resource)).items
+        assert [one["over"] for one in found["status"]["disputes"]] == ["Boot"]
+    finally:
+        await copy.power_off()
+        await board.power_off()
