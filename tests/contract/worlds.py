@@ -85,6 +85,7 @@ def install_definitions(kube: RealKube) -> None:
             find_kind("fastness.dev", "v1alpha1", "jointickets"),
             find_kind("fastness.dev", "v1alpha1", "referencevaluesets"),
             find_kind("fastness.dev", "v1alpha1", "appraisalpolicies"),
+            find_kind("fastness.dev", "v1alpha1", "verdicts"),
             find_kind("fastness.dev", "v1alpha1", "tenantclusters"),
             find_kind("trusted-execution-clusters.io", "v1alpha1", "approvedimages"),
             find_kind("machineconfiguration.openshift.io", "v1", "machineconfigpools"),
