@@ -151,7 +151,8 @@ FULL = {
     "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}, "finalizers": ["x/y"]}},
 }  # fmt: skip
 
-OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "6b7f7d1c-0000-4000-8000-000000000001"}
+# Of a kind that no server has: the garbage collector deletes only what it knows to be gone.
+OWNER = {"apiVersion": "none.dev/v1", "kind": "None", "name": "o", "uid": "6b7f7d1c-0000-4000-8000-000000000001"}
 META = {"labels": {"a": "b"}, "annotations": {"n": "1"}, "finalizers": ["x.dev/keep"], "ownerReferences": [OWNER]}
 
 

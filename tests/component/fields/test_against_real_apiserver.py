@@ -89,7 +89,7 @@ def test_ownership_is_that_of_a_real_api_server_whatever_managers_do(client: htt
 
 
 def _forget(client: httpx.Client, name: str) -> None:
-    """Begin anew: on a slow machine the garbage collector may come by, because the owner in the script does not exist."""
+    """Begin anew, after a first attempt that failed."""
     headers = {"Content-Type": "application/merge-patch+json"}
     client.patch(f"{BASE}/{name}", content=b'{"metadata": {"finalizers": null}}', headers=headers)
     client.delete(f"{BASE}/{name}")
