@@ -13,6 +13,7 @@ import httpx
 import pytest
 import yaml
 
+from fastness.domain.attestation.signedstatus import vouched_digest
 from fastness.model.machineconfiguration import names
 from tests.e2e.cli.test_serve_configs import eventually
 from tests.e2e.live import FASTNESS, environment, run
@@ -53,7 +54,7 @@ def log(fresh_kube: RealKube, tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "account.kubeconfig").write_text(yaml.safe_dump(config))
     command = [
         FASTNESS, "serve", "--roles", "controllers", "--kubeconfig", tmp_path / "account.kubeconfig", "--metrics-port", "0",
-        "--lease-seconds", "3", "--config-url", "https://127.0.0.1:22624",
+        "--lease-seconds", "30", "--config-url", "https://127.0.0.1:22624",
     ]  # fmt: skip
     output = tmp_path / "controllers.log"
     with output.open("wb") as sink:
@@ -154,6 +155,8 @@ def _follows_an_approval_and_records_it(admin: httpx.Client) -> None:
     made(admin, MACHINES, api, "Machine", {"name": name, "namespace": "fastness-system"}, spec=spec)
     found = {"pool": "worker", "keyThumbprint": "a" * 43, "tee": "tpm", "nodeName": "other"}
     changed(admin, f"{MACHINES}/{name}/status", {"status": found})
+    vouched = {"vouched": vouched_digest(read(admin, f"{MACHINES}/{name}")), "vouchedReason": "made by hand"}
+    changed(admin, f"{MACHINES}/{name}", {"spec": vouched})
     changed(admin, f"{MACHINES}/{name}", {"spec": {"approval": "Approved", "approvalReason": "it is ours"}})
 
     def approved() -> bool:
