@@ -70,14 +70,27 @@ class Signature:
 
 def signature_of(machine: Object) -> Signature | None:
     """The signature that a Machine carries; None for none that could be one."""
-    carried = (machine.get("status") or {}).get(FIELD)
-    if not isinstance(carried, dict) or carried.get("by") not in SIGNERS or type(carried.get("serial")) is not int:
+    carried = _status_of(machine).get(FIELD)
+    if not isinstance(carried, dict) or type(carried.get("serial")) is not int:
+        return None
+    if str(carried.get("by")) not in SIGNERS:
         return None
     try:
         value = base64.b64decode(str(carried.get("signature")), validate=True)
     except (binascii.Error, ValueError):
         return None
-    return Signature(carried["by"], str(carried.get("key")), carried["serial"], value)
+    return Signature(str(carried["by"]), str(carried.get("key")), carried["serial"], value)
+
+
+def _status_of(machine: Object) -> Mapping[str, Any]:
+    """A status that may be anything: whoever writes past the schema must not end those who read every Machine."""
+    status = machine.get("status")
+    return status if isinstance(status, Mapping) else {}
+
+
+def _conditions_of(status: Mapping[str, Any]) -> list[JsonObject]:
+    conditions = status.get("conditions")
+    return [one for one in conditions if isinstance(one, dict)] if isinstance(conditions, list) else []
 
 
 def content(uid: str, status: Object, by: str, serial: int) -> bytes:
@@ -109,8 +122,8 @@ def _tells_of_a_proof(machine: Object) -> bool:
 
 def disbelieved(machine: Object, doubt: Doubt) -> JsonObject:
     """The Machine as everybody reads it whose status is not believed: it never attested, and bars what it barred."""
-    status = machine.get("status") or {}
-    revoked = [entry for entry in status.get("conditions") or () if entry.get("type") == "Revoked"]
+    status = _status_of(machine)
+    revoked = [entry for entry in _conditions_of(status) if entry.get("type") == "Revoked"]
     told = {"type": BELIEVED, "status": "False", "reason": REASON, "message": message(doubt)}
     bars = {name: status[name] for name in _BARS if name in status}
     reading = {**bars, "conditions": [*revoked, told], "standing": "Waiting", "standingReason": REASON}
@@ -132,10 +145,10 @@ def message(doubt: Doubt) -> str:
 
 def vouched_digest(machine: Object) -> str:
     """What a person vouches for: this Machine's status, without what we tell about our doubt."""
-    status = machine.get("status") or {}
+    status = _status_of(machine)
     covered: JsonObject = {name: value for name, value in status.items() if name not in _TOLD}
     if "conditions" in covered:
-        covered["conditions"] = [one for one in covered["conditions"] if one.get("type") != BELIEVED]
+        covered["conditions"] = [one for one in _conditions_of(status) if one.get("type") != BELIEVED]
     return str(sha256(_CONTEXT + json.canonical([uid_of(machine), covered])))
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fastness.cluster.port import PatchType
+from fastness.domain.places import HOME
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of
@@ -69,9 +70,10 @@ TABLE = [
 
 
 async def listed(world: World) -> set[tuple[str, str]]:
-    """Kind and name of everything that an installation may leave behind."""
+    """Kind and name of everything that an installation may leave behind; what we keep for ourselves is not meant."""
     kinds = (CONFIG, POOL, CLASS, RUNTIME, DAEMON_SET, ACCOUNT, CONSTRAINTS, SECRET)
-    found = {(kind.kind, one["metadata"]["name"]) for kind in kinds for one in (await world.cluster.list(kind)).items}
+    everything = [(kind.kind, one["metadata"]) for kind in kinds for one in (await world.cluster.list(kind)).items]
+    found = {(kind, meta["name"]) for kind, meta in everything if meta.get("namespace") != HOME}
     labels = {
         (one["metadata"]["name"], key) for one in (await world.cluster.list(NODE)).items for key in labels_of(one)
     }

@@ -137,3 +137,14 @@ def test_a_person_vouches_for_all_of_a_status_but_what_we_tell_of_our_doubt() ->
     assert vouched_digest(shown) == digest
     assert vouched_digest(machine({**STATUS, "epoch": 0})) != digest
     assert vouched_digest(machine(uid="u-2")) != digest
+
+
+@pytest.mark.parametrize(
+    "status",
+    [7, "text", [1], {"conditions": 3}, {"conditions": [4, None]}, {"signed": 5}, {"signed": {"by": [], "serial": 1}}],
+)
+def test_a_status_of_any_shape_is_doubted_and_breaks_nobody(status: object) -> None:
+    machine = {"metadata": {"name": "m", "uid": "u"}, "status": status}
+    assert signature_of(machine) is None
+    assert is_disbelieved(disbelieved(machine, Doubt.UNSIGNED))
+    assert vouched_digest(machine).startswith("sha256:")
