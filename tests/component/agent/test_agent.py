@@ -17,7 +17,7 @@ from fastness.agent.update import Goal
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.errors import Unavailable
 from fastness.drivers.errors import UnitFailure
-from fastness.drivers.states import ABSENT, Absent, File
+from fastness.drivers.states import Absent, File
 from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
@@ -343,13 +343,15 @@ async def test_an_api_that_comes_and_goes_delays_an_update_and_nothing_else(play
     assert play.machine.power.reasons == ["update to rendered-worker-new", "update to rendered-worker-old"]
 
 
-async def test_a_damaged_journal_is_told_and_nothing_is_touched_until_it_is_moved_away(play: Play) -> None:
+async def test_a_damaged_journal_is_told_and_set_aside_and_the_node_goes_on(play: Play) -> None:
     play.machine.host.state.put(PATH, File(b"rubbish\n"))
     async with play.alive():
-        notes = await play.state("Degraded")
-        assert "line 1 of the journal cannot be read" in notes[names.REASON]
-        await play.want("rendered-worker-new")
-        await asyncio.sleep(0.1)
+        await play.told(names.Event.JOURNAL_SET_ASIDE)
+        [event] = [
+            event for event in (await play.admin.list(EVENTS)).items if event["reason"] == names.Event.JOURNAL_SET_ASIDE
+        ]
+        assert "line 1 of the journal cannot be read" in event["message"]
         assert motd(play) == b"of the distribution\n"
-        play.machine.host.state.put(PATH, ABSENT)
+        await play.want("rendered-worker-new")
         await play.done("rendered-worker-new")
+    assert motd(play) == b"new\n"
