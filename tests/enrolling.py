@@ -37,9 +37,9 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError
 from fastness.trust.mackeys import MacKeys
-from fastness.trust.ports import Entry
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from fastness.trust.tpmmakers import SimulatedMaker
 from tests.lowering import lowered

@@ -16,7 +16,7 @@ from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis
 from fastness.services.doorevents import Silent, Telling
 from fastness.services.refusals import Refusal
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 FINAL: Final = 403
 QUIET_SECONDS: Final = 60.0

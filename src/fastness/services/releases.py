@@ -29,9 +29,9 @@ from fastness.model.trusted_execution.machine import Machine
 from fastness.observe import logs
 from fastness.services.assignments import not_assigned
 from fastness.services.refusals import Refusal
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import CannotKnow, RecordError
 from fastness.trust.home import GONE
-from fastness.trust.ports import Entry, Record
 from fastness.trust.tokens import Revocations
 from fastness.trust.touch import Touch
 

@@ -16,7 +16,7 @@ from fastness.domain.attestation.chip import INDEX, Wait, kept_against, on_chip,
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 
 class Chips:

@@ -49,8 +49,8 @@ from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust.authorities import HERE
 from fastness.trust.distrusts import Distrusts
+from fastness.trust.entry import Entry, Record
 from fastness.trust.machines import OTHER_TYPE, IdentityConflict, MachineWriter, find_machine, known_machine
-from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, limit_of
 from fastness.trust.ticketuses import TicketSpent, TicketUses

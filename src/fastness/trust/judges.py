@@ -44,7 +44,7 @@ from fastness.formats.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.tpm.envelope import read_envelope as read_tpm
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
-from fastness.trust.ports import Attempt
+from fastness.trust.attempt import Attempt
 
 # What default policies look at; a quote that leaves one out is refused before any policy is asked. PCR 8 holds init data: a
 # sender who could leave it out would hide what the host handed in.

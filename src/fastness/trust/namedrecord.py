@@ -29,9 +29,9 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import NAME as CLUSTER
 from fastness.observe import logs
 from fastness.trust.doorkeys import published_keys
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import TrustError
 from fastness.trust.lowerings import EDGES
-from fastness.trust.ports import Entry, Record
 from fastness.trust.recordview import open_record
 from fastness.trust.tiles import NAMESPACE, TileStore
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fastness.cluster.errors import Unavailable
 from fastness.domain.admission.acts import Act
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import RecordError
-from fastness.trust.ports import Entry, Record
 
 
 class RecordedActs:

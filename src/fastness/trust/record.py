@@ -38,8 +38,8 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339
 from fastness.observe import metrics
 from fastness.trust.doorkeys import DoorSigner, RecordRole
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError, TrustError
-from fastness.trust.ports import Entry
 
 MOST_WAITING: Final = 10_000
 MOST_DETAILS: Final = 16

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from typing import Final
 
 from fastness.cluster.clock import Clock
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 QUIET_SECONDS: Final = 60.0
 REMEMBERED: Final = 4096

@@ -36,8 +36,8 @@ from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339, view, with_condition
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.trust.attempt import Attempt
 from fastness.trust.errors import ReplayedChallenge
-from fastness.trust.ports import Attempt
 
 REWRITTEN_AFTER: Final = timedelta(hours=24)
 MOST_CHECKS: Final = 512

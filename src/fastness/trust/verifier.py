@@ -51,13 +51,14 @@ from fastness.model.objects import object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import metrics
 from fastness.trust.admission import Admissions
+from fastness.trust.attempt import Attempt, Judgement
 from fastness.trust.books import Books
 from fastness.trust.chips import Chips
 from fastness.trust.distrusts import Distrusts
+from fastness.trust.entry import Entry, Record
 from fastness.trust.judges import CollateralSource, Demands, NoCollateral, judge
 from fastness.trust.machines import find_machine, known_machine
 from fastness.trust.policyworkers import PolicyWorkers
-from fastness.trust.ports import Attempt, Entry, Judgement, Record
 from fastness.trust.strangers import Strangers
 from fastness.trust.verdicts import Found, Verdicts
 

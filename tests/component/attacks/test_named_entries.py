@@ -16,9 +16,9 @@ from fastness.domain.record.signing import signed
 from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.objects import rfc3339
+from fastness.trust.entry import Entry
 from fastness.trust.log import LogView
 from fastness.trust.namedrecord import UNKNOWN, NamedRecord
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhead import read_head
 from tests.component.attacks.people import person, recorded, user_name

@@ -20,7 +20,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, approver, override
 from tests.embedded.fixtures import Embedded

@@ -17,7 +17,7 @@ from fastness.model.objects import condition, rfc3339, view
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.sim.tee.images import default_image
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 

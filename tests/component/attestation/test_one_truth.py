@@ -31,7 +31,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.tiles import FileTiles
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, override

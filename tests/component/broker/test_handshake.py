@@ -15,7 +15,7 @@ from fastness.crypto.errors import BrokenSeal
 from fastness.domain.attestation.handshake import COOKIE
 from fastness.formats import kbs
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.trust.ports import Judgement
+from fastness.trust.attempt import Judgement
 from tests.component.broker.world import Guest, World, subject, until, verdict
 
 STATUS = "default/attestation-status/status"

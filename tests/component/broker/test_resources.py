@@ -18,8 +18,9 @@ from fastness.domain.attestation.resources import ResourcePath
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.trust.attempt import Judgement
 from fastness.trust.authorities import NAMESPACE, SECRETS
-from fastness.trust.ports import Entry, Judgement
+from fastness.trust.entry import Entry
 from fastness.trust.resources import SEALED_NAMESPACE, resource_name
 from tests.component.broker.world import World, subject, until, verdict, world
 

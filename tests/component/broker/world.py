@@ -32,8 +32,9 @@ from fastness.services.broker.kbs import ResourcePolicy
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.services.limits import Limits
 from fastness.trust.admins import ROLES, mint
+from fastness.trust.attempt import Attempt, Judgement
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError, ReplayedChallenge
-from fastness.trust.ports import Attempt, Entry, Judgement
 from fastness.trust.tokens import unseen
 from tests.patience import PATIENCE
 

@@ -16,7 +16,7 @@ from fastness.cluster.errors import AlreadyExists
 from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
 from fastness.formats.tlog import tile_path
 from fastness.trust.authorities import NAMESPACES
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import NAMESPACE, ConfigMapTiles
 from tests.embedded.fixtures import Embedded

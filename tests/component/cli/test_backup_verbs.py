@@ -26,8 +26,8 @@ from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequen
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.trust.authorities import NAMESPACES
+from fastness.trust.entry import Entry
 from fastness.trust.log import LogView
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhead import read_head
 from fastness.trust.recordtiles import tiles_at

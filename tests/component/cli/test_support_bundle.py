@@ -27,7 +27,7 @@ from fastness.cluster.kube import KubeCluster
 from fastness.controllers.attestation.sequencer import KEY, Sequencer
 from fastness.domain.support.layout import Entry, LeftOut, index_page, safe
 from fastness.model.registry import find
-from fastness.trust.ports import Entry as RecordEntry
+from fastness.trust.entry import Entry as RecordEntry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tiles import ConfigMapTiles
 from tests.embedded.fixtures import Embedded

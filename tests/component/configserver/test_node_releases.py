@@ -26,7 +26,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.services.http import Answer, send_answer
 from fastness.services.http.showing import LoopListener
 from fastness.trust.doors import doors_authority
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.touch import Touch
 from tests.component.configserver.test_nodes import ENTROPY, HOST, NEW, NODE_OF_A_MACHINE, OLD, World, opened

@@ -31,7 +31,7 @@ from fastness.observe import metrics
 from fastness.services import releases
 from fastness.sim.tee.images import default_image
 from fastness.trust import revocations
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded

@@ -32,9 +32,9 @@ from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from fastness.trust import enrolment
+from fastness.trust.entry import Entry
 from fastness.trust.machines import find_machine
 from fastness.trust.mackeys import MacKeys
-from fastness.trust.ports import Entry
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, World, change_cluster, code, doors, until

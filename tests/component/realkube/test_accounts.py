@@ -55,9 +55,9 @@ from fastness.services.http.door import ListenOptions
 from fastness.trust.authorities import NAMESPACE, SECRETS
 from fastness.trust.clientca import ClientAuthorities
 from fastness.trust.configkey import CONFIG_KEYS, ConfigSigner
+from fastness.trust.entry import Entry
 from fastness.trust.keyrings import KeySecret
 from fastness.trust.mackeys import MAC_KEYS
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.tokens import TOKEN_KEYS, TokenIssuer
 from tests.component.broker.world import until

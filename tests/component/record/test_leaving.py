@@ -9,7 +9,7 @@ from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.port import WriteOptions
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastness.domain.admission.acts import LOWER
+from fastness.trust.entry import Entry
 from fastness.trust.lowerings import ConfirmedLowering, ConfirmedLowerings, confirmed_lowerings
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from tests.component.record.conftest import World
 from tests.virtual import SeededEntropy

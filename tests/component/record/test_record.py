@@ -14,9 +14,9 @@ from fastness.crypto import merkle
 from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT, MOST_ENTRIES
 from fastness.trust.doorkeys import DOOR_KEYS
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError
 from fastness.trust.log import LogView
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhead import read_head
 from fastness.trust.recordview import grown

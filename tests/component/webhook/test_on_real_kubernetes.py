@@ -33,8 +33,8 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import Resource
 from fastness.model.objects import ObjectName, condition
 from fastness.services.webhook.server import webhook_server
+from fastness.trust.entry import Entry
 from fastness.trust.home import GOING, GONE, Home
-from fastness.trust.ports import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordview import open_record
 from fastness.trust.tiles import FileTiles

@@ -9,7 +9,7 @@ from fastness.domain.attestation.grant import Standing
 from fastness.domain.attestation.subject import Basis, Subject
 from fastness.services.noted import QUIET_SECONDS, REMEMBERED, Noted
 from fastness.services.refusals import Refusal
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from tests.virtual import VirtualClock
 
 NO = Refusal(403, "wrong-pool", "another pool")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fastness.trust.entry import Entry
 from fastness.trust.namedrecord import act_resource
-from fastness.trust.ports import Entry
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from fastness.trust import record
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError
-from fastness.trust.ports import Entry
 from tests.virtual import SeededEntropy, VirtualClock
 
 

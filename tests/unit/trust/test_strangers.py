@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fastness.trust import strangers
+from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError
-from fastness.trust.ports import Entry
 from fastness.trust.strangers import Strangers
 from tests.virtual import VirtualClock
 

@@ -29,7 +29,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
 
 KEY: Final = ObjectName("", NAME)

@@ -45,7 +45,7 @@ from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
 from fastness.trust import collateralnews
 from fastness.trust.authorities import HERE, SECRETS
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE, TileStore
 
 KEY: Final = ObjectName("", NAME)

@@ -28,7 +28,7 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, is_being_deleted, object_name, view, with_condition
 from fastness.model.trusted_execution.machine import MACHINE, Machine
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 KEY: Final = ObjectName("", "*")
 GATHER_SECONDS: Final = 1.0

@@ -23,9 +23,9 @@ from fastness.domain.attestation.clusterstatus import Said
 from fastness.model.fastness_dev.cluster import NAME
 from fastness.model.kind import JsonObject
 from fastness.model.objects import metadata
+from fastness.trust.entry import Entry, Record
 from fastness.trust.guardstate import GuardState, read_guard, write_guard
 from fastness.trust.lowerings import ConfirmedLowerings, confirmed_lowerings
-from fastness.trust.ports import Entry, Record
 from fastness.trust.tiles import TileStore
 
 RESOURCE: Final = f"confidentialclusters/{NAME}"

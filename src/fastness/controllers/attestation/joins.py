@@ -67,7 +67,7 @@ from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
 from fastness.trust.bootstrap import join_token
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 REQUESTS: Final = Resource(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False

@@ -67,7 +67,7 @@ from fastness.model.objects import (
     with_condition,
 )
 from fastness.model.trusted_execution.machine import MACHINE, Machine
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 
 NEVER_ATTESTED: Final = timedelta(days=1)
 NEVER_APPROVED: Final = timedelta(days=7)

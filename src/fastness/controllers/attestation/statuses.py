@@ -40,7 +40,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, is_being_deleted, object_name, with_condition
 from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 from fastness.trust.statuses import Doubted, Statuses
 
 QUIET: Final = timedelta(minutes=1)

@@ -29,7 +29,7 @@ from fastness.cluster.embedded.store.journal import replay
 from fastness.cluster.embedded.store.tables import authentic_of, connect, facts_of, rows_of, translated
 from fastness.cluster.embedded.store.verified import verified
 from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.trust.ports import Entry
+from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.resources import SealedResources
 from fastness.trust.vault import Vault

@@ -30,7 +30,7 @@ from fastness.services.broker.values import NAME, RegisteredValues
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
 from fastness.trust.admins import Admin
-from fastness.trust.ports import Entry, Record
+from fastness.trust.entry import Entry, Record
 from fastness.trust.resources import MAX_RESOURCE, SealedResources
 from fastness.trust.trial import Try, tried
 

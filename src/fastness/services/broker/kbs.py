@@ -45,9 +45,10 @@ from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.services.releases import Releases, in_time
 from fastness.trust.admission import TICKET_CODES
+from fastness.trust.attempt import Attempt, Judgement, Verifier
 from fastness.trust.bootstrap import is_bootstrap_token
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import BadToken, ReplayedChallenge
-from fastness.trust.ports import Attempt, Entry, Judgement, Record, Verifier
 from fastness.trust.tokens import Revocations, TokenIssuer
 from fastness.trust.touch import Touch
 

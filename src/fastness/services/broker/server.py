@@ -54,12 +54,13 @@ from fastness.services.http.showing import load
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
+from fastness.trust.attempt import Verifier
 from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.certificates import DoorCertificates, RoleCertificates
+from fastness.trust.entry import Record
 from fastness.trust.home import home_of
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
-from fastness.trust.ports import Record, Verifier
 from fastness.trust.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
 from fastness.trust.tokens import Revocations, TokenIssuer
 from fastness.trust.touch import Touch

@@ -27,8 +27,8 @@ from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand, withheld_entry, written
 from fastness.trust.configkey import ConfigSigner
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import RecordError
-from fastness.trust.ports import Entry, Record
 from fastness.trust.touch import Touch
 
 BASIS: Final = "node-certificate"

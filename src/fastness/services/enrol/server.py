@@ -19,8 +19,8 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.releases import demand_home
 from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
+from fastness.trust.entry import Record
 from fastness.trust.home import home_of
-from fastness.trust.ports import Record
 from fastness.trust.touch import Touch
 from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 

@@ -42,9 +42,9 @@ from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
 from fastness.services.releases import Releases
+from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import RecordError, TicketUnclear
 from fastness.trust.mackeys import MacKeys
-from fastness.trust.ports import Entry, Record
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 from fastness.trust.tokens import GATE, Revocations, TokenVerifier

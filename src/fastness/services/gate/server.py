@@ -30,10 +30,10 @@ from fastness.services.http.rotation import Face, Rotation
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.certificates import DoorCertificates
+from fastness.trust.entry import Record
 from fastness.trust.home import home_of
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.policyworkers import PolicyWorkers
-from fastness.trust.ports import Record
 from fastness.trust.revocations import MachineRevocations
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tokens import TokenVerifier

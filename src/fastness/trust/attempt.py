@@ -1,7 +1,6 @@
-"""What a door asks of those behind it: somebody who judges evidence, and somebody who writes down what was decided.
+"""What a door asks of whoever judges evidence for it: an attempt goes in, a judgement comes out.
 
-The broker, the gate and enrolment know these two ports. `trust.verifier` and `trust.record` stand behind them in a cluster; tests
-and the simulator may put others there.
+The broker knows this port. `trust.verifier` stands behind it in a cluster; tests and the simulator may put others there.
 """
 
 from __future__ import annotations
@@ -64,23 +63,3 @@ class Verifier(Protocol):
 
     async def appraise(self, attempt: Attempt) -> Judgement:
         """Judge an attempt; raises ApiError when the cluster cannot be asked, ReplayedChallenge when it was answered before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the record: what happened, to whom, and why it was allowed. Never a secret."""
-
-    what: str
-    who: str
-    resource: str = ""
-    verdict: str = ""
-    grant: str = ""
-    evidence: str = ""
-    detail: Mapping[str, str] = field(default_factory=dict)
-
-
-class Record(Protocol):
-    """The append-only record."""
-
-    async def append(self, entry: Entry) -> None:
-        """Write an entry; returns when it is durable, so that what it describes may leave; raises RecordError."""
