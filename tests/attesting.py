@@ -111,7 +111,7 @@ class AttestingWorld:
     async def keep(self, path: str, value: bytes) -> None:
         """Put a resource where the broker finds it."""
         from fastness.crypto.secret import SecretBytes
-        from fastness.domain.attestation.resources import split_path
+        from fastness.formats.kbspath import split_path
 
         found = split_path(tuple(path.split("/")))
         assert found is not None

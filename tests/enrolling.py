@@ -27,6 +27,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.secret import SecretText
+from fastness.domain.attestation.anchors import SimulatedMaker
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -41,7 +42,6 @@ from fastness.trust.entry import Entry
 from fastness.trust.errors import RecordError
 from fastness.trust.mackeys import MacKeys
 from fastness.trust.tickets import join_ticket, mint, ticket_hash
-from fastness.trust.tpmmakers import SimulatedMaker
 from tests.lowering import lowered
 from tests.patience import PATIENCE
 

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 PACKAGE = Path("src/fastness")
 PLACES = (
-    "crypto", "domain/attestation", "domain/record", "services/broker", "services/configserver", "services/enrol",
-    "services/gate", "services/http", "services/*.py", "trust",
+    "crypto", "domain/attestation", "domain/record", "formats/kbspath.py", "services/broker", "services/configserver",
+    "services/enrol", "services/gate", "services/http", "services/*.py", "trust",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)
 _REASONS = re.compile(r"(Problem|Doubt|Denial|Refusal)$")

@@ -17,9 +17,9 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.mac import MacKey, MacRing
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.handshake import Handshake, HandshakeError
-from fastness.domain.attestation.resources import parse_path
 from fastness.formats.errors import FormatError
 from fastness.formats.kbs import KbsAttestation
+from fastness.formats.kbspath import parse_path
 from tests.fuzz.broker import TARGETS
 from tests.fuzz.driver import Target, run
 from tests.virtual import START, SeededEntropy

@@ -122,7 +122,7 @@ def admin_token(
 
 
 def _parsed(path: str) -> None:
-    from fastness.domain.attestation.resources import parse_path
+    from fastness.formats.kbspath import parse_path
 
     if parse_path(path) is None:
         raise CliError(f"{path!r} is no resource", "Write repository/type/tag, of [a-z0-9._-].", Exit.USAGE)

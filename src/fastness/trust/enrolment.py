@@ -27,6 +27,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.anchors import SimulatedMaker, not_simulated
 from fastness.domain.attestation.distrust import About, Distrusted
 from fastness.domain.attestation.enrolment import (
     SECRET_BYTES,
@@ -54,7 +55,7 @@ from fastness.trust.machines import OTHER_TYPE, IdentityConflict, MachineWriter,
 from fastness.trust.ticketbook import TicketBook
 from fastness.trust.tickets import TicketCheck, TicketProblem, limit_of
 from fastness.trust.ticketuses import TicketSpent, TicketUses
-from fastness.trust.tpmmakers import CONFIG_MAPS, SimulatedMaker, TpmMakers, not_simulated
+from fastness.trust.tpmmakers import CONFIG_MAPS, TpmMakers
 
 __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 

@@ -25,8 +25,9 @@ from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.resources import STATUS, ResourcePath, parse_path
+from fastness.domain.attestation.resources import STATUS
 from fastness.domain.places import SEALED
+from fastness.formats.kbspath import ResourcePath, parse_path
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
 from fastness.trust.authorities import NAMESPACE, SECRETS, create_in_namespace

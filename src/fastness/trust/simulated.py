@@ -24,7 +24,7 @@ from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.revocation import RevocationList
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.anchors import Anchors
+from fastness.domain.attestation.anchors import NOT_SIMULATED, Anchors, SimulatedMaker
 from fastness.domain.attestation.collateralstate import CollateralState
 from fastness.formats import json
 from fastness.formats.cursor import EvidenceError
@@ -36,7 +36,6 @@ from fastness.model.kind import JsonObject
 from fastness.trust.authorities import HERE
 from fastness.trust.judges import CollateralSource, NoCollateral
 from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
-from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker
 
 NAME: Final = "simulated-vendor"
 SOURCE: Final = "a simulated vendor"

@@ -3,13 +3,10 @@
 A TPM carries the certificate of its endorsement key, at times those above it, never the root. The rest of the chain stands in a
 ConfigMap of ours, `tpm-authorities`, each value some PEM text, and comes from the makers' sites. Nothing here is trusted for
 standing here: a chain counts only when it ends in a pinned fingerprint or one of `extraRoots`.
-
-A simulated vendor's works are handed in by whoever runs the simulated cluster, certificates and pins together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from fastness.cluster.informers import Informer
@@ -24,27 +21,6 @@ CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
 NAME: Final = "tpm-authorities"
 MOST: Final = 512
 _log = logs.logger("tpm-makers")
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedMaker:
-    """The TPM works of a simulated vendor: what its chains end in, and the certificates on the way."""
-
-    pins: frozenset[str] = frozenset()
-    certificates: tuple[Certificate, ...] = ()
-
-    @classmethod
-    def of(cls, pins: frozenset[str], *der: bytes) -> SimulatedMaker:
-        """The works with these certificates; raises BadCertificate."""
-        return cls(pins, tuple(entry for one in der for entry in load_certificates(one)))
-
-
-NOT_SIMULATED: Final = SimulatedMaker()
-
-
-def not_simulated() -> SimulatedMaker:
-    """The vendor of a cluster without a simulator."""
-    return NOT_SIMULATED
 
 
 class TpmMakers:

@@ -14,7 +14,7 @@ from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation.cases import proven_by_nothing
 from fastness.domain.attestation.policybook import Access
-from fastness.domain.attestation.resources import ResourcePath
+from fastness.formats.kbspath import ResourcePath
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING

@@ -24,7 +24,7 @@ from fastness.cli.vault import vault
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.embedded.store import SealBroken, StoreForged
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.resources import parse_path
+from fastness.formats.kbspath import parse_path
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.registry import find
 from fastness.services.api.rotation import STEPS, WHAT

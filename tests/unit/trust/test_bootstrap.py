@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.attestation.resources import parse_path
+from fastness.formats.kbspath import parse_path
 from fastness.model.kind import JsonObject
 from fastness.trust.bootstrap import KEY, LABEL, MACHINE, NAMESPACE, TYPE, is_bootstrap_token, join_token
 

@@ -6,7 +6,7 @@ import base64
 from typing import Any, cast
 
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.resources import parse_path
+from fastness.formats.kbspath import parse_path
 from fastness.model.kind import JsonObject
 from fastness.trust.resources import SecretResources
 

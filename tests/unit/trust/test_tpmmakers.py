@@ -8,8 +8,9 @@ import pytest
 
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import BadCertificate
+from fastness.domain.attestation.anchors import NOT_SIMULATED, SimulatedMaker, not_simulated
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.tpmmakers import NOT_SIMULATED, SimulatedMaker, TpmMakers, not_simulated
+from fastness.trust.tpmmakers import TpmMakers
 
 WORKS = SimVendor().tpm
 DER = (WORKS.authority.certificate, WORKS.root.certificate)

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fastness.crypto.chains import load_certificates
 from fastness.crypto.pins import AMD_ROOTS, INTEL_ROOT
+from fastness.crypto.x509 import Certificate
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
 
@@ -32,6 +34,27 @@ class Anchors:
 
 
 PINNED: Final = Anchors()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedMaker:
+    """The TPM works of a simulated vendor: what its chains end in, and the certificates on the way."""
+
+    pins: frozenset[str] = frozenset()
+    certificates: tuple[Certificate, ...] = ()
+
+    @classmethod
+    def of(cls, pins: frozenset[str], *der: bytes) -> SimulatedMaker:
+        """The works with these certificates; raises BadCertificate."""
+        return cls(pins, tuple(entry for one in der for entry in load_certificates(one)))
+
+
+NOT_SIMULATED: Final = SimulatedMaker()
+
+
+def not_simulated() -> SimulatedMaker:
+    """The vendor of a cluster without a simulator."""
+    return NOT_SIMULATED
 
 
 def anchors_of(cluster: Mapping[str, Any] | None, tee: str, simulated: Anchors | None) -> list[Anchors]:

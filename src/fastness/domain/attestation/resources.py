@@ -6,43 +6,23 @@
     default/attestation-status/status       whoever attested
     anything else                           whom a ResourceBinding names, if it proved what the binding requires
 
-* A path is three segments of `[a-z0-9._-]{1,128}`, none of dots alone. It is parsed once, from text that was decoded once, and
-  nothing downstream sees another spelling.
+* A path (`formats.kbspath`) is parsed once, and nothing downstream sees another spelling.
 * A reserved word at the front belongs to the rule above for good: no binding opens another machine's, pool's or tenant's place.
 * The answer is a `Denial` or None; policy can only take away from what is allowed here.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.attestation.patterns import covers
 from fastness.domain.attestation.subject import Subject
 from fastness.domain.attestation.trustvector import MANDATORY, proves_host
+from fastness.formats.kbspath import ResourcePath
 
-SEGMENTS: Final = 3
-_SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
 _RESERVED: Final = ("machine", "pool", "tenant")
-
-
-@dataclass(frozen=True, slots=True)
-class ResourcePath:
-    """A path that follows the grammar; only `parse_path` and `split_path` make one."""
-
-    repository: str
-    type: str
-    tag: str
-
-    @property
-    def segments(self) -> tuple[str, str, str]:
-        """The three parts."""
-        return self.repository, self.type, self.tag
-
-    def __str__(self) -> str:
-        return f"{self.repository}/{self.type}/{self.tag}"
 
 
 STATUS: Final = ResourcePath("default", "attestation-status", "status")
@@ -54,18 +34,6 @@ class Denial:
 
     code: str
     detail: str
-
-
-def split_path(segments: Sequence[str]) -> ResourcePath | None:
-    """The path that decoded segments make, or None when they do not follow the grammar."""
-    if len(segments) != SEGMENTS or not all(map(_good, segments)):
-        return None
-    return ResourcePath(*segments)
-
-
-def parse_path(text: str) -> ResourcePath | None:
-    """The path that a text spells, or None."""
-    return split_path(text.split("/")) if len(text) <= SEGMENTS * 129 else None
 
 
 def may_read(path: ResourcePath, subject: Subject, bindings: Iterable[Mapping[str, Any]] = ()) -> Denial | None:
@@ -84,10 +52,6 @@ def may_read(path: ResourcePath, subject: Subject, bindings: Iterable[Mapping[st
     if bound:
         return Denial("evidence-too-weak", f"the resource asks for more than evidence of {subject.tee or 'no kind'}")
     return Denial("not-bound", "no ResourceBinding lets this machine read the resource")
-
-
-def _good(segment: str) -> bool:
-    return _SEGMENT.match(segment) is not None and segment.strip(".") != ""
 
 
 def _binds(binding: Mapping[str, Any], path: ResourcePath, subject: Subject) -> bool:

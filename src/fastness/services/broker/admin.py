@@ -19,9 +19,9 @@ from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.cases import proven_by_nothing
-from fastness.domain.attestation.resources import ResourcePath, split_path
 from fastness.domain.attestation.rvps import MAX_MESSAGE
 from fastness.formats import json
+from fastness.formats.kbspath import ResourcePath, split_path
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name

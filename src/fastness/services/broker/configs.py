@@ -28,11 +28,11 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
 from fastness.cluster.waiting import news_or_time
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.resources import ResourcePath
 from fastness.domain.attestation.subject import Grant
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.domain.machineconfig.serving import configuration_of
 from fastness.formats.delivered import Delivered, Question, Sealed, envelope, parse_question
+from fastness.formats.kbspath import ResourcePath
 from fastness.model.fastness_dev.cluster import NAME
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments

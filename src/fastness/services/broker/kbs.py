@@ -28,9 +28,10 @@ from fastness.domain.attestation.ear import Proved, standing
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
 from fastness.domain.attestation.policybook import Access
-from fastness.domain.attestation.resources import ResourcePath, may_read, split_path
+from fastness.domain.attestation.resources import may_read
 from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
+from fastness.formats.kbspath import ResourcePath, split_path
 from fastness.model.objects import rfc3339
 from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs, is_config

@@ -11,6 +11,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
+from fastness.domain.attestation.anchors import SimulatedMaker, not_simulated
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
@@ -22,7 +23,6 @@ from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
 from fastness.trust.entry import Record
 from fastness.trust.home import home_of
 from fastness.trust.touch import Touch
-from fastness.trust.tpmmakers import SimulatedMaker, not_simulated
 
 PORT = 8000
 FACE = "enrolment"

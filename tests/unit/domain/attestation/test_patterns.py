@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fastness.domain.attestation.patterns import covers
 from fastness.domain.attestation.policyquery import ActivePolicy
-from fastness.domain.attestation.resources import ResourcePath, may_read
+from fastness.domain.attestation.resources import may_read
 from fastness.domain.attestation.subject import Subject
+from fastness.formats.kbspath import ResourcePath
 
 TWELVE_SECONDS = "*a*a*a*a*a*b/t/g"
 LONG = ("a" * 128, "t", "g")

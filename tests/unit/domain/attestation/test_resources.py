@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.attestation.resources import STATUS, ResourcePath, may_read, parse_path, split_path
+from fastness.domain.attestation.resources import STATUS, may_read
 from fastness.domain.attestation.subject import Subject
+from fastness.formats.kbspath import ResourcePath, parse_path, split_path
 
 A = Subject("aaaaaaaa-0000-4000-8000-000000000000", "machine-a", "sha256:" + "a" * 64, "worker", "red")
 B = Subject("bbbbbbbb-0000-4000-8000-000000000000", "machine-b", "sha256:" + "b" * 64, "infra", "blue")

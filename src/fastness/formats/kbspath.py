@@ -1,0 +1,48 @@
+"""Paths of resources as the key broker keeps them: `repository/type/tag`.
+
+A path is three segments of `[a-z0-9._-]{1,128}`, none of dots alone, and comes from text that was decoded once. Addresses as
+guests write them (`kbsuri`) are wider; what they name is read with this grammar in the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+SEGMENTS: Final = 3
+_SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePath:
+    """A path that follows the grammar; only `parse_path` and `split_path` make one."""
+
+    repository: str
+    type: str
+    tag: str
+
+    @property
+    def segments(self) -> tuple[str, str, str]:
+        """The three parts."""
+        return self.repository, self.type, self.tag
+
+    def __str__(self) -> str:
+        return f"{self.repository}/{self.type}/{self.tag}"
+
+
+def split_path(segments: Sequence[str]) -> ResourcePath | None:
+    """The path that decoded segments make, or None when they do not follow the grammar."""
+    if len(segments) != SEGMENTS or not all(map(_good, segments)):
+        return None
+    return ResourcePath(*segments)
+
+
+def parse_path(text: str) -> ResourcePath | None:
+    """The path that a text spells, or None."""
+    return split_path(text.split("/")) if len(text) <= SEGMENTS * 129 else None
+
+
+def _good(segment: str) -> bool:
+    return _SEGMENT.match(segment) is not None and segment.strip(".") != ""
