@@ -11,7 +11,7 @@ size, depth and work. Nothing here reads a clock, a file or a random number, and
 | `patch` | merge patch, JSON patch, strategic merge patch |
 | `selectors`, `names` | label and field selectors; names and label values |
 | `jsonpath` | paths of table columns |
-| `quantity`, `continue_token` | resource amounts, int-or-percent; pagination |
+| `quantity`, `duration`, `continue_token` | resource amounts, int-or-percent; how long; pagination |
 
 | For machines | |
 | --- | --- |

@@ -10,6 +10,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── SelectorError           label or field selector
     ├── TokenError              continue token
     ├── QuantityError           quantity, int-or-percent
+    ├── DurationError           duration
     ├── DataUrlError            data URL, its compression or its hash
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── CpioError               the initial file system of a boot image (`cpio`)
@@ -69,6 +70,10 @@ class TokenError(FormatError):
 
 class QuantityError(FormatError):
     """A quantity or an int-or-percent cannot be understood."""
+
+
+class DurationError(FormatError):
+    """A duration cannot be understood."""
 
 
 class DataUrlError(FormatError):

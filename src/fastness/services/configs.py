@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
 
@@ -89,6 +89,6 @@ def delivery_of(cluster: Mapping[str, object] | None) -> Delivery:
     spec = view(cluster or {}, ConfidentialCluster).spec.delivery
     try:
         interval = duration(spec.interval, "interval") if spec.interval else DEFAULT_INTERVAL
-    except BadPolicy:
+    except DurationError:
         interval = DEFAULT_INTERVAL
     return Delivery(spec.via, spec.sync, interval)

@@ -29,11 +29,11 @@ from fastness.domain.attestation.minimums import Minimums, minimums
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp, endorsement_of
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import json, kbs
 from fastness.formats.cursor import EvidenceError
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.formats.snp.envelope import parse_evidence as parse_snp
 from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation
@@ -129,7 +129,7 @@ class Demands:
         spec = view(cluster or {}, ConfidentialCluster).spec
         try:
             staleness = max(duration(spec.attestation.collateral_staleness, "collateralStaleness"), SHORTEST_STALENESS)
-        except BadPolicy:
+        except DurationError:
             staleness = STALENESS
         return cls(
             minimums(spec.attestation.minimum_tcb),

@@ -46,10 +46,11 @@ from fastness.domain.attestation.standing import (
     proof_of,
     unclaimed,
 )
-from fastness.domain.machineconfig.errors import BadPolicy, SeveralPools
+from fastness.domain.machineconfig.errors import SeveralPools
 from fastness.domain.machineconfig.nodes import PoolSelectors
-from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import enforces, evicts
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
@@ -312,7 +313,7 @@ def rules_of(confidential: JsonObject | None) -> Rules:
     try:
         drain = duration(missed.drain_after, "missed.drainAfter") if missed.drain_after else None
         return Rules(duration(missed.cordon_after, "missed.cordonAfter"), drain)
-    except BadPolicy:
+    except DurationError:
         return Rules()
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.formats import json
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 
 Object = Mapping[str, Any]
 
@@ -107,7 +107,7 @@ def _as_short(time: Any, limit: Any, name: str) -> bool:
         return False
     try:
         return duration(time, name) <= duration(limit, name)
-    except BadPolicy:
+    except DurationError:
         return False
 
 

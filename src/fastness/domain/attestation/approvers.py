@@ -30,10 +30,9 @@ from fastness.domain.attestation.breakglass import (
     listed_approvers,
     signers,
 )
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.formats import json
-from fastness.formats.errors import JsonError
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError, JsonError
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, metadata, rfc3339, view
@@ -170,7 +169,7 @@ def _with_delay(known: Appointments, cluster: Object, now: datetime) -> Appointm
     """The delay that holds: a longer one at once, a shorter one when the one before has passed."""
     try:
         wanted = duration(view(cluster, ConfidentialCluster).spec.break_glass.delay, "delay")
-    except BadPolicy:
+    except DurationError:
         wanted = known.delay
     if wanted >= known.delay:
         return replace(known, delay=wanted, next_delay=None, next_delay_from=None)

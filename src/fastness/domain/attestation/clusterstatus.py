@@ -26,9 +26,9 @@ from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.tuples import uncovered
 from fastness.domain.attestation.unprovednodes import named
 from fastness.domain.attestation.values import ValueBook
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
@@ -71,7 +71,7 @@ def interval_of(cluster: Object | None) -> timedelta:
     """How often machines attest again."""
     try:
         return duration(view(cluster or {}, ConfidentialCluster).spec.attestation.reattest_interval, "interval")
-    except BadPolicy:
+    except DurationError:
         return DEFAULT_INTERVAL
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from fastness.domain.machineconfig.nodes import GAVE_UP, SINCE, Goal, NodeFacts
 from fastness.domain.machineconfig.rollout import Hold
-from fastness.domain.machineconfig.waves import duration
+from fastness.domain.machineconfig.waves import policy_duration
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339
@@ -37,7 +37,7 @@ class Trying(NamedTuple):
 def patience_of(policy: Mapping[str, Any] | None) -> timedelta | None:
     """How long machines under a policy may try; None for ever; raises BadPolicy."""
     said = ((policy or {}).get("spec") or {}).get("tryFor")
-    return max(SHORTEST, duration(said, "spec.tryFor")) if said else None
+    return max(SHORTEST, policy_duration(said, "spec.tryFor")) if said else None
 
 
 def trying(nodes: Iterable[NodeFacts], goal: Goal, patience: timedelta | None, now: datetime) -> Trying:

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -23,14 +22,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts
 from fastness.domain.machineconfig.rollout import Choice, called_back
-from fastness.formats.errors import SelectorError
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError, SelectorError
 from fastness.formats.selectors import label_selector_from_object
 from fastness.model.objects import labels_of, object_name
 
 Object = Mapping[str, Any]
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
-_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +108,7 @@ def waves(spec: Object, size: int) -> tuple[Wave, ...]:
     for entry in spec.get("waves") or ():
         share = entry.get("count") or -(-int(entry.get("percent") or 0) * size // 100)
         bound = min(size, bound + max(1, share))
-        found.append(Wave(bound, duration(entry.get("soak") or "0s", "spec.waves[].soak")))
+        found.append(Wave(bound, policy_duration(entry.get("soak") or "0s", "spec.waves[].soak")))
     if bound < size or not found:
         found.append(Wave(size, timedelta()))
     return tuple(found)
@@ -162,7 +160,7 @@ def next_opening(window: Object | None, now: datetime) -> datetime | None:
         start = time.fromisoformat(str(window.get("start")))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise BadPolicy(f"spec.window: {error}", "write start as 22:00 and timeZone as Europe/Berlin") from error
-    length = duration(window.get("duration"), "spec.window.duration")
+    length = policy_duration(window.get("duration"), "spec.window.duration")
     days = set(window.get("days") or _DAYS)
     today = now.astimezone(zone).date()
     # A window of one day may still be open on the next; a week ahead there is always one.
@@ -175,12 +173,12 @@ def next_opening(window: Object | None, now: datetime) -> datetime | None:
     raise BadPolicy("spec.window never opens", "name at least one day of the week")
 
 
-def duration(text: object, field: str) -> timedelta:
-    """A duration as 90s, 15m or 1h30m; raises BadPolicy."""
-    parts = _PART.findall(text) if isinstance(text, str) else []
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise BadPolicy(f"{field}: {text!r} is not a duration", "write it as 90s, 15m or 1h30m")
-    return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+def policy_duration(text: object, field: str) -> timedelta:
+    """A duration in a policy; raises BadPolicy."""
+    try:
+        return duration(text, field)
+    except DurationError as error:
+        raise BadPolicy(str(error), error.hint) from error
 
 
 def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:

@@ -14,9 +14,9 @@ import msgspec
 
 from fastness.cluster.informers import Informer
 from fastness.domain.attestation.grant import House
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
 from fastness.domain.trustmodel import Mode, mode_of
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.model.fastness_dev.cluster import Attestation, ConfidentialCluster
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
@@ -78,5 +78,5 @@ def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:
 def _bounded(text: str, default: timedelta, most: timedelta) -> timedelta:
     try:
         return min(max(duration(text, "lifetime"), SHORTEST), most)
-    except BadPolicy:
+    except DurationError:
         return default

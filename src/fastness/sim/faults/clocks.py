@@ -6,8 +6,8 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from fastness.domain.machineconfig.errors import BadPolicy
-from fastness.domain.machineconfig.waves import duration
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError
 from fastness.model.kind import JsonObject
 from fastness.services.web.simulator import FaultKind
 from fastness.sim.clock import FARTHEST
@@ -58,7 +58,7 @@ def leap_of(text: str) -> timedelta:
     days, rest = _DAYS.fullmatch(text.removeprefix("+")).groups()  # type: ignore[union-attr]  # whatever it is, it matches
     try:
         found = timedelta(days=int(days or 0)) + (duration(rest, "leap") if rest or not days else timedelta())
-    except (BadPolicy, OverflowError, ValueError) as error:
+    except (DurationError, OverflowError, ValueError) as error:
         raise NotPossible(f"{text!r} is no leap: write it as +15m, 1h30m or 7d") from error
     if not timedelta() < found <= FARTHEST:
         raise NotPossible(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")

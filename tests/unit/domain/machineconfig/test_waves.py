@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastness.domain.machineconfig.errors import BadPolicy
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, facts
 from fastness.domain.machineconfig.rollout import candidates
-from fastness.domain.machineconfig.waves import WaveState, duration, hold, next_opening, policy_of, waves
+from fastness.domain.machineconfig.waves import WaveState, hold, next_opening, policy_of, waves
 from tests.unit.domain.machineconfig.build import node, pool
 
 NOW = datetime(2026, 1, 7, 12, 0, tzinfo=UTC)  # a Wednesday
@@ -128,15 +128,10 @@ def test_a_window_that_cannot_be_understood_is_an_error(window: dict[str, Any]) 
         next_opening(window, NOW)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("0s", 0), ("1.5m", 90), ("250ms", 0.25)])
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text, "f") == timedelta(seconds=seconds)
-
-
-@pytest.mark.parametrize("text", ["", "5", "-5m", "5 m", "m", None, 5])
-def test_what_is_no_duration_is_an_error(text: object) -> None:
-    with pytest.raises(BadPolicy, match="is not a duration"):
-        duration(text, "spec.f")
+def test_a_duration_that_cannot_be_understood_names_its_field() -> None:
+    with pytest.raises(BadPolicy, match=r"spec\.window\.duration: 'x' is not a duration") as refused:
+        next_opening({**WINDOW, "duration": "x"}, NOW)
+    assert refused.value.hint == "write it as 90s, 15m or 1h30m"
 
 
 def test_the_first_policy_by_name_that_selects_the_pool_counts() -> None:
