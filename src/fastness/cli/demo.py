@@ -47,7 +47,7 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
     from fastness.observe import logs
 
     logs.configure(level="error")
-    options = PlaneOptions(state=state, machines=machines or (QUICK_MACHINES if quick else MACHINES))
+    options = PlaneOptions(state=state, machines=machines or (QUICK_MACHINES if quick else MACHINES), tell=tell)
     pause = READING_SECONDS if sys.stdout.isatty() and not quick else 0.0
     with told():
         sys.exit(uvloop.run(_run(options, pause, end)))

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fastness.cli.documents import Documents, opened
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
-from fastness.cli.output import tell
+from fastness.cli.lacking import LacksCluster, LacksOption
 from fastness.cluster.kube.connection import Connection, Impersonation
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.doorrole import DoorRole
@@ -69,8 +67,10 @@ class DoorOptions:
     places: Places = AT_HOME
 
 
-async def serve_door(role: str, cluster: Cluster, options: DoorOptions, health: Health) -> None:
-    """One door, until cancelled; raises CliError, ApiError, OSError, TrustError."""
+async def serve_door(
+    role: str, cluster: Cluster, options: DoorOptions, health: Health, tell: Callable[[str], None]
+) -> None:
+    """One door, until cancelled; `tell` hears where it is. Raises LackingError, ApiError, OSError, TrustError."""
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.informers import Informers
     from fastness.trust.statuses import signed_statuses
@@ -154,10 +154,8 @@ async def _gate(
     listen = ListenOptions(options.host, options.gate_port, names=options.names)
     async with _remote(DoorRole.GATE, cluster, informers, options, clock) as configs:
         if configs is None:
-            raise CliError(
-                "the gate does not know where the config server is",
-                "Give --internal-url https://HOST:22626.",
-                Exit.USAGE,
+            raise LacksOption(
+                "the gate does not know where the config server is", "Give --internal-url https://HOST:22626."
             )
         async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
             yield f"gate on {_url(options.host, door.port)}"
@@ -189,7 +187,7 @@ async def _page(
 
     known = options.connection
     if known is None:
-        raise CliError("the page does not know the API server", "Give --kubeconfig, or run it in a pod.", Exit.MISSING)
+        raise LacksCluster("the page does not know the API server", "Give --kubeconfig, or run it in a pod.")
     door = ReviewDoor(cluster, lambda token: connect(as_bearer(known, token)), clock)
     listen = PageOptions(host=options.host, port=options.page_port, names=options.names, tiles=ConfigMapTiles(cluster))
     async with web_server(cluster, informers, door, clock, entropy, listen) as page:
@@ -250,19 +248,19 @@ class NoVault:
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """Never."""
-        raise CliError("this role has no vault key", "Give --vault.", Exit.USAGE)
+        raise LacksOption("this role has no vault key", "Give --vault.")
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
         """Never."""
-        raise CliError("this role has no vault key", "Give --vault.", Exit.USAGE)
+        raise LacksOption("this role has no vault key", "Give --vault.")
 
 
 def _cipher(vault: Path | None, clock: Clock, entropy: Entropy) -> Cipher:
     from fastness.trust.vault import PlainRingFile, Vault
 
     if vault is None:
-        raise CliError(
-            "the broker has no key for what it keeps", "Give --vault FILE; all replicas need the same one.", Exit.USAGE
+        raise LacksOption(
+            "the broker has no key for what it keeps", "Give --vault FILE; all replicas need the same one."
         )
     return Vault.open_file(PlainRingFile(vault), clock.now(), entropy, create=not vault.exists())
 

@@ -37,6 +37,7 @@ class CliError(click.ClickException):
 def told() -> Iterator[None]:
     """Turn errors of the layers into `CliError`."""
     # Imported here: a verb that needs none of these layers must not pay for them.
+    from fastness.cli.lacking import LackingError, LacksOption
     from fastness.cluster.embedded.store import StoreError
     from fastness.cluster.errors import ApiError
     from fastness.cluster.kube.errors import ConfigError
@@ -47,6 +48,8 @@ def told() -> Iterator[None]:
         match error:
             case CliError():
                 return error
+            case LackingError():
+                return CliError(str(error), error.hint, Exit.USAGE if isinstance(error, LacksOption) else Exit.MISSING)
             case StoreError() | TrustError() | CryptoError() | ConfigError():
                 return CliError(str(error), getattr(error, "hint", ""), Exit.MISSING)
             case ApiError():
@@ -60,7 +63,16 @@ def told() -> Iterator[None]:
         yield
     except CliError:
         raise
-    except (StoreError, TrustError, CryptoError, ConfigError, ApiError, OSError, BaseExceptionGroup) as error:
+    except (
+        LackingError,
+        StoreError,
+        TrustError,
+        CryptoError,
+        ConfigError,
+        ApiError,
+        OSError,
+        BaseExceptionGroup,
+    ) as error:
         sentences = [sentence(one) for one in _leaves(error)]
         if None in sentences or sentences[0] is None:
             raise

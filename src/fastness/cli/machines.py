@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.imagetrust import ImageTrust
-from fastness.cli.output import tell
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.local import LocalCluster
@@ -55,6 +54,7 @@ from fastness.trust.keyfiles import read_private, write_private
 SEED_FILE: Final = "simulated-vendor.seed"
 NAMESPACE: Final = "fastness-system"
 SWTPM: Final = "swtpm"
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Believed:
 class Simulated:
     """The simulation beside a control plane: its clock, its machines, and what was asked for."""
 
-    def __init__(self, state: Path, count: int, profile: str, tpm: str, clock: Clock) -> None:
-        """Read what the state directory has; raises ApiError."""
-        self.simulation = Simulation(state, profile, swtpm=tpm == SWTPM and _installed())
+    def __init__(self, state: Path, count: int, profile: str, tpm: str, clock: Clock, tell: Tell) -> None:
+        """Read what the state directory has; `tell` hears what is done otherwise than asked for. Raises ApiError."""
+        self.simulation = Simulation(state, profile, swtpm=tpm == SWTPM and _installed(tell))
         self.clock = LeapingClock(clock)
         self.clock.resume(self.simulation.ahead)
         self._count = count
@@ -147,7 +147,7 @@ def boards(vendor: SimVendor, maker: swtpm.TpmMaker | None, directory: Path) -> 
     return board
 
 
-def _installed() -> bool:
+def _installed(tell: Tell) -> bool:
     """Whether TPMs can be processes; says what is missing when they cannot."""
     absent = swtpm.missing()
     if absent:

@@ -66,9 +66,13 @@ _log = logs.logger("plane")
 LASTING = frozenset({"home", "record"})  # what only a person repairs: a control plane that stayed away would be no help
 
 
+def _tell_nobody(text: str) -> None:
+    """For those who start a control plane and read no words."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlaneOptions:
-    """What `fastness up` was asked for."""
+    """What `fastness up` was asked for; `tell` hears what is done otherwise."""
 
     state: Path
     host: str = "127.0.0.1"
@@ -79,6 +83,7 @@ class PlaneOptions:
     vms: int = 0
     page_port: int = 0
     vendor_services: bool = False
+    tell: Callable[[str], None] = _tell_nobody
 
 
 class NotReady(Exception):
@@ -269,7 +274,7 @@ def _simulated(options: PlaneOptions, clock: Clock) -> Simulated | None:
         return None
     from fastness.cli.machines import Simulated
 
-    return Simulated(options.state, options.machines, options.profile, options.tpm, clock)
+    return Simulated(options.state, options.machines, options.profile, options.tpm, clock, options.tell)
 
 
 def _machines(

@@ -260,7 +260,7 @@ async def _work(cluster: KubeCluster, options: ServeOptions, health: Health, set
             group.create_task(_lead_for_ever(cluster, options, health, settings))
         for role in options.roles:
             if role in DOORS:
-                group.create_task(serve_door(role, cluster, options.doors, health), name=role)
+                group.create_task(serve_door(role, cluster, options.doors, health, tell), name=role)
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None], leave: float | None = None) -> None:

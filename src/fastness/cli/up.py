@@ -85,7 +85,7 @@ def up(
 
         if given["vms"]:
             _check_vms()
-        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, **given), output))
+        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, **given), output))
 
 
 def _check_vms() -> None:

@@ -248,20 +248,23 @@ async def test_configuration_is_restored_and_follows_the_authority(embedded_serv
         await until(embedded_server, lambda found: found is not None and len(bundle(found)) > len(before))
 
 
-async def test_serve_runs_it_as_a_role(embedded_server: Embedded, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_serve_runs_it_as_a_role(embedded_server: Embedded) -> None:
     options = DoorOptions(
         "127.0.0.1", (), 0, 0, 0, 0, 0, "", "", "", None, webhook_port=0, webhook_url="https://webhook.example.com:9443"
     )  # fmt: skip
     health, clock, entropy = Health(), SystemClock(), SystemEntropy()
+    sentences = asyncio.Queue[str]()
     async with (
         Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers,
         issuing(embedded_server.cluster, informers, clock, entropy),
     ):
-        serving = asyncio.create_task(serve_door(WEBHOOK, embedded_server.cluster, options, health))
+        serving = asyncio.create_task(
+            serve_door(WEBHOOK, embedded_server.cluster, options, health, sentences.put_nowait)
+        )
         await until(embedded_server, lambda found: found is not None)
     async with asyncio.timeout(PATIENCE):
-        while "webhook on https://127.0.0.1:" not in (said := capsys.readouterr().err):  # noqa: ASYNC110  # a process' output
-            await asyncio.sleep(0.02)
+        said = await sentences.get()
+    assert "webhook on https://127.0.0.1:" in said
     assert "while it is down confidential workloads are refused" in said
     found = await embedded_server.cluster.get(RESOURCE, NAME)
     assert found["webhooks"][1]["clientConfig"]["url"] == "https://webhook.example.com:9443/review"

@@ -8,6 +8,7 @@ import pytest
 
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
+from fastness.cli.lacking import LackingError, LacksCluster, LacksOption
 from fastness.cluster.embedded.store.errors import DiskFull
 
 
@@ -28,3 +29,11 @@ def test_of_several_errors_of_ours_the_first_is_told() -> None:
 def test_a_defect_among_them_is_shown_with_all_the_others() -> None:
     with pytest.raises(ExceptionGroup), told():
         raise ExceptionGroup("tasks", [DiskFull("full"), KeyError("defect")])
+
+
+@pytest.mark.parametrize(("lacking", "code"), [(LacksOption, Exit.USAGE), (LacksCluster, Exit.MISSING)])
+def test_what_a_door_lacks_is_told_with_what_to_give(lacking: type[LackingError], code: Exit) -> None:
+    with pytest.raises(CliError) as caught, told():
+        raise ExceptionGroup("doors", [lacking("the broker has no key", "Give --vault FILE.")])
+    assert (caught.value.message, caught.value.hint) == ("the broker has no key", "Give --vault FILE.")
+    assert caught.value.exit_code == code

@@ -9,6 +9,7 @@ import pytest
 
 from fastness.agent.attester import Attester
 from fastness.cli.machines import Simulated, boards
+from fastness.cli.output import tell
 from fastness.domain.attestation.boots import Boot, boot_dispute, boot_status
 from fastness.formats.tpm.attest import parse_quote
 from fastness.model.kind import JsonObject
@@ -27,7 +28,7 @@ KEPT = (Spec("worker-0", 0, "tpm"), Spec("worker-5", 5, "snp"))
 
 
 def simulated(state: Path, count: int, tpm: str = "software") -> Simulated:
-    return Simulated(state, count, "cluster", tpm, VirtualClock())
+    return Simulated(state, count, "cluster", tpm, VirtualClock(), tell)
 
 
 def test_without_swtpm_it_says_what_to_install_and_takes_software(
