@@ -42,6 +42,7 @@ COMPONENTS = (
     Component("/usr/lib/systemd/boot/efi/linuxx64.efi.stub", "systemd-boot-efi", "the boot stub of its kernel image"),
     Component("busybox", "busybox-static", "its initial disk"),
     Component("mformat", "mtools", "its boot disk"),
+    Component("zstd", "zstd", "initial disks that distributions pack with it are looked at"),
     Component("sbsign", "sbsigntool", "images with a signature for Secure Boot"),
     Component("openssl", "openssl", "unlocks the test key that signs them"),
 )

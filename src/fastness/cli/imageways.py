@@ -1,6 +1,7 @@
 """What the verbs that take an image say about the ways into it: `measure`, `image approve`, `machine image`.
 
 Warnings go to standard error and change nothing, because some ways are a decision; `--strict` makes them a refusal.
+It also refuses what could not be looked at: an answer about half of an image is none.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 _HINT: Final = "See `fastness machine image`, or leave --strict out."
+_NAMED: Final = 3
+_LOOK: Final = "Make what is named readable here (--root DIRECTORY gives the root of the image), or leave --strict out."
 
 
 def ways_options(function: F) -> F:
     """The options `--root` and `--strict`."""
-    function = click.option("--strict", is_flag=True, help="Refuse an image that its host can turn.")(function)
+    function = click.option(
+        "--strict", is_flag=True, help="Refuse an image that its host can turn, or that could not be looked at whole."
+    )(function)
     return click.option("--root", type=_DIRECTORY, help="The root directory of the image, to look at that, too.")(
         function
     )
@@ -38,13 +43,16 @@ def look(uki: bytes | None, root: Path | None) -> dict[str, Any]:
     from fastness.drivers.errors import DriverError
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import RootTree
+    from fastness.drivers.unzstd import unzstd
 
+    tree = RootTree(RootedFiles(root)) if root is not None else None
     try:
-        looked = look_at(uki, RootTree(RootedFiles(root)) if root is not None else None)
+        looked = look_at(uki, tree, unzstd)
         openings = open_ways(looked.image)
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
-    return {"open": [document(opening) for opening in openings], "unseen": list(looked.unseen)}
+    unread = [f"{reason}: it was not looked at" for reason in tree.unread] if tree is not None else []
+    return {"open": [document(opening) for opening in openings], "unseen": [*looked.unseen, *unread]}
 
 
 def listed(manifest: Any) -> dict[str, Any] | None:
@@ -81,7 +89,11 @@ def warn(ways: Mapping[str, Any]) -> None:
 
 
 def refuse_open(ways: Mapping[str, Any]) -> None:
-    """Raise CliError for an image that leaves a way open."""
+    """Raise CliError for an image that leaves a way open, or of which something could not be looked at."""
     if ways["open"]:
         names = ", ".join(way["way"] for way in ways["open"])
         raise CliError(f"the host of this image can turn it: {names}", _HINT, Exit.NO)
+    if unseen := ways["unseen"]:
+        rest = f"; and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else ""
+        places = "; ".join(unseen[:_NAMED])
+        raise CliError(f"whether the host of this image can turn it is not known: {places}{rest}", _LOOK, Exit.NO)

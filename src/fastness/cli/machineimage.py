@@ -46,7 +46,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--check-only", is_flag=True, help="Write nothing: say what is missing and what stands open; 1 if anything is."
 )
-@click.option("--strict", is_flag=True, help="End with 1 while a way into the image stands open.")
+@click.option("--strict", is_flag=True, help="End with 1 while a way into the image stands open or was not looked at.")
 @cluster_options
 @output_option
 def image(
@@ -70,11 +70,11 @@ def image(
                 )
                 parts = _parts(files, agent, trust)
                 done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
-            missing, openings = missing_parts(tree), look(None, directory)["open"]
+            missing, ways = missing_parts(tree), look(None, directory)
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
-    _show(root, done, missing, openings, check_only=check_only, output=output)
-    if (openings or missing) and (check_only or strict):
+    _show(root, done, missing, ways, check_only=check_only, output=output)
+    if (missing or ways["open"] or ways["unseen"]) and (check_only or strict):
         raise SystemExit(Exit.NO)
 
 
@@ -142,11 +142,11 @@ def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
 
 
 def _show(
-    root: Path, done: Prepared, missing: list[str], openings: list[dict[str, Any]], *, check_only: bool, output: str
+    root: Path, done: Prepared, missing: list[str], ways: dict[str, Any], *, check_only: bool, output: str
 ) -> None:
     if output == "json":
         changes = {"written": done.written, "replaced": done.replaced, "removed": done.removed}
-        show_json({"root": str(root), **changes, "missing": missing, "open": openings})
+        show_json({"root": str(root), **changes, "missing": missing, **ways})
         return
     for path in done.replaced:
         click.echo(f"{path}: replaced, it differed")
@@ -156,6 +156,6 @@ def _show(
         click.echo(f"{root}: {f'{len(done.written)} files and links written' if done.changed else 'nothing to change'}")
     for path in missing:
         click.echo(f"{path}: missing, machines of this image prove nothing")
-    warn({"open": openings})
-    if check_only and not (missing or openings):
+    warn(ways)
+    if check_only and not (missing or ways["open"] or ways["unseen"]):
         click.echo(f"{root}: nothing is missing, and no way that is known stands open")

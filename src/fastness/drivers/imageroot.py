@@ -7,43 +7,63 @@ nothing and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fastness.domain.imagecheck.layout import FilePiece, LinkPiece, Piece
-from fastness.drivers.errors import FileFailure
+from fastness.drivers.errors import FileFailure, PathTaken
 from fastness.drivers.files import RootedFiles
-from fastness.drivers.states import ABSENT, Absent, File, Link, Other, State
+from fastness.drivers.states import ABSENT, Absent, File, Large, Link, Other, State
+from fastness.formats.cpio import HELD
+
+T = TypeVar("T")
 
 
 class RootTree:
-    """The files of a directory as `domain.imagecheck` looks at them."""
+    """The files of a directory as `domain.imagecheck` looks at them.
+
+    What cannot be read counts as nothing in the answers, and is kept in `unread`: whoever asks must say that.
+    """
 
     def __init__(self, files: RootedFiles) -> None:
         self._files = files
+        self._unread: dict[str, str] = {}
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """What the system refused to show so far: path and reason."""
+        return tuple(self._unread.values())
 
     def content(self, path: str) -> bytes | None:
-        """What a regular file holds; None where there is none; raises UnsafePath, FileFailure."""
-        state = self._look(path)
-        return state.content if isinstance(state, File) else None
+        """The first HELD bytes of a regular file; None where there is none; raises UnsafePath."""
+        return self._seen(path, lambda: self._beginning(path))
 
     def target(self, path: str) -> str | None:
-        """Where the link at a path leads; None where there is none; raises UnsafePath, FileFailure."""
+        """Where the link at a path leads; None where there is none; raises UnsafePath."""
         state = self._look(path)
         return state.target if isinstance(state, Link) else None
 
     def names(self, directory: str) -> Sequence[str]:
         """What a directory holds, in order; nothing where there is none; raises UnsafePath."""
-        with suppress(FileFailure):
-            return self._files.names(directory)
-        return ()
+        return self._seen(directory, lambda: self._files.names(directory)) or ()
 
-    def _look(self, path: str) -> State:
-        # A file on the way where a directory was expected means that nothing is at the path.
-        with suppress(FileFailure):
-            return self._files.look(path)
-        return ABSENT
+    def _look(self, path: str) -> State | Large:
+        return self._seen(path, lambda: self._files.inspect(path, 0)) or ABSENT
+
+    def _beginning(self, path: str) -> bytes | None:
+        with self._files.reading(path) as opened:
+            return os.read(opened[0], HELD) if opened is not None else None
+
+    def _seen(self, path: str, look: Callable[[], T]) -> T | None:
+        try:
+            return look()
+        except PathTaken:
+            return None  # a file on the way where a directory was expected: nothing is at the path
+        except FileFailure as error:
+            self._unread[path] = error.message
+            return None
 
     def below(self, directory: str) -> Iterator[str]:
         """Every file and link below a directory."""

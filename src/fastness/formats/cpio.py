@@ -1,8 +1,8 @@
 """The initial file system of a boot image: one or more cpio archives (newc), each bare or packed, one behind the other.
 
 That is how the kernel reads it (Documentation/driver-api/early-userspace/buffer-format.rst): an archive may be followed by zeros
-and by the next one, and a later file replaces an earlier one. Archives are unpacked with what Python brings (gzip, xz, bzip2); of
-one that is packed otherwise nothing is guessed.
+and by the next one, and a later file replaces an earlier one. Archives are unpacked with what Python brings (gzip, xz, bzip2);
+for zstd, which most distributions use by now, somebody lends an unpacker. Of one that is packed otherwise nothing is guessed.
 
 Only what is looked at is held: names, links, and the first bytes of each file.
 """
@@ -13,9 +13,11 @@ import bz2
 import lzma
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from fastness.formats import zstd
 from fastness.formats.errors import FormatError
 
 MAX_UNPACKED: Final = 1024 * 1024 * 1024
@@ -27,7 +29,9 @@ _MAGICS: Final = (b"070701", b"070702")
 _NUMBERS: Final = re.compile(rb"[0-9A-Fa-f]{104}")
 _TRAILER: Final = "TRAILER!!!"
 _LINK, _FILE, _KIND = 0o120000, 0o100000, 0o170000
-_OTHERS: Final = {b"\x28\xb5\x2f\xfd": "zstd", b"\x02\x21\x4c\x18": "lz4", b"\x89LZO": "lzo"}
+_OTHERS: Final = {zstd.MAGIC: "zstd", b"\x02\x21\x4c\x18": "lz4", b"\x89LZO": "lzo"}
+Unzstd = Callable[[bytes, int], bytes]
+"""Unpacks one zstd frame: what it holds, or a byte more than the number where it holds more; raises CpioError."""
 
 
 class CpioError(FormatError):
@@ -62,14 +66,14 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
 
 
-def unpack_initrd(data: bytes) -> Unpacked:
-    """Read every archive of an initial file system; raises CpioError."""
+def unpack_initrd(data: bytes, unzstd: Unzstd | None = None) -> Unpacked:
+    """Read every archive of an initial file system; raises CpioError, also for zstd where nobody unpacks it."""
     unpacked, rest, room = Unpacked(), data.lstrip(b"\0"), MAX_UNPACKED
     while rest:
         if rest.startswith(_MAGICS):
             rest = _archive(rest, unpacked).lstrip(b"\0")
             continue
-        content, rest = _decompressed(rest, room)
+        content, rest = _decompressed(rest, room, unzstd)
         room -= len(content)
         inner = content.lstrip(b"\0")
         while inner:
@@ -78,16 +82,28 @@ def unpack_initrd(data: bytes) -> Unpacked:
     return unpacked
 
 
-def _decompressed(data: bytes, most: int) -> tuple[bytes, bytes]:
+def _decompressed(data: bytes, most: int, unzstd: Unzstd | None) -> tuple[bytes, bytes]:
     """What one packed piece holds, and what is behind it."""
+    if unzstd is not None and data.startswith(zstd.MAGIC):
+        try:
+            end = zstd.frame_length(data)
+        except zstd.ZstdError as error:
+            raise CpioError("damaged", f"the initial file system cannot be unpacked: {error.message}") from error
+        content, rest = unzstd(data[:end], most), data[end:]
+    else:
+        content, rest = _unpacked_by_python(data, most)
+    if len(content) > most:
+        raise CpioError("too-large", f"the initial file system has more than {MAX_UNPACKED} bytes")
+    return content, rest
+
+
+def _unpacked_by_python(data: bytes, most: int) -> tuple[bytes, bytes]:
     unpacker = _unpacker(data)
     try:
         content = unpacker.decompress(data, most + 1)
     except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
         raise CpioError("damaged", f"the initial file system cannot be unpacked: {error}") from error
-    if len(content) > most:
-        raise CpioError("too-large", f"the initial file system has more than {MAX_UNPACKED} bytes")
-    if not unpacker.eof:
+    if len(content) <= most and not unpacker.eof:
         raise CpioError("damaged", "the initial file system is cut off")
     return content, unpacker.unused_data
 

@@ -30,6 +30,7 @@ def root(tmp_path: Path) -> Path:
         "usr/lib/systemd/system/afterburn-sshkeys@.service": UNIT,
         "usr/bin/cloud-init": "#!/bin/sh\n",
         "usr/bin/ignition": "",
+        "usr/lib/os-release": "ID=debian\n",
         "etc/kernel/cmdline": "quiet systemd.import_credentials=yes\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

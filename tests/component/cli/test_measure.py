@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,18 @@ from fastness.domain.osimage.firmware import FirmwareVars
 from fastness.domain.osimage.measure import measure_uki
 from fastness.domain.osimage.measurement import parse_manifest
 from fastness.domain.osimage.uki import write_uki
+from fastness.drivers.errors import FileFailure
+from fastness.drivers.files import RootedFiles
+from fastness.drivers.states import Large, State
 from fastness.formats.efi.guid import SIG_X509
+from fastness.sim.vms.initrd import archive
 from tests.measuredboot import minted
 
 SIGNER = minted.Signer("db certificate of the test")
 PLAIN = write_uki(minted.stub(), minted.sections())
 SIGNED = SIGNER.sign(PLAIN)
+INITRD = archive({"etc/initrd-release": b"ID=test\n"}, {})
+CLOSED = {**minted.sections(), ".cmdline": " ".join(WORDS).encode(), ".initrd": INITRD}
 STORE = minted.store(minted.keys(minted.siglist(SIG_X509, SIGNER.der)))
 
 
@@ -94,11 +101,10 @@ def test_a_register_that_is_left_out_is_told_beside_the_result(files: Path) -> N
 @pytest.fixture
 def turned(files: Path) -> Path:
     """An image whose line has every word, and a root that listens to its hypervisor."""
-    (files / "closed.efi").write_bytes(
-        write_uki(minted.stub(), {**minted.sections(), ".cmdline": " ".join(WORDS).encode()})
-    )
+    (files / "closed.efi").write_bytes(write_uki(minted.stub(), CLOSED))
     unit = files / "root/usr/lib/systemd/system/qemu-guest-agent.service"
     unit.parent.mkdir(parents=True)
+    (files / "root/usr/lib/os-release").write_text("ID=test\n")
     unit.write_text("[Service]\nExecStart=/usr/sbin/qemu-ga\n")
     return files
 
@@ -125,3 +131,36 @@ def test_strict_refuses_an_image_that_its_host_can_turn_and_measures_one_that_it
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
     assert measure(turned / "closed.efi", "--root", turned / "root", "--strict").exit_code == 0
+
+
+def test_strict_refuses_what_could_not_be_looked_at_and_says_what(
+    turned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image is not good because nobody saw its files: no root, an empty one, a packing that is not read."""
+    (turned / "empty-root").mkdir()
+    shutil.rmtree(turned / "root/usr/lib/systemd")
+    (turned / "lz4.efi").write_bytes(write_uki(minted.stub(), {**CLOSED, ".initrd": b"\x02\x21\x4c\x18 lz4"}))
+    closed = turned / "closed.efi"
+    root: tuple[str | Path, ...] = ("--root", turned / "root")
+    cases: tuple[tuple[tuple[str | Path, ...], str], ...] = (
+        ((closed,), "give its directory with --root"),
+        ((closed, "--root", turned / "empty-root"), "holds no system"),
+        ((turned / "lz4.efi", *root), "packed with lz4, which is not read here"),
+    )
+    for words, sentence in cases:
+        assert measure(*words).exit_code == 0
+        refused = measure(*words, "--strict")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert "whether the host of this image can turn it is not known: " in refused.stderr
+        assert sentence in refused.stderr.splitlines()[-2]
+    assert measure(closed, *root, "--strict").exit_code == 0
+
+    def dark(self: RootedFiles, path: str, up_to: int) -> State | Large:
+        raise FileFailure(f"{path}: Permission denied")
+
+    monkeypatch.setattr(RootedFiles, "inspect", dark)
+    refused = measure(closed, *root, "--strict")
+    assert (refused.exit_code, "emergency.service: Permission denied: it was not looked at" in refused.stderr) == (
+        1,
+        True,
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 
-from fastness.domain.imagecheck.bootimage import NO_LINE, NO_ROOT, Looked, look_at
+from fastness.domain.imagecheck.bootimage import NO_LINE, NO_ROOT, NO_SYSTEM, Looked, look_at
 from fastness.domain.imagecheck.check import open_ways
 from fastness.domain.imagecheck.tree import MappedTree
 from fastness.domain.imagecheck.ways import WORDS
@@ -15,10 +16,15 @@ from tests.measuredboot import minted
 
 LINE = " ".join(WORDS).encode()
 RELEASE = {"etc/initrd-release": b"ID=test\n"}
+SYSTEM = MappedTree({"/usr/lib/os-release": b"ID=test\n"})
 
 
 def image(line: bytes = LINE, **files: bytes) -> bytes:
-    packed = gzip.compress(archive({name.replace("__", "/"): data for name, data in files.items()} or RELEASE, {}))
+    return packed_image(gzip.compress, line, **files)
+
+
+def packed_image(pack: Callable[[bytes], bytes], line: bytes = LINE, **files: bytes) -> bytes:
+    packed = pack(archive({name.replace("__", "/"): data for name, data in files.items()} or RELEASE, {}))
     return write_uki(minted.stub(), {**minted.sections(), ".cmdline": line, ".initrd": packed})
 
 
@@ -29,7 +35,13 @@ def ways(looked: Looked) -> dict[str, tuple[str, ...]]:
 def test_a_good_image_has_nothing_open_and_says_that_its_root_was_not_seen() -> None:
     looked = look_at(image(), None)
     assert (ways(looked), looked.unseen) == ({}, (NO_ROOT,))
-    assert look_at(image(), MappedTree()).unseen == ()
+    assert look_at(image(), SYSTEM).unseen == ()
+
+
+def test_a_directory_without_a_system_says_nothing_about_the_image() -> None:
+    for uki in (image(), None):
+        assert look_at(uki, MappedTree({"/etc/hosts": b""})).unseen == (NO_SYSTEM,)
+        assert look_at(uki, MappedTree({}, {"/etc/os-release": "../usr/lib/os-release"})).unseen == ()
 
 
 def test_the_line_inside_is_what_counts() -> None:
@@ -46,11 +58,11 @@ def test_the_initial_file_system_is_looked_at() -> None:
         "usr/bin/ignition": b"\x7fELF",
         "usr/lib/systemd/system/emergency.service": b"[Unit]\n",
     }
-    found = ways(look_at(image(**files), MappedTree()))
+    found = ways(look_at(image(**files), SYSTEM))
     assert found["user-data"] == (f"initrd:/usr/bin/ignition without /{SYSTEM_CONFIG}",)
     assert found["console"] == ("initrd:/usr/lib/systemd/system/emergency.service",)
     files |= {SYSTEM_CONFIG: image_pointer(), "etc/systemd/system/emergency.service": b""}
-    assert ways(look_at(image(**files), MappedTree())) == {}
+    assert ways(look_at(image(**files), SYSTEM)) == {}
 
 
 def test_an_initial_file_system_that_never_hands_over_is_the_root() -> None:
@@ -66,3 +78,16 @@ def test_an_initial_file_system_that_cannot_be_read_is_said_and_not_taken_for_go
         "the initial file system was not looked at: the initial file system is packed with zstd, which is not read here",
         NO_ROOT,
     )
+
+
+def test_an_initial_file_system_in_zstd_is_looked_at_by_whoever_unpacks_it() -> None:
+    # A frame of one raw block: what unpacks it takes off the header, as the real program does.
+    def pack(data: bytes) -> bytes:
+        size = len(data)
+        assert size < 1 << 21
+        return b"\x28\xb5\x2f\xfd\x00\x58" + (size << 3 | 1).to_bytes(3, "little") + data
+
+    uki = packed_image(pack, **{"etc/initrd-release": b"", "usr/bin/ignition": b"\x7fELF"})
+    looked = look_at(uki, SYSTEM, lambda frame, _: frame[9:])
+    assert looked.unseen == ()
+    assert ways(looked)["user-data"] == (f"initrd:/usr/bin/ignition without /{SYSTEM_CONFIG}",)
