@@ -1,6 +1,6 @@
 """Asking an agent policy in a process of its own.
 
-The Rego engine ends the process on some texts, and a policy may run for ever; `policyworkers` tells more. A process that dies or
+The Rego engine ends the process on some texts, and a policy may run for ever; `sandbox` tells more. A process that dies or
 does not answer in time means: the policy does not parse.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastness.domain.workloads.agentpolicy.decide import Decision
-from fastness.trust.policyworkers import WorkerEnded, asked_alone
-from fastness.trust.trial import SECONDS
+from fastness.trust.sandbox import SECONDS, WorkerEnded, in_sandbox
+from fastness.trust.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ async def asked(
     """Ask a policy in a process of its own. Total, but for cancellation."""
     listed = [{"request": name, "input": dict(document)} for name, document in questions]
     try:
-        answer = await asked_alone({"do": "agent", "policy": text, "questions": listed}, seconds)
+        answer = await in_sandbox(Task.AGENT, {"policy": text, "questions": listed}, seconds)
         decisions = tuple(Decision.from_json(decision) for decision in answer["decisions"])
         return Asked(decisions, tuple(str(name) for name in answer["opened"]), str(answer["error"]))
     except WorkerEnded as ended:

@@ -1,25 +1,25 @@
 """Trying a policy before it judges, in a process of its own.
 
 A text that a user wrote meets the engine here first: a process that was started for it tries the spec of an AppraisalPolicy and
-ends (`policyworkers.asked_alone`). One that dies, or is still running when its time is over, is a policy that does not parse.
+ends (`sandbox`). One that dies, or is still running when its time is over, is a policy that does not parse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from fastness.domain.attestation.cases import Trial
-from fastness.trust.policyworkers import BREAKS_ENGINE, WorkerEnded, asked_alone
+from fastness.trust.sandbox import BREAKS_ENGINE, SECONDS, WorkerEnded, in_sandbox
+from fastness.trust.tasks import Task
 
-SECONDS: Final = 30.0
 Try = Callable[[Mapping[str, Any]], Awaitable[Trial]]
 
 
 async def tried(spec: Mapping[str, Any], *, seconds: float = SECONDS) -> Trial:
     """Try a policy in a process of its own. Total, but for cancellation."""
     try:
-        return Trial.from_json(await asked_alone({"do": "trial", "spec": dict(spec)}, seconds))
+        return Trial.from_json(await in_sandbox(Task.TRIAL, {"spec": dict(spec)}, seconds))
     except WorkerEnded as ended:
         return Trial(error=ended.reason, code=ended.code)
     except (KeyError, TypeError):

@@ -14,7 +14,9 @@ import pytest
 
 from fastness.domain.attestation.policy import Request
 from fastness.domain.attestation.policyquery import ActivePolicy, Answer, about_evidence, about_resource
-from fastness.trust.policyworkers import _PLACE, SUSPENDED_SECONDS, PolicyWorkers, Worker, WorkerEnded, asked_alone
+from fastness.trust.policyworkers import SUSPENDED_SECONDS, PolicyWorkers
+from fastness.trust.sandbox import _PLACE, Worker, WorkerEnded, in_sandbox
+from fastness.trust.tasks import Task
 from tests.patience import PATIENCE
 from tests.unit.domain.attestation.policyinputs import book
 from tests.virtual import VirtualClock
@@ -52,8 +54,8 @@ async def test_it_answers_and_remembers_by_what_the_policy_read(
     assert (await ask(workers, dated, "1")).value == {"hardware": 2}
     asked = list[object]()
 
-    async def count(worker: Worker, job: object, seconds: float) -> object:
-        asked.append(job)
+    async def count(worker: Worker, task: Task, document: object, seconds: float) -> object:
+        asked.append(document)
         return {"value": {}, "error": "", "clock": False}
 
     monkeypatch.setattr(Worker, "ask", count)
@@ -130,22 +132,21 @@ async def test_a_process_has_nothing_to_reach() -> None:
 
 
 async def test_a_process_that_nobody_waits_for_is_gone() -> None:
-    job = {"do": "trial", "spec": {"for": "snp", "rego": policy(SLOW).rego, "cases": []}}
-    task = asyncio.create_task(asked_alone(job, 30))
+    spec = {"for": "snp", "rego": policy(SLOW).rego, "cases": []}
+    task = asyncio.create_task(in_sandbox(Task.TRIAL, {"spec": spec}))
     await asyncio.sleep(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     with pytest.raises(WorkerEnded) as ended:
-        await asked_alone({"do": "evidence", "rego": policy(SLOW).rego, "input": {}, "data": {}, "digest": ""}, 0.2)
+        await in_sandbox(Task.EVIDENCE, {"rego": policy(SLOW).rego, "input": {}, "data": {}, "digest": ""}, 0.2)
     assert ended.value.code == "policy-too-slow"
 
 
 # What somebody would try who found a hole in the engine: none of it needs a descriptor, so limits on resources do not stop it.
 ESCAPES = """
 import ctypes, os, resource, signal, sys
-sys.path.insert(0, sys.argv[1])
-from fastness.trust.policyworker import confine
+sys.path.insert(0, sys.argv[1]); from fastness.trust.policyworker import confine
 victim, file = int(sys.argv[2]), sys.argv[3]
 sink = os.dup(1)
 kernel = ctypes.CDLL(None, use_errno=True)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import (
     RESOURCE,
     Policy,
@@ -27,6 +26,7 @@ from fastness.domain.attestation.policy import (
     compile_policy,
     compile_resource_policy,
 )
+from fastness.domain.attestation.rego import BadPolicy
 from fastness.domain.attestation.trustvector import AFFIRMED, REFUSED, TrustVector
 from fastness.domain.attestation.values import EMPTY, ValueBook
 from fastness.model.fastness_dev import EVIDENCE_TYPES

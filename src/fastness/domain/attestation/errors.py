@@ -1,7 +1,6 @@
-"""What can be wrong with policies and reference values.
+"""What can be wrong with reference values.
 
     AttestationError        base; never raised itself
-    ├── BadPolicy           a policy cannot be compiled, or is not one
     └── BadValues           values that somebody offers cannot become reference values
 
 What is wrong with evidence is data (`checks`), never an exception.
@@ -18,10 +17,6 @@ class AttestationError(Exception):
         self.code = code
         self.message = message
         self.hint = hint
-
-
-class BadPolicy(AttestationError):
-    """A policy that can never judge."""
 
 
 class BadValues(AttestationError):

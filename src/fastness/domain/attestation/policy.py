@@ -27,9 +27,8 @@ from importlib import resources
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.reading import QUERY, Reading, reading_of
-from fastness.domain.attestation.rego import NoAnswer, Program
+from fastness.domain.attestation.rego import BadPolicy, NoAnswer, Program
 from fastness.domain.attestation.trustvector import CLAIMS, TrustVector
 from fastness.domain.attestation.values import ValueBook
 from fastness.formats import json

@@ -61,7 +61,7 @@ class Query:
     def as_json(self) -> JsonObject:
         """The question for another process."""
         return {
-            "do": self.kind, "rego": self.policy.rego, "input": dict(self.input), "data": dict(self.data),
+            "rego": self.policy.rego, "input": dict(self.input), "data": dict(self.data),
             "digest": self.digest,
         }  # fmt: skip
 

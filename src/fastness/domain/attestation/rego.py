@@ -11,7 +11,7 @@ A `Program` is compiled once and asked many times:
 * What a program calls is read off the compiled plan and compared with a list (`builtins`) before anything of it runs.
 
 Some texts make the engine end the whole process while they are compiled (`with input as` is one), others run for ever. Text that
-a user wrote is therefore compiled and asked in a process of its own (`trust.policyworkers`), never in one that judges.
+a user wrote is therefore compiled and asked in a process of its own (`trust.sandbox`), never in one that judges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from regopy import Bundle, Interpreter, LogLevel, RegoError  # type: ignore[impo
 from regopy import rego_shared as engine  # noqa: E402
 
 from fastness.domain.attestation.builtins import ALLOWED, CLOCK, OPEN_CALL, refused_calls  # noqa: E402
-from fastness.domain.attestation.errors import BadPolicy  # noqa: E402
 
 ANSWER: Final = "x"
 MAX_POOLS: Final = 4
@@ -40,6 +39,16 @@ _PLACE: Final = re.compile(r"\(error \d+:(?P<file>[^|\n]{1,64})\|(?P<offset>\d{1
 _CALL, _DYNAMIC, _FUNCTION = "rego-callstmt", "dynamic", "rego-function"
 _BUILT_IN, _STATEMENT = "rego-builtinfunction", "stmt"
 Engine = tuple[Interpreter, Bundle]
+
+
+class BadPolicy(Exception):
+    """A policy that can never judge: it cannot be compiled, or is not one. A sentence, a stable code, and what to do."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
 
 
 class NoAnswer(Exception):

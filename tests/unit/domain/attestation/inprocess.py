@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import Shown, compile_policy, compile_resource_policy
 from fastness.domain.attestation.policyquery import Answer, Decision, Query, answered
+from fastness.domain.attestation.rego import BadPolicy
 
 Made = TypeVar("Made")
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.attestation.builtins import ALLOWED
-from fastness.domain.attestation.errors import BadPolicy
 from fastness.domain.attestation.policy import (
     BUILT_IN,
     RESOURCE,
@@ -23,7 +22,7 @@ from fastness.domain.attestation.policy import (
     default_resource_policy,
     policy_version,
 )
-from fastness.domain.attestation.rego import is_built_in
+from fastness.domain.attestation.rego import BadPolicy, is_built_in
 from fastness.domain.attestation.trustvector import MANDATORY, Tier, tier
 from fastness.domain.attestation.values import EMPTY
 from fastness.formats import json

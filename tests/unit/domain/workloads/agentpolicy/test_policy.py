@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.attestation.errors import BadPolicy
+from fastness.domain.attestation.rego import BadPolicy
 from fastness.domain.workloads.agentpolicy.decide import decide, open_requests
 from fastness.domain.workloads.agentpolicy.generate import policy_of
 from fastness.domain.workloads.agentpolicy.lint import lint_policy
