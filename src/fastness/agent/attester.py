@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.model.kind import JsonObject
 
 
@@ -38,6 +39,9 @@ class Attester(Protocol):
 
     async def sign(self, message: bytes) -> bytes:
         """ECDSA P-256 with SHA-256 over the message by the guest key, as r‖s; never called for a TPM."""
+
+    async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:
+        """The same by a key that was made once in this boot; None where the evidence itself tells boots apart."""
 
     async def measure(self, event: bytes) -> None:
         """Extend a register that no value of an image is compared with, where there is one, and keep the event for the log."""

@@ -1,13 +1,14 @@
 """The machine's half of the key broker: answer a challenge with evidence, then ask for what is ours.
 
     async with BrokerClient(url, trust, attester, entropy) as broker:
-        await broker.attest()                              # a session, bound to a key of this boot
+        await broker.attest()                              # a session, bound to a key of its own
         await broker.attest(keys=NamedKeys(client=…))      # the same, which names keys that the node asks certificates for
         secret = await broker.resource("machine/…/key")    # opened with that key
         proof = broker.proof(…)                            # shows other doors that the token is ours
 
-The key of the session is drawn for this boot and never leaves this object; the evidence covers it together with the
-broker's nonce. A machine without a TPM also signs both with the guest key that it enrolled with.
+The key of the session is drawn for this conversation and never leaves this object; the evidence covers it together with the
+broker's nonce. A machine without a TPM also signs both with the guest key that it enrolled with, and a trust domain with the key
+of its boot.
 
 * A refusal is final and carries the broker's code; 503 means come back.
 * An expired session is a 401: attest again.
@@ -33,7 +34,7 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.dpop import Demand, make_proof
-from fastness.domain.attestation.guestkey import identity_member, identity_message
+from fastness.domain.attestation.guestkey import boot_member, boot_message, identity_member, identity_message
 from fastness.domain.attestation.membership import node_name
 from fastness.domain.attestation.nodekeys import NamedKeys
 from fastness.domain.attestation.subject import key_kind
@@ -103,7 +104,7 @@ class BrokerClient:
 
     @property
     def recipient(self) -> JsonObject:
-        """The public key of this boot, which answers are sealed to."""
+        """The public key of this session, which answers are sealed to."""
         return dict(public_jwk(self.key))
 
     async def attest(self, init_data: tuple[str, str] | None = None, keys: NamedKeys | None = None) -> SecretText:
@@ -172,7 +173,7 @@ class BrokerClient:
         return claims if isinstance(claims, dict) else {}
 
     def proof(self, method: str, url: str, nonce: str, jti: str, now: datetime) -> str:
-        """The proof for one request to another door that whoever sends the token holds the key of this boot."""
+        """The proof for one request to another door that whoever sends the token holds the key of this session."""
         return make_proof(self.key, self.recipient, Demand(method, url, self.token.reveal()), nonce, now, jti)
 
     async def resource(self, path: str, query: str = "") -> SecretBytes:
@@ -189,6 +190,9 @@ class BrokerClient:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))
             members |= identity_member(jwk_of(public[-64:]), signature)
+        boot = await self._attester.sign_as_boot(boot_message(nonce, recipient))
+        if boot is not None:
+            members |= boot_member(jwk_of(boot.public[-64:]), boot.signature)
         # The hardware signs this text with the runtime data: nobody on the way, and no thief of the token, names another key.
         additional = json.canonical(members).decode() if members else ""
         bound = kbs.binding(self._attester.tee, kbs.runtime_data(nonce, recipient, additional))

@@ -6,9 +6,10 @@
 
 - Whoever else writes into the same entry changes what is reported: every writer counts `generation` up, so it is read before and
   after, and a report that was made in between is thrown away. Entries have names of their own and are removed.
-- The identity is a P-256 key in a directory (PEM, mode 0600), made at first. It leaves this module only as signatures. Whoever
+- The identity is a P-256 key in a directory (`keyfile.py`), made at first. It leaves this module only as signatures. Whoever
   can read the disk of the machine can read it; what a machine booted is proved by the report and not by this key, and a report
   of another chip counts for nothing. Files that somebody else could have written are not taken (`drivers.identity`).
+- A trust domain signs with a second key, made once a boot and kept in memory: its quotes tell nothing of boots.
 - Missing certificates are no failure: the verifier has other ways to them.
 """
 
@@ -24,14 +25,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fastness.crypto.entropy import RandomBytes
-from fastness.crypto.errors import CryptoError
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.domain.attestation.replay import RTMR
 from fastness.domain.attestation.userdataevent import USER_DATA_RTMR
 from fastness.drivers import identity
 from fastness.drivers.errors import ReportFailure
+from fastness.drivers.keyfile import kept_key
 from fastness.drivers.runtimelog import RuntimeLog
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.snp.certtable import parse_table
@@ -41,6 +43,8 @@ REPORTS: Final = Path("/sys/kernel/config/tsm/report")
 EVENT_LOG: Final = Path("/sys/firmware/acpi/tables/data/CCEL")
 # Linux 6.16 and later; whoever writes a SHA-384 digest to it extends the register.
 RUNTIME_REGISTER: Final = Path("/sys/devices/virtual/misc/tdx_guest/measurements/rtmr3:sha384")
+# In memory: gone with the boot, kept when the initial file system is left.
+BOOT_KEY: Final = Path("/run/fastness/boot.key")
 PROVIDERS: Final = {"sev_guest": "snp", "tdx_guest": "tdx"}
 KEY: Final = identity.GUEST_KEY
 INPUT_BYTES: Final = 64
@@ -175,7 +179,7 @@ class TsmAttester:
 
     def __init__(
         self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG,
-        runtime_register: Path = RUNTIME_REGISTER, runtime_log: RuntimeLog | None = None,
+        runtime_register: Path = RUNTIME_REGISTER, runtime_log: RuntimeLog | None = None, boot_key: Path = BOOT_KEY,
     ) -> None:  # fmt: skip
         self.tee = tee
         self._reports = reports
@@ -184,6 +188,7 @@ class TsmAttester:
         self._event_log = event_log
         self._runtime_register = runtime_register
         self._runtime_log = runtime_log or RuntimeLog()
+        self._boot_key = boot_key
         self._key: PrivateKey | None = None
 
     @classmethod
@@ -220,6 +225,16 @@ class TsmAttester:
     async def sign(self, message: bytes) -> bytes:
         """r‖s by the guest key."""
         return (await self._identity()).sign(message)
+
+    async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:
+        """r‖s by the key of this boot of a trust domain; a report of SNP has an id of its launch. Raises ReportFailure.
+
+        The file is read each time: several programs of one boot prove it, and two keys would look like two machines.
+        """
+        if self.tee != "tdx":
+            return None
+        key = await asyncio.to_thread(kept_key, self._boot_key, self._entropy)
+        return SignedByBoot(key.public_der(), key.sign(message))
 
     async def measure(self, event: bytes) -> None:
         """Extend RTMR 3 of a trust domain where the kernel offers that; an SNP guest has none; raises ReportFailure."""
@@ -262,42 +277,8 @@ class TsmAttester:
 
     async def _identity(self) -> PrivateKey:
         if self._key is None:
-            self._key = await asyncio.to_thread(self._kept)
+            self._key = await asyncio.to_thread(kept_key, self._directory / KEY, self._entropy)
         return self._key
-
-    def _kept(self) -> PrivateKey:
-        path = self._directory / KEY
-        try:
-            if not path.exists():
-                self._make_key(path)
-            if path.stat().st_mode & 0o077:
-                raise ReportFailure(
-                    f"{path} can be read by others", "Set its mode to 0600, or remove it to enrol anew."
-                )
-            return PrivateKey.from_pem(SecretBytes(path.read_bytes()))
-        except OSError as error:
-            raise ReportFailure(f"the key of this machine, {path}: {error.strerror}") from error
-        except CryptoError as error:
-            raise ReportFailure(
-                f"the key of this machine, {path}, is damaged", "Remove it; the machine enrols anew."
-            ) from error
-
-    def _make_key(self, path: Path) -> None:
-        """Write a new key so that there is a whole one or none, and never another one in place of one that is there."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}-{os.getpid()}")
-        with suppress(FileNotFoundError):
-            draft.unlink()
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(PrivateKey.generate(self._entropy).to_pem().reveal())
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            draft.unlink()
 
 
 def _failure(entry: Path, error: OSError) -> ReportFailure:

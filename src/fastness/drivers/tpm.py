@@ -418,6 +418,9 @@ class TpmAttester:
         """Never: a restricted key signs only what the TPM wrote."""
         raise TpmFailure("an attestation key signs no foreign messages", "Activate a credential instead.")
 
+    async def sign_as_boot(self, message: bytes) -> None:
+        """Nothing: a quote has the counts of its boots."""
+
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15; raises TpmFailure."""
         await self._tools.measure(event)

@@ -80,8 +80,8 @@ class Hardware(Protocol):
 class Silicon:
     """A board with a chip of the simulated vendor, all of it in this process.
 
-    A TPM counts its boots, and each launch of an SNP guest has an id: both come from a count in the file `counted`. A board that
-    began anew with each process would look like a copy of itself.
+    A TPM counts its boots, each launch of an SNP guest has an id, and each boot of a trust domain a key: all come from a count in
+    the file `counted`. A board that began anew with each process would look like a copy of itself.
     """
 
     def __init__(self, vendor: SimVendor, tee: Tee, serial: int, counted: Path | None = None) -> None:
@@ -117,8 +117,7 @@ class Silicon:
 
     def _booted(self, conditions: Conditions) -> BootedMachine:
         chip = self._chip = self._chip or self._vendor.chip(self.tee, serial=self._serial)
-        if not isinstance(chip, TdxChip):
-            chip.boots = self._boots - 1
+        chip.boots = self._boots - 1
         if isinstance(chip, TpmChip):
             return chip.boot(conditions.image(self.tee))
         if conditions.old_firmware:

@@ -207,6 +207,7 @@ class RecordingTpm:
         self.ek_public = real.ek_public
         self.activate = real.activate
         self.sign = real.sign
+        self.sign_as_boot = real.sign_as_boot
         self.measure = real.measure
 
     @classmethod

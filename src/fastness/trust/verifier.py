@@ -5,8 +5,9 @@
 
 1. The attempt names a key, and the key its Machine. Evidence of another type than the machine enrolled for is refused before a
 byte of it is read: a software key that enrolled for `snp` proves nothing until its report does, and must not get to sign quotes.
-2. A guest key signed the attempt; an attestation key signs the quote. Nobody else is looked at further. 3. Only an approved
-machine is judged. One that waits for approval is asked to come back. 4. Evidence is judged under the roots of this cluster, then
+2. A guest key signed the attempt, as the key of the boot did where evidence tells nothing of boots; an attestation key signs the
+quote. Nobody else is looked at further. 3. Only an approved machine is judged. One that waits for approval is asked to come back.
+4. Evidence is judged under the roots of this cluster, then
 by its policies and values (`domain.attestation`). 5. Whoever's evidence is authentic and answers this challenge has spent it,
 whatever the outcome, and leaves a verdict.
 
@@ -35,7 +36,13 @@ from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.conclude import Facts, concluding, stale
 from fastness.domain.attestation.dispute import PENDING_CODE, chip_dispute, disputed
 from fastness.domain.attestation.distrust import about_machine, refused_for
-from fastness.domain.attestation.guestkey import BadIdentity, ClaimedIdentity, claimed_identity, proved_identity
+from fastness.domain.attestation.guestkey import (
+    BadIdentity,
+    ClaimedIdentity,
+    claimed_identity,
+    proved_boot,
+    proved_identity,
+)
 from fastness.domain.attestation.identitydisk import told_open_disk
 from fastness.domain.attestation.machinestanding import ROUNDS
 from fastness.domain.attestation.membership import Membership, membership_of, misbound, subject_of
@@ -158,12 +165,13 @@ class ClusterVerifier:
             return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
         try:
             key = _proved_key(claimed, attempt)
+            boot_key = proved_boot(attempt.tee, attempt.additional, attempt.nonce, attempt.tee_pubkey)
         except BadIdentity as error:
             return await self._refuse(error.code, error.detail, thumbprint, enrolled=True)
         membership = membership_of(machine)
         if membership is not Membership.APPROVED:
             return await self._not_a_member(machine, membership)
-        return await self._judge(attempt, key, machine, named)
+        return await self._judge(attempt, key, machine, named, boot_key)
 
     async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
         """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
@@ -172,7 +180,9 @@ class ClusterVerifier:
         others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
         return found or next(others, None)
 
-    async def _judge(self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys) -> Judgement:
+    async def _judge(
+        self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys, boot_key: str
+    ) -> Judgement:
         pool = machine.status.pool
         if attempt.tee not in self._asked.evidence_of(pool):
             text = f"evidence of {attempt.tee} does not count for pool {pool}"
@@ -192,7 +202,7 @@ class ClusterVerifier:
         about = about_machine(machine, properties, chip=chip)
         conclusion = told_open_disk(told_hidden(conclusion, chip), attempt.tee)
         conclusion = refused_for(conclusion, self.distrusts.against(about, now))
-        boot = boot_of(judged.appraisal.claims)
+        boot = boot_of(judged.appraisal.claims, boot_key)
         dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
         wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
         conclusion = disputed(held(conclusion, wait), dispute)

@@ -28,6 +28,7 @@ from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.controllers.attestation.joins import REQUESTS
 from fastness.controllers.machineconfig.rollout import NODES
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.verdict import VERDICT
@@ -81,6 +82,10 @@ class SoftwareKey:
     async def sign(self, message: bytes) -> bytes:
         """Whatever it is asked to."""
         return self.key.raw(message)
+
+    async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:
+        """The same key again, whatever is claimed to have booted."""
+        return SignedByBoot(self.key.public_der(), self.key.raw(message)) if self.tee == "tdx" else None
 
     async def measure(self, event: bytes) -> None:
         """Nothing: a key in software has no registers."""

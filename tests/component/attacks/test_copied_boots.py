@@ -19,6 +19,7 @@ from fastness.controllers.attestation.machines import Machines
 from fastness.domain.attestation.boots import CLOCK_SLACK_MS, CODE
 from fastness.domain.attestation.decisions import settle_patch
 from fastness.domain.attestation.dispute import told_disputes
+from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
@@ -36,7 +37,10 @@ from tests.component.attacks.test_copied_keys import proved, standing
 from tests.component.attestation.test_distrust import Kept, known
 
 OVER = (403, CODE)
-COUNTED = ["tpm", "snp"]
+WORDS = {
+    "tpm": ("TPM boot of 1 resets", "TPM boot of 2 resets"), "snp": ("SNP launch ",) * 2, "tdx": ("TDX launch ",) * 2,
+}  # fmt: skip
+TEES = ["tpm", "snp", "tdx"]
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ async def entries(site: Fortress) -> list[JsonObject]:
     return [entry for entry in await site.record() if entry["what"] == "disputed"]
 
 
-@pytest.mark.parametrize("tee", COUNTED)
+@pytest.mark.parametrize("tee", TEES)
 async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fortress, tee: Any) -> None:
     world = site.site.world
     original = boot(site, tee, 1)
@@ -75,7 +79,7 @@ async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fort
         assert standing(after) == standing(before)
         assert (await later.resource("pool/worker/secret")).reveal() == SECRET
     (entry,) = after["status"]["disputes"]
-    words = {"tpm": ("TPM boot of 1 resets", "TPM boot of 2 resets"), "snp": ("SNP launch ", "SNP launch ")}[tee]
+    words = WORDS[tee]
     assert (entry["over"], entry["shows"].startswith(words[0]), entry["against"].startswith(words[1])) == (
         "Boot", True, True,
     )  # fmt: skip
@@ -89,7 +93,7 @@ async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fort
     assert entry["against"] in told
 
 
-@pytest.mark.parametrize("tee", COUNTED)
+@pytest.mark.parametrize("tee", TEES)
 async def test_an_old_state_does_not_put_a_changed_machine_back(site: Fortress, tee: Any) -> None:
     """The machine booted a changed boot loader; its host goes on to quote from the boot before."""
     world = site.site.world
@@ -121,7 +125,7 @@ async def test_two_tpms_that_were_booted_equally_often_are_told_apart_by_their_c
     assert standing(await world.machine_object(original)) == standing(before)
 
 
-@pytest.mark.parametrize("tee", [*COUNTED, "tdx"])
+@pytest.mark.parametrize("tee", TEES)
 async def test_proofs_of_one_boot_and_of_later_ones_are_silent(site: Fortress, tee: Any) -> None:
     assert (await site.enrol(boot(site, tee, 1))).status_code == 201
     for number in (1, 2, 5):
@@ -131,6 +135,42 @@ async def test_proofs_of_one_boot_and_of_later_ones_are_silent(site: Fortress, t
     assert "disputes" not in found["status"]
     assert condition(found, "Disputed") is None
     assert await entries(site) == []
+
+
+class PassesForAnotherBoot(SimAttester):
+    """A changed trust domain that names the key of the boot before it, which every quote of that boot showed."""
+
+    def __init__(self, own: SimAttester, before: SimAttester) -> None:
+        super().__init__(own.machine)
+        self._before = before
+
+    async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:
+        """The other's public half, and a signature of its own."""
+        own, other = await super().sign_as_boot(message), await self._before.sign_as_boot(message)
+        assert own is not None
+        assert other is not None
+        return SignedByBoot(other.public, own.signature)
+
+
+class NamesNoBoot(SimAttester):
+    """A changed trust domain that keeps silent about its boot."""
+
+    async def sign_as_boot(self, message: bytes) -> None:
+        """Nothing."""
+
+
+async def test_a_changed_domain_cannot_pass_for_a_boot_that_is_not_its_own(site: Fortress) -> None:
+    """Nothing but the agent says which boot a quote of TDX is of; what booted something else says what it likes."""
+    world = site.site.world
+    original = boot(site, "tdx", 1)
+    assert (await site.enrol(original)).status_code == 201
+    before = await proved(site, original)
+    changed = boot(site, "tdx", 2, tampered_image("tdx"))
+    assert await site.attest(PassesForAnotherBoot(changed, original)) == (403, "boot-unproved")
+    assert await site.attest(NamesNoBoot(changed.machine)) == (403, "boot-missing")
+    await known(world)
+    after = await world.machine_object(original)
+    assert (standing(after), after["status"]["boot"]) == (standing(before), before["status"]["boot"])
 
 
 async def test_an_alarm_is_told_and_stays_until_a_person_settles_it(site: Fortress) -> None:

@@ -124,10 +124,15 @@ async def test_a_guest_that_asks_its_kernel_for_reports_comes_by_its_configurati
     else:
         kernel.report_of = lambda data: base64.b64decode(chip.quote(data)["quote"])
         (tmp_path / "ccel").write_bytes(base64.b64decode(chip.quote(bytes(64))["cc_eventlog"]))
-    guest = TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel")
+
+    def program() -> TsmAttester:
+        key = tmp_path / "run" / "boot.key"
+        return TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel", boot_key=key)
+
+    guest = program()
     found = await boot_once(guest, await world.ask(), world.trust, world.patience())
     assert found.body == world.shelf.body
-    again = TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel")
+    again = program()
     assert (await boot_once(again, await world.ask(), world.trust, world.patience())).machine == found.machine
 
 

@@ -69,7 +69,9 @@ def kernel(tmp_path: Path) -> FakeKernel:
 
 
 def attester(kernel: TsmReports, directory: Path, tee: str = "snp") -> TsmAttester:
-    return TsmAttester(kernel, directory / "identity", ENTROPY, tee, event_log=directory / "ccel")
+    return TsmAttester(
+        kernel, directory / "identity", ENTROPY, tee, event_log=directory / "ccel", boot_key=directory / "run" / "boot.key"
+    )  # fmt: skip
 
 
 async def test_a_report_covers_what_was_written_and_the_entry_is_gone_afterwards(
@@ -216,3 +218,34 @@ async def test_where_nothing_can_be_extended_nothing_is_logged(tmp_path: Path, t
     )
     await guest.measure(b"an event")
     assert not (tmp_path / "log").exists()
+
+
+async def test_programs_of_one_boot_sign_with_one_key_and_the_next_boot_with_another(
+    kernel: FakeKernel, tmp_path: Path
+) -> None:
+    proofs = [await attester(kernel, tmp_path, "tdx").sign_as_boot(b"n") for _ in range(2)]
+    keys = {proof.public for proof in proofs if proof is not None}
+    assert len(keys) == 1
+    key_file = tmp_path / "run" / "boot.key"
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    running = attester(kernel, tmp_path, "tdx")
+    await running.sign_as_boot(b"n")
+    key_file.unlink()  # memory is empty after a boot
+    later = [await one.sign_as_boot(b"n") for one in (running, attester(kernel, tmp_path, "tdx"))]
+    assert len({*keys, *(proof.public for proof in later if proof is not None)}) == 2
+    jwk = public_jwk(PrivateKey.from_pem(SecretBytes(key_file.read_bytes())))
+    assert later[0] is not None
+    assert public_key(jwk).signed(later[0].signature, b"n")
+
+
+async def test_a_key_of_the_boot_that_others_can_read_is_not_taken(kernel: FakeKernel, tmp_path: Path) -> None:
+    domain = attester(kernel, tmp_path, "tdx")
+    await domain.sign_as_boot(b"n")
+    (tmp_path / "run" / "boot.key").chmod(0o644)
+    with pytest.raises(ReportFailure, match="read by others"):
+        await domain.sign_as_boot(b"n")
+
+
+async def test_a_report_of_snp_needs_no_key_of_its_boot(kernel: FakeKernel, tmp_path: Path) -> None:
+    assert await attester(kernel, tmp_path, "snp").sign_as_boot(b"n") is None
+    assert not (tmp_path / "run").exists()

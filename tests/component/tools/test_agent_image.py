@@ -13,6 +13,7 @@ import pytest
 
 from fastness.cli.agent import agent
 from fastness.cli.agentproof import BROKER
+from fastness.drivers.configfs_tsm import BOOT_KEY
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 
@@ -168,3 +169,12 @@ def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
     assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in attest
     assert "After=fastness-identity.service" in attest
     assert "--state /var/lib/fastness/identity" in attest
+
+
+@pytest.mark.parametrize("unit", ["systemd/fastness-attest.service", "dracut/50fastness/fastness-boot.service"])
+def test_the_key_of_a_boot_outlives_the_units_that_prove_it(unit: str) -> None:
+    """With a key of its own each, two units of one boot would look like two machines."""
+    text = (DEPLOY / unit).read_text()
+    assert BOOT_KEY.parent == Path("/run/fastness")
+    for line in ("RuntimeDirectory=fastness", "RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"):
+        assert line in text.splitlines()

@@ -1,18 +1,19 @@
 """Which boot of a machine evidence is of, and whether that boot is over: then it is of a copy, or of a state that was put back.
 
-    boot = boot_of(appraisal.claims)                 # None: this kind of evidence does not tell
+    boot = boot_of(appraisal.claims, boot_key)       # None: this evidence does not tell
     dispute = boot_dispute(machine, boot)            # None: the boot of before, or a later one
     status = boot_status(known, boot)                # the newest boot, and the launches that are over
 
 A machine has one boot at a time. A TPM counts its resets and restarts, and its clock goes on within a boot; so a count or a clock
 that went back is another TPM with the same keys: its state was copied, or an old one put back. The report of an SNP guest has an
-id of its launch instead, without an order: one that comes again after another says that two guests run with one key. What is over
-gets no standing and takes none from the boot that counts: it is disputed (`dispute.py`), with both shown.
+id of its launch instead, without an order: one that comes again after another says that two guests run with one key. A quote of
+TDX has neither, so there the key that the measured agent made at its boot is that id (`guestkey.py`). What is over gets no
+standing and takes none from the boot that counts: it is disputed (`dispute.py`), with both shown.
 
 * Evidence of a later boot counts, whoever booted it: a reboot looks like that, too. Whoever copied the state meets the alarm when
   the original comes back, and not before.
 * Authentic evidence that is refused is of a boot all the same: after a boot of something else, the one before does not come back.
-* Quotes of TDX show nothing that tells two boots of one image apart. The key of a session does not either: it is new each time.
+* The key of a session tells no boots apart: it is new each time, and a machine has several sessions at once.
 """
 
 from __future__ import annotations
@@ -43,16 +44,20 @@ class Boot:
     resets: int = 0
     restarts: int = 0
     clock: int = 0
+    tee: str = "snp"
+    """Whose launch it is, for people."""
 
     def __str__(self) -> str:
         """The same for all evidence of a boot, so that a dispute about it stands once; therefore without the clock."""
         if self.launch:
-            return f"SNP launch {self.launch}"
+            return f"{self.tee.upper()} launch {self.launch}"
         return f"TPM boot of {self.resets} resets and {self.restarts} restarts"
 
 
-def boot_of(claims: Object) -> Boot | None:
-    """The boot that authentic evidence is of; None where evidence does not tell."""
+def boot_of(claims: Object, boot_key: str = "") -> Boot | None:
+    """The boot that authentic evidence is of, by its own word or by the key of the boot; None where it does not tell."""
+    if boot_key:
+        return Boot(launch=boot_key, tee="tdx")
     tpm, snp = claims.get("tpm"), claims.get("snp")
     if isinstance(tpm, Mapping) and "reset_count" in tpm:
         return Boot(resets=int(tpm["reset_count"]), restarts=int(tpm["restart_count"]), clock=int(tpm["clock"]))
@@ -65,7 +70,7 @@ def boot_dispute(machine: Machine, boot: Boot | None) -> Dispute | None:
     mark = machine.status.boot
     if boot is None or mark is None or not _is_over(boot, mark, machine.status.former_boots):
         return None
-    shows, against = str(boot), str(_marked(mark))
+    shows, against = str(boot), str(Boot(mark.launch, mark.resets, mark.restarts, mark.clock, boot.tee))
     if shows == against:
         shows, against = f"{shows}, an earlier clock", f"{against}, clock at {mark.clock} ms"
     message = (
@@ -106,7 +111,3 @@ def _is_over(boot: Boot, mark: BootMark, former: tuple[str, ...]) -> bool:
 def _before(count: int, other: int) -> bool:
     """Whether a count that is not the other one is nearer before it than after it."""
     return (other - count) % _ROUND < _ROUND // 2
-
-
-def _marked(mark: BootMark) -> Boot:
-    return Boot(mark.launch, mark.resets, mark.restarts, mark.clock)

@@ -108,9 +108,10 @@ _DISPUTE = s.obj(
     required=("over", "shows", "since"),
 )
 
+_LAUNCH_TEXT = "REPORT_ID of an SNP guest, or SHA-256 of the key that a TDX guest made at its boot; hexadecimal digits."
 _BOOT = s.obj(
     {
-        "launch": s.string("REPORT_ID of an SNP guest, in hexadecimal digits.", pattern=LAUNCH, maxLength=64),
+        "launch": s.string(_LAUNCH_TEXT, pattern=LAUNCH, maxLength=64),
         "resets": s.integer("How often its TPM was reset.", format="int64", minimum=0),
         "restarts": s.integer("How often its TPM was restarted or resumed since.", format="int64", minimum=0),
         "clock": s.integer("Clock of its TPM at the newest evidence, in milliseconds.", format="int64", minimum=0),
@@ -192,7 +193,7 @@ _STATUS = s.immutable_once_set(
             ),
             "boot": _BOOT,
             "formerBoots": s.array(
-                s.string("REPORT_ID of an SNP guest, in hexadecimal digits.", pattern=LAUNCH, maxLength=64),
+                s.string(_LAUNCH_TEXT, pattern=LAUNCH, maxLength=64),
                 "Launches before that one. Evidence of one of them is disputed.",
                 maxItems=MOST_FORMER_BOOTS,
             ),

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.drivers.errors import TpmFailure
 from fastness.model.kind import JsonObject
 from fastness.sim.tee.keys import EcKey
 from fastness.sim.tee.machine import BootedMachine
+from fastness.sim.tee.tdx import TdxMachine
 from fastness.sim.tee.tpm import TpmMachine
 
 
@@ -57,6 +59,13 @@ class SimAttester:
         if not isinstance(key, EcKey):
             raise TpmFailure("a restricted key does not sign foreign bytes")
         return key.raw(message)
+
+    async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:
+        """By the key of this boot of a trust domain; other evidence tells its boots apart."""
+        if not isinstance(self.machine, TdxMachine):
+            return None
+        key = self.machine.boot_key
+        return SignedByBoot(key.public_der(), key.raw(message))
 
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15 or RTMR 3; an SNP guest has neither."""

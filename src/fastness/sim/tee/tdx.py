@@ -146,6 +146,7 @@ class TdxChip:
         self.pck_key = EcKey(seed.branch("provisioning"))
         self.attestation_key = EcKey(seed.branch("quoting enclave"))
         self._guests = 0
+        self.boots = 0
 
     @cached_property
     def certificate(self) -> bytes:
@@ -167,7 +168,9 @@ class TdxChip:
     def with_firmware(self, level: str | TdxFirmware) -> TdxChip:
         """The same platform after its host installed other firmware."""
         chosen = TDX_LEVELS[level] if isinstance(level, str) else level
-        return TdxChip(self.foundry, self.seed, chosen, self.fmspc, self.qe_svn)
+        chip = TdxChip(self.foundry, self.seed, chosen, self.fmspc, self.qe_svn)
+        chip.boots = self.boots
+        return chip
 
     def boot(
         self,
@@ -182,6 +185,7 @@ class TdxChip:
         """A domain that booted the image; the same guest number has the same identity key on every boot."""
         number = self._guests if guest is None else guest
         self._guests = max(self._guests, number) + 1
+        self.boots += 1
         chosen, booted = image or default_image(), self.level
         domain = TrustDomain(
             tee_tcb_svn=booted.tee_tcb_svn,
@@ -208,6 +212,12 @@ class TdxMachine(Guest):
         self.domain = domain
         self.event_log = image.cc_event_log
         """The log that replays to the run-time registers."""
+        self._boot = chip.boots
+
+    @cached_property
+    def boot_key(self) -> EcKey:
+        """What its agent makes when it boots, and keeps in memory: no quote tells this boot from another."""
+        return EcKey(self._seed.branch("boot key", self.guest, self._boot))
 
     def measure(self, event: bytes) -> None:
         """Extend RTMR 3, and say so in the log."""

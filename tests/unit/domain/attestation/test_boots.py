@@ -121,3 +121,12 @@ def test_a_first_boot_leaves_no_launch_behind_and_the_list_of_them_is_bounded() 
 )
 def test_the_boot_is_what_evidence_tells_of_it(claims: dict[str, Any], boot: Boot | None) -> None:
     assert boot_of(claims) == boot
+
+
+def test_where_evidence_does_not_tell_the_key_of_the_boot_does() -> None:
+    first, second = (boot_of({"tdx": {}}, key) for key in (A, B))
+    assert first is not None
+    assert second is not None
+    dispute = disputed(remembered(first, second), first)
+    assert dispute is not None
+    assert (dispute.shows, dispute.against) == (f"TDX launch {A}", f"TDX launch {B}")

@@ -1,6 +1,8 @@
-"""The guest key shows whose attempt it is by its signature over nonce and key of the boot, and by nothing else."""
+"""Guest key and key of the boot show whose attempt it is by signatures over nonce and key of the session, and by nothing else."""
 
 from __future__ import annotations
+
+import hashlib
 
 import pytest
 
@@ -8,9 +10,12 @@ from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.guestkey import (
     BadIdentity,
+    boot_member,
+    boot_message,
     claimed_identity,
     identity_member,
     identity_message,
+    proved_boot,
     proved_identity,
 )
 from fastness.formats import json
@@ -62,3 +67,31 @@ def test_without_a_key_there_is_no_identity(text: str) -> None:
     with pytest.raises(BadIdentity) as refused:
         claimed_identity(text)
     assert refused.value.code == "identity-missing"
+
+
+def booted(key: EcKey, signer: EcKey, message: bytes | None = None) -> str:
+    signature = signer.raw(boot_message("n", BOOT) if message is None else message)
+    return json.canonical(boot_member(jwk_of(key.public_der()[-64:]), signature)).decode()
+
+
+def test_a_boot_is_known_by_the_key_that_signed_and_only_where_evidence_tells_no_boots_apart() -> None:
+    assert proved_boot("tdx", booted(GUEST, GUEST), "n", BOOT) == hashlib.sha256(GUEST.public_der()).hexdigest()
+    assert proved_boot("snp", booted(GUEST, GUEST), "n", BOOT) == ""
+    assert proved_boot("tpm", "", "n", BOOT) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (booted(GUEST, OTHER), "boot-unproved"),
+        (booted(GUEST, GUEST, boot_message("another nonce", BOOT)), "boot-unproved"),
+        (booted(GUEST, GUEST, identity_message("n", BOOT)), "boot-unproved"),  # a guest key signs as the machine, not as a boot
+        (shown(GUEST, GUEST), "boot-missing"),
+        ("", "boot-missing"),
+        ('{"fastness-boot": []}', "boot-missing"),
+    ],
+)  # fmt: skip
+def test_a_boot_without_a_key_or_with_the_key_of_another_is_refused(text: str, code: str) -> None:
+    with pytest.raises(BadIdentity) as refused:
+        proved_boot("tdx", text, "n", BOOT)
+    assert refused.value.code == code
