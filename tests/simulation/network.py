@@ -158,7 +158,6 @@ class Network:
 
         with (
             patch("fastness.services.http.door.LoopListener", listener),
-            patch("fastness.services.broker.server.BrokerListener", listener),
             patch.object(HttpsLines, "handle_async_request", ask),
         ):
             yield

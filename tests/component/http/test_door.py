@@ -26,7 +26,10 @@ def test_the_own_address_is_a_name_once() -> None:
 
 
 async def test_a_door_stays_in_our_loop_unless_the_other_listener_is_asked_for() -> None:
-    listener = listener_of(lambda *_: None, VirtualClock(), ListenOptions())
+    async def app(*_: object) -> None:
+        """Nobody comes."""
+
+    listener = listener_of(app, VirtualClock(), ListenOptions())
     assert isinstance(listener, LoopListener)
     await listener.stop()
 

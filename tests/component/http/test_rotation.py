@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.informers import Informers
 from fastness.controllers.attestation.certificates import DATES_SECONDS, issuing
+from fastness.crypto.errors import BadCertificate
 from fastness.crypto.x509 import Certificate, Credential
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.services.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Face, Rotation
+from fastness.services.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Rotation, ServedCertificate
 from fastness.trust.certificates import DoorCertificates
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
@@ -48,7 +50,7 @@ async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_ser
         issuing(cluster, informers, clock, entropy),
     ):
         certificates = await DoorCertificates.open(DoorRole.GATE, cluster, informers, clock, ["localhost"])
-        rotation = Rotation([Face("some", listener, certificates)], clock)
+        rotation = Rotation(listener, ServedCertificate("some", certificates), clock)
         listener.refuses = True
         with pytest.raises(OSError, match="descriptors"):
             await rotation.begin()
@@ -72,10 +74,28 @@ async def test_a_renewal_that_fails_is_tried_again_at_the_next_look(embedded_ser
         await asyncio.gather(following, return_exceptions=True)
 
 
+class Unissued:
+    """A door whose certificate nobody has issued; its Secret tells nothing."""
+
+    current = None
+
+    @property
+    def informer(self) -> Unissued:
+        return self
+
+    def subscribe(self, _handler: Any) -> Callable[[], None]:
+        return lambda: None
+
+
+def _none(_certificates: Any) -> Any:
+    raise BadCertificate("nobody has issued one")
+
+
 async def test_a_rotation_that_is_ended_while_it_hears_news_ends() -> None:
     """At whatever turn of the loop: a door that closes must not wait for the next look."""
+    served = ServedCertificate("some", cast("DoorCertificates", Unissued()), _none)
     for turns in range(12):
-        rotation = Rotation([], VirtualClock())
+        rotation = Rotation(Balking(), served, VirtualClock())
         following = asyncio.create_task(rotation.run())
         await settle()
         rotation._news.set()

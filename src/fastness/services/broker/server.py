@@ -9,19 +9,16 @@ a client certificate is asked for and not demanded, and only introspection looks
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.cluster.waiting import beside
-from fastness.crypto.digests import Digest
-from fastness.crypto.x509 import Certificate, Credential
+from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
@@ -46,17 +43,14 @@ from fastness.services.configs import ConfigSource
 from fastness.services.configserver.server import POOLS
 from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
-from fastness.services.http.bounds import Bounds
-from fastness.services.http.door import Listening, OpenDoor
-from fastness.services.http.listener import Listener, server_context
-from fastness.services.http.rotation import Chosen, Face, Rotation
-from fastness.services.http.showing import load
+from fastness.services.http.door import ListenOptions, OpenDoor, Tasks, open_door
+from fastness.services.http.rotation import ServedCertificate
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
 from fastness.trust.attempt import Verifier
 from fastness.trust.bootstrap import BootstrapTokens
-from fastness.trust.certificates import DoorCertificates, RoleCertificates
+from fastness.trust.certificates import DoorCertificates
 from fastness.trust.entry import Record
 from fastness.trust.home import home_of
 from fastness.trust.mackeys import MacKeys
@@ -83,11 +77,10 @@ class Judges:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerOptions(Listening):
+class BrokerOptions(ListenOptions):
     """Where to listen, and how much callers may take."""
 
     limits: Limits = field(default_factory=Limits)
-    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,40 +89,6 @@ class BrokerDoor(OpenDoor):
 
     tokens: TokenIssuer
     macs: MacKeys
-
-
-class BrokerListener:
-    """A listener that shows a door's certificate and asks peers for one of the internal authority, without demanding it."""
-
-    def __init__(self, app: Any, options: BrokerOptions) -> None:
-        self._context = server_context()
-        self._context.verify_mode = ssl.CERT_OPTIONAL
-        self._believed: set[Digest] = set()
-        self._listener = Listener(app, host=options.host, port=options.port, tls=self._context, bounds=options.bounds)
-        self._started = False
-
-    @property
-    def port(self) -> int:
-        """The port that is bound."""
-        return self._listener.port
-
-    async def show(self, credential: Credential, trusted: Sequence[Certificate] = ()) -> None:
-        """Show this certificate from the next handshake on, and let peers of these authorities show themselves.
-
-        OpenSSL cannot forget one; `asking_role` decides whether a peer counts.
-        """
-        load(self._context, credential)
-        for certificate in trusted:
-            if certificate.fingerprint not in self._believed:
-                self._context.load_verify_locations(cadata=certificate.pem.decode())
-                self._believed.add(certificate.fingerprint)
-        if not self._started:
-            self._started = True
-            await self._listener.start()
-
-    async def stop(self) -> None:
-        """Stop accepting."""
-        await self._listener.stop()
 
 
 @asynccontextmanager
@@ -166,31 +125,30 @@ async def broker(
         touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
     turnstile = Turnstile(options.limits, clock)
+
+    def parts() -> Sequence[Certificate]:
+        """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""
+        return certificates.current.internal.trusted
+
     app = Broker(
         Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
         Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
-        Ours(admins, lambda: certificates.current.internal.trusted), turnstile, clock, entropy, events,
+        Ours(admins, parts), turnstile, clock, entropy, events,
     )  # fmt: skip
-    listener = BrokerListener(app, options)
-    rotation = Rotation([Face(FACE, listener, certificates, _to_all)], clock)
+    keys = partial(
+        keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
+        partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
+    )  # fmt: skip
+    tasks: Tasks = {"events": events.run, "keys": keys}
+    if delivering is not None:
+        tasks = {**tasks, "copies": delivering.run}
+    served = ServedCertificate(FACE, certificates)
     try:
-        await rotation.begin()
-        keys = partial(
-            keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
-            partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
-        )  # fmt: skip
-        copies = {"copies": delivering.run} if delivering is not None else {}
-        async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys, **copies):
+        async with workers, open_door(app, options, served, clock, tasks, peers=parts) as port:
             with metrics.refreshed_by(touch.publish):
-                yield BrokerDoor(listener.port, certificates, tokens, macs)
+                yield BrokerDoor(port, certificates, tokens, macs)
     finally:
-        await listener.stop()
         await events.close()
-
-
-def _to_all(certificates: RoleCertificates) -> Chosen:
-    """What everybody sees; our own parts may show themselves in return."""
-    return certificates.serving, certificates.internal
 
 
 async def _configs(

@@ -18,7 +18,6 @@ with the certificate that they show to the API (`system:node:<name>`, of an auth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from fastness.cluster.clock import Clock
@@ -36,13 +35,12 @@ from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import logs
+from fastness.services.http.door import Authorities
 from fastness.services.refusals import Refusal
 from fastness.services.releases import in_time
 
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 BARRED: Final = frozenset({Membership.QUARANTINED, Membership.REVOKED})
-Authorities = Callable[[], Sequence[Certificate]]
-"""The authorities whose client certificates count now."""
 _log = logs.logger("configserver")
 
 

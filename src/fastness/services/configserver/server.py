@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.cluster.waiting import beside
 from fastness.crypto.errors import BadCertificate
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev.distrust import DISTRUST
@@ -27,12 +26,11 @@ from fastness.services.configserver.admission import by_ticket
 from fastness.services.configserver.app import ConfigServer
 from fastness.services.configserver.daytwo import NodeReleases
 from fastness.services.configserver.internal import InternalConfigServer
-from fastness.services.configserver.nodes import Authorities, NodeCallers
+from fastness.services.configserver.nodes import NodeCallers
 from fastness.services.configserver.replies import Replies
 from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
-from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
-from fastness.services.http.rotation import Chosen, Face, Rotation
-from fastness.services.http.showing import LoopListener
+from fastness.services.http.door import Authorities, ListenOptions, OpenDoor, open_door
+from fastness.services.http.rotation import Chosen, ServedCertificate
 from fastness.trust.certificates import DoorCertificates, RoleCertificates
 from fastness.trust.home import home_of
 from fastness.trust.record import ClusterRecord
@@ -88,22 +86,15 @@ async def config_server(
         )
         nodes = NodeReleases(callers, served.plain, served.signer, record, touch, clock)
     app = ConfigServer(replies, by_ticket(book, confidential), touch, nodes)
-    outer = (
-        LoopListener(app, host=options.host, port=options.port, peers=clients, bounds=options.bounds)
-        if clients is not None
-        else listener_of(app, clock, options)
-    )
-    inner = LoopListener(ours, host=options.host, port=options.internal_port, mutual=True)
-    faces = [Face(TICKET_FACE, outer, certificates), Face(INTERNAL_FACE, inner, certificates, _to_our_parts)]
-    rotation = Rotation(faces, clock)
-    try:
-        await rotation.begin()
-        async with beside(TICKET_FACE, rotation=rotation.run):
-            with metrics.refreshed_by(touch.publish):
-                yield ConfigDoor(outer.port, certificates, inner.port, served)
-    finally:
-        await inner.stop()
-        await outer.stop()
+    inner = replace(options, port=options.internal_port, bounds=None)
+    to_machines = ServedCertificate(TICKET_FACE, certificates)
+    to_parts = ServedCertificate(INTERNAL_FACE, certificates, _to_our_parts)
+    async with (
+        open_door(app, options, to_machines, clock, peers=clients) as port,
+        open_door(ours, inner, to_parts, clock, mutual=True) as internal_port,
+    ):
+        with metrics.refreshed_by(touch.publish):
+            yield ConfigDoor(port, certificates, internal_port, served)
 
 
 def _to_our_parts(certificates: RoleCertificates) -> Chosen:

@@ -10,13 +10,12 @@ from functools import partial
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.cluster.waiting import beside
 from fastness.domain.attestation.anchors import SimulatedMaker, not_simulated
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
-from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
-from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.door import ListenOptions, OpenDoor, open_door
+from fastness.services.http.rotation import ServedCertificate
 from fastness.services.releases import demand_home
 from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
@@ -61,13 +60,10 @@ async def enrol_server(
     touch = Touch(FACE, (), home=home_of(informers))
     await touch.synced()
     app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events, demand=partial(demand_home, touch))
-    listener = listener_of(app, clock, options)
-    rotation = Rotation([Face(FACE, listener, certificates)], clock)
+    tasks = {"uses": enrolments.uses.run, "events": events.run}
     try:
-        await rotation.begin()
-        async with beside(FACE, rotation=rotation.run, uses=enrolments.uses.run, events=events.run):
-            yield EnrolServer(listener.port, certificates, enrolments)
+        async with open_door(app, options, ServedCertificate(FACE, certificates), clock, tasks) as port:
+            yield EnrolServer(port, certificates, enrolments)
     finally:
-        await listener.stop()
         await enrolments.uses.close()
         await events.close()

@@ -11,7 +11,6 @@ from typing import Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.cluster.waiting import beside
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -25,8 +24,8 @@ from fastness.services.broker.settings import Settings
 from fastness.services.configs import ConfigSource
 from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.app import Behind, Gate
-from fastness.services.http.door import ListenOptions, OpenDoor, listener_of
-from fastness.services.http.rotation import Face, Rotation
+from fastness.services.http.door import ListenOptions, OpenDoor, Tasks, open_door
+from fastness.services.http.rotation import ServedCertificate
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.certificates import DoorCertificates
@@ -79,14 +78,12 @@ async def gate(
         ActivePolicies(policies, workers), Assignments(cluster),
     )  # fmt: skip
     app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
-    listener = listener_of(app, clock, options)
-    rotation = Rotation([Face(FACE, listener, certificates)], clock)
+    keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
+    tasks: Tasks = {"events": events.run, "keys": keys}
+    served = ServedCertificate(FACE, certificates)
     try:
-        await rotation.begin()
-        keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
-        async with workers, beside(FACE, rotation=rotation.run, events=events.run, keys=keys):
+        async with workers, open_door(app, options, served, clock, tasks) as port:
             with metrics.refreshed_by(touch.publish):
-                yield GateDoor(listener.port, certificates)
+                yield GateDoor(port, certificates)
     finally:
-        await listener.stop()
         await events.close()

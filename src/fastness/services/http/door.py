@@ -1,16 +1,29 @@
-"""What doors share around their applications: where they listen, with what, and who they are to callers.
+"""The one way to open a door, to keep its certificate fresh and to close it.
 
-A door opens its caches and keys, builds its application, shows it through a listener (`listener_of`) whose certificate
-`rotation.py` keeps fresh, and yields a kind of `OpenDoor` while it serves.
+    async with open_door(app, listen, ServedCertificate("gate", certificates), clock, {"events": events.run}) as port: ...
+
+A door opens its caches and keys, builds its application, opens it here, and yields a kind of `OpenDoor` while it serves.
+
+    open     bind → first certificate, from which on it accepts → rotation and the tasks of the door run beside it
+    close    tasks end → the listener stops accepting and lets running requests end → whatever the door opened before closes
+
+Callers are asked for no certificate, or may show one (`peers`), or get no connection without one (`mutual`). What it is worth the
+application decides, against the authorities of that moment: OpenSSL cannot forget one.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from fastness.cluster.clock import Clock
+from fastness.cluster.waiting import beside
+from fastness.crypto.x509 import Certificate
 from fastness.services.http.bounds import Bounds
+from fastness.services.http.rotation import Rotation, ServedCertificate
 from fastness.services.http.showing import LoopListener, Showing
 from fastness.trust.certificates import DoorCertificates, Generations
 
@@ -41,13 +54,47 @@ class ListenOptions(Listening):
     bounds: Bounds | None = None
 
 
-def listener_of(app: Any, clock: Clock, options: ListenOptions) -> Showing:
-    """The listener for an application that needs no certificate of its callers."""
-    if not options.rust:
-        return LoopListener(app, host=options.host, port=options.port, bounds=options.bounds)
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+Authorities = Callable[[], Sequence[Certificate]]
+"""The authorities whose client certificates count now."""
+Tasks = Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
+NO_TASKS: Final[Tasks] = MappingProxyType({})
+
+
+@asynccontextmanager
+async def open_door(
+    app: Asgi,
+    listen: ListenOptions,
+    served: ServedCertificate,
+    clock: Clock,
+    tasks: Tasks = NO_TASKS,
+    *,
+    peers: Authorities | None = None,
+    mutual: bool = False,
+) -> AsyncIterator[int]:
+    """A door that accepts for the time of the block, with tasks beside it; gives its port. Raises CryptoError, OSError.
+
+    A task that fails ends the block.
+    """
+    listener = listener_of(app, clock, listen, peers=peers, mutual=mutual)
+    rotation = Rotation(listener, served, clock)
+    try:
+        await rotation.begin()
+        async with beside(served.name, rotation=rotation.run, **tasks):
+            yield listener.port
+    finally:
+        await listener.stop()
+
+
+def listener_of(
+    app: Asgi, clock: Clock, listen: ListenOptions, *, peers: Authorities | None = None, mutual: bool = False
+) -> Showing:
+    """The listener for an application; the one in Rust cannot show the certificate of a peer."""
+    if not listen.rust or peers is not None or mutual:
+        return LoopListener(app, host=listen.host, port=listen.port, mutual=mutual, peers=peers, bounds=listen.bounds)
     from fastness.services.http.rust import RustListener  # loads a second HTTP server: only where it serves
 
-    return RustListener(app, clock, host=options.host, port=options.port, bounds=options.bounds)
+    return RustListener(app, clock, host=listen.host, port=listen.port, bounds=listen.bounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What the listeners show, kept fresh without a restart.
+"""The certificate that a listener shows, kept fresh without a restart.
 
-A `Face` is one listener with the certificate of its role that it shows. The controllers issue and renew certificates
+A `ServedCertificate` says whose certificates a listener shows, and which of them. The controllers issue and renew certificates
 (`controllers.attestation.certificates`): in time, when the clock was ahead, and when another generation of an authority issues.
 The Secret of the role tells of it, so every replica shows the new one within moments.
 
@@ -10,14 +10,14 @@ A Secret that somebody damaged stops nothing: the last good state is shown on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
 from fastness.cluster.waiting import news_or_time
+from fastness.crypto.digests import Digest
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Credential
 from fastness.observe import logs, metrics
@@ -36,41 +36,32 @@ def to_machines(certificates: RoleCertificates) -> Chosen:
     return certificates.serving, certificates.doors
 
 
-@dataclass(slots=True)
-class Face:
-    """One listener: its name in metrics, whose certificates it shows, which of them, and what it shows now."""
+@dataclass(frozen=True, slots=True)
+class ServedCertificate:
+    """What a listener shows: its name in metrics and log, whose certificates these are, and which of them it takes."""
 
     name: str
-    listener: Showing
     certificates: DoorCertificates
     choose: Callable[[RoleCertificates], Chosen] = to_machines
-    shown: Credential | None = None
-    generations: tuple[str, ...] = field(default=())
 
-    async def refresh(self) -> bool:
-        """Show the certificate of now if it is another one; whether it is."""
-        credential, believed = self.choose(self.certificates.current)
-        same = self.shown is not None and self.shown.certificate.fingerprint == credential.certificate.fingerprint
-        if same and believed.fingerprints == self.generations:
-            return False
-        await self.listener.show(credential, believed.trusted)
-        self.shown, self.generations = credential, believed.fingerprints
-        metrics.CERTIFICATE_EXPIRY.labels(self.name).set(credential.certificate.not_after.timestamp())
-        return True
+    def current(self) -> Chosen:
+        """The certificate of now, and the authorities whose peers may come; raises CryptoError."""
+        return self.choose(self.certificates.current)
 
 
 class Rotation:
-    """Keeps the faces of one process fresh."""
+    """Keeps what one listener shows fresh."""
 
-    def __init__(self, faces: Sequence[Face], clock: Clock) -> None:
-        self._faces = faces
+    def __init__(self, listener: Showing, served: ServedCertificate, clock: Clock) -> None:
+        self._listener = listener
+        self._served = served
         self._clock = clock
         self._news = asyncio.Event()
+        self._shown: tuple[Digest, tuple[str, ...]] | None = None
 
     async def begin(self) -> None:
-        """Give every listener its first certificate, from then on it accepts; raises CryptoError, OSError."""
-        for face in self._faces:
-            await face.refresh()
+        """Give the listener its first certificate, from then on it accepts; raises CryptoError, OSError."""
+        await self._show()
 
     async def run(self) -> None:
         """Follow the certificates until cancelled."""
@@ -78,23 +69,33 @@ class Rotation:
         def tell(_old: Any, _new: Any) -> None:
             self._news.set()
 
-        with ExitStack() as stack:
-            for face in self._faces:
-                stack.callback(face.certificates.informer.subscribe(tell))
+        unsubscribe = self._served.certificates.informer.subscribe(tell)
+        try:
             while True:
                 self._news.clear()
                 await news_or_time(self._news, self._clock, LOOK_SECONDS if await self._refresh() else AGAIN_SECONDS)
+        finally:
+            unsubscribe()
+
+    async def _show(self) -> bool:
+        """Show the certificate of now if it is another one; whether it is."""
+        credential, believed = self._served.current()
+        shows = (credential.certificate.fingerprint, believed.fingerprints)
+        if shows == self._shown:
+            return False
+        await self._listener.show(credential, believed.trusted)
+        self._shown = shows
+        metrics.CERTIFICATE_EXPIRY.labels(self._served.name).set(credential.certificate.not_after.timestamp())
+        return True
 
     async def _refresh(self) -> bool:
         """Show what is new; whether all went well. What is shown is good for a while, and the next look tries again."""
-        well = True
-        for face in self._faces:
-            try:
-                if await face.refresh():
-                    _log.info("pki.renewed", what=face.name)
-                # Somebody may have taken the names of this door out of the Secret.
-                await face.certificates.ask()
-            except (CryptoError, OSError, ApiError, TrustError) as error:
-                well = False
-                _log.warning("certificates.failed", what=face.name, error=error)
-        return well
+        try:
+            if await self._show():
+                _log.info("pki.renewed", what=self._served.name)
+            # Somebody may have taken the names of this door out of the Secret.
+            await self._served.certificates.ask()
+        except (CryptoError, OSError, ApiError, TrustError) as error:
+            _log.warning("certificates.failed", what=self._served.name, error=error)
+            return False
+        return True

@@ -15,13 +15,11 @@ from typing import Final
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.cluster.waiting import beside
 from fastness.domain.access import User
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.services.http import Request
-from fastness.services.http.door import Listening, OpenDoor
-from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener
+from fastness.services.http.door import Listening, ListenOptions, OpenDoor, open_door
+from fastness.services.http.rotation import ServedCertificate
 from fastness.services.web.admission import Doorkeeper
 from fastness.services.web.app import Act, Behind, Deed, PageApp
 from fastness.services.web.news import News
@@ -97,12 +95,7 @@ async def web_server(
         simulator=options.simulator,
     ))  # fmt: skip
     app.prepare()
-    listener = LoopListener(app, host=options.host, port=options.port)
-    rotation = Rotation([Face(FACE, listener, certificates)], clock)
-    try:
-        await rotation.begin()
-        with news.follow(stock):
-            async with beside(FACE, rotation=rotation.run, pulse=partial(news.pulse, cluster)):
-                yield Page(listener.port, certificates, sessions, news, options.host, options.administrator)
-    finally:
-        await listener.stop()
+    listen, tasks = ListenOptions(options.host, options.port), {"pulse": partial(news.pulse, cluster)}
+    with news.follow(stock):
+        async with open_door(app, listen, ServedCertificate(FACE, certificates), clock, tasks) as port:
+            yield Page(port, certificates, sessions, news, options.host, options.administrator)

@@ -16,9 +16,8 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.services.http.door import ListenOptions
-from fastness.services.http.rotation import Face, Rotation
-from fastness.services.http.showing import LoopListener
+from fastness.services.http.door import ListenOptions, open_door
+from fastness.services.http.rotation import ServedCertificate
 from fastness.services.webhook.app import RecordedReviews, WebhookDoor
 from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
 from fastness.services.webhook.lookups import Sources, prepared
@@ -66,14 +65,10 @@ async def webhook_server(
     path = RecordedPath(DoorSigner(FACE, cluster, clock, entropy))
     reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)), informers.places)
     door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews)
-    listener = LoopListener(door, host=options.host, port=options.port)
-    rotation = Rotation([Face(FACE, listener, certificates)], clock)
-    reached = where or Reachable(f"https://127.0.0.1:{listener.port}")
-    registration = Registration(cluster, known, certificates, reached, clock, path)
-    try:
-        await rotation.begin()
+    async with open_door(door, options, ServedCertificate(FACE, certificates), clock) as port:
+        # An API server that knows of the webhook asks at once, so it is told when somebody answers.
+        reached = where or Reachable(f"https://127.0.0.1:{port}")
+        registration = Registration(cluster, known, certificates, reached, clock, path)
         await registration.settle()
-        async with beside(FACE, rotation=rotation.run, registration=registration.run):
-            yield WebhookServer(listener.port, registration)
-    finally:
-        await listener.stop()
+        async with beside(FACE, registration=registration.run):
+            yield WebhookServer(port, registration)
