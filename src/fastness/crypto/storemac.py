@@ -12,6 +12,7 @@ HMAC-SHA-256 for the short inputs that every write has.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
@@ -56,6 +57,23 @@ class StoreMac:
     def head(self, content: bytes) -> bytes:
         """The tag of a statement about the whole store."""
         return blake2b(content, digest_size=TAG_BYTES, key=self._head).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Macs:
+    """The keys of a ring, the present one first, and whether the vault says that a store without tags is a forged one."""
+
+    keys: tuple[StoreMac, ...]
+    required: bool = True
+
+    @property
+    def present(self) -> StoreMac:
+        """The key that tags what is written now."""
+        return self.keys[0]
+
+    def named(self, key_id: bytes) -> StoreMac | None:
+        """The key with an id, if it was given."""
+        return next((key for key in self.keys if key.id == key_id), None)
 
 
 def _expand(material: bytes, label: bytes) -> bytes:

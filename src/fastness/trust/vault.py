@@ -22,12 +22,11 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from fastness.cluster.embedded.store import Macs
 from fastness.crypto.aead import KeyId, KeyRing, SealKey, key_id_of
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
-from fastness.crypto.storemac import StoreMac
+from fastness.crypto.storemac import Macs, StoreMac
 from fastness.model.objects import rfc3339
 from fastness.trust.errors import DamagedKeyFile, KmsFailed, MissingVaultKey, TrustError
 from fastness.trust.keyfiles import read_private, write_private

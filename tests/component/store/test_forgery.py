@@ -17,7 +17,6 @@ import pytest
 
 from fastness.cluster.embedded.store import (
     Key,
-    Macs,
     NotMigrated,
     SealBroken,
     Store,
@@ -31,6 +30,7 @@ from fastness.cluster.embedded.store.migrations import write_meta
 from fastness.cluster.embedded.store.offline import authenticate, remove
 from fastness.cluster.embedded.store.records import SEALED_KINDS
 from fastness.cluster.embedded.store.restore import verify
+from fastness.crypto.storemac import Macs
 from tests.component.store.world import MACS, Faults, ToyCipher, key, macs_of, put, reopened
 from tests.component.store.world import remove as delete
 

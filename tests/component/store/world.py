@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fastness.cluster.embedded.store import Change, Key, Macs, Record, Store, StoreSettings
+from fastness.cluster.embedded.store import Change, Key, Record, Store, StoreSettings
 from fastness.crypto.aead import SealKey
 from fastness.crypto.secret import SecretBytes
-from fastness.crypto.storemac import StoreMac
+from fastness.crypto.storemac import Macs, StoreMac
 
 
 def macs_of(*keys: bytes, required: bool = True) -> Macs:

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.embedded.store import Macs
 from fastness.cluster.embedded.store.files import DATABASE
 from fastness.cluster.embedded.store.journal import replay
 from fastness.cluster.embedded.store.tables import authentic_of, connect, facts_of, rows_of, translated
 from fastness.cluster.embedded.store.verified import verified
+from fastness.crypto.storemac import Macs
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord

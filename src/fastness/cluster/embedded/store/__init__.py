@@ -35,7 +35,6 @@ from fastness.cluster.embedded.store.errors import (
     StoreUnavailable,
 )
 from fastness.cluster.embedded.store.history import Cursor
-from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.records import (
     BackupReport,
     Change,
@@ -66,7 +65,6 @@ __all__ = [
     "Judge",
     "Key",
     "LogEntry",
-    "Macs",
     "Make",
     "NewerSchema",
     "NotAStore",

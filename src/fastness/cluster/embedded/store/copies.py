@@ -16,7 +16,7 @@ from typing import Final
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
 from fastness.cluster.embedded.store.errors import StoreInUse
-from fastness.cluster.embedded.store.ledger import Ledger, Macs
+from fastness.cluster.embedded.store.ledger import Ledger
 from fastness.cluster.embedded.store.migrations import MIGRATIONS, Step, migrate, write_meta
 from fastness.cluster.embedded.store.records import BackupReport, Identity
 from fastness.cluster.embedded.store.tables import (
@@ -29,6 +29,7 @@ from fastness.cluster.embedded.store.tables import (
     write_head,
 )
 from fastness.cluster.embedded.store.verified import verified
+from fastness.crypto.storemac import Macs
 
 FIRST_REVISION: Final = 1
 

@@ -24,7 +24,7 @@ from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
 from fastness.cluster.embedded.store.copies import keep_before_migration
 from fastness.cluster.embedded.store.journal import COLUMNS, SEALED, Authentic, Row, resealed, tagged
-from fastness.cluster.embedded.store.ledger import Ledger, Macs
+from fastness.cluster.embedded.store.ledger import Ledger
 from fastness.cluster.embedded.store.migrations import (
     MIGRATIONS,
     Step,
@@ -55,6 +55,7 @@ from fastness.cluster.embedded.store.tables import (
     translated,
     write_head,
 )
+from fastness.crypto.storemac import Macs
 
 _INSERT: Final = f"INSERT INTO journal ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - our own column names
 _PLACES: Final = f"({', '.join('?' * len(COLUMNS))})"

@@ -20,11 +20,11 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from fastness.cluster.embedded.store.errors import StoreDamaged, StoreForged
-from fastness.cluster.embedded.store.ledger import Entry, Macs
+from fastness.cluster.embedded.store.ledger import Entry
 from fastness.cluster.embedded.store.records import Key, LogEntry, Record
 from fastness.cluster.embedded.store.seal import Cipher, context_of, unseal
 from fastness.cluster.port import EventType
-from fastness.crypto.storemac import StoreMac
+from fastness.crypto.storemac import Macs, StoreMac
 
 DELETED: Final = 1
 SEALED: Final = 2

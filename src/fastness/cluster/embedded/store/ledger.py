@@ -26,30 +26,10 @@ import msgspec
 from fastness.cluster.embedded.store.errors import SealBroken, StoreForged
 from fastness.cluster.embedded.store.records import Key
 from fastness.crypto.aead import KEY_ID_BYTES
-from fastness.crypto.storemac import MODULUS, TAG_BYTES, StoreMac
+from fastness.crypto.storemac import MODULUS, TAG_BYTES, Macs, StoreMac
 
 _WIDTHS: Final = (8, 8, 16, 24)  # last, count, revisions, squares
 _FIXED: Final = KEY_ID_BYTES + sum(_WIDTHS)
-
-
-@dataclass(frozen=True, slots=True)
-class Macs:
-    """The keys of a ring, the present one first, and whether the vault says that a store without tags is a forged one."""
-
-    keys: tuple[StoreMac, ...]
-    required: bool = True
-
-    @property
-    def present(self) -> StoreMac:
-        """The key that tags what is written now."""
-        return self.keys[0]
-
-    def named(self, key_id: bytes) -> StoreMac:
-        """The key with an id; raises SealBroken."""
-        for key in self.keys:
-            if key.id == key_id:
-                return key
-        raise SealBroken(f"the store was authenticated with the vault key {key_id.hex()}, which was not given")
 
 
 class Entry(NamedTuple):
@@ -126,6 +106,8 @@ class Stated:
         if len(self.raw) < _FIXED + 2 * TAG_BYTES:
             raise StoreForged("the head of the store is cut short or missing")
         mac = macs.named(self.key_id)
+        if mac is None:
+            raise SealBroken(f"the store was authenticated with the vault key {self.key_id.hex()}, which was not given")
         content, tag, seal = self.raw[: -2 * TAG_BYTES], self.raw[-2 * TAG_BYTES : -TAG_BYTES], self.raw[-TAG_BYTES:]
         if not compare_digest(mac.head(facts + content), tag):
             raise StoreForged("the head or a fact of the store was changed")

@@ -18,7 +18,7 @@ from fastness.cluster.embedded.store import files
 from fastness.cluster.embedded.store.copies import keep_before_migration
 from fastness.cluster.embedded.store.errors import NotAStore, StoreForged
 from fastness.cluster.embedded.store.journal import Row, replay, resealed, superseded, tagged
-from fastness.cluster.embedded.store.ledger import Ledger, Macs
+from fastness.cluster.embedded.store.ledger import Ledger
 from fastness.cluster.embedded.store.migrations import migrate, require_known, version_of, write_meta
 from fastness.cluster.embedded.store.records import Key
 from fastness.cluster.embedded.store.seal import Cipher
@@ -37,6 +37,7 @@ from fastness.cluster.embedded.store.tables import (
     write_head,
 )
 from fastness.cluster.embedded.store.verified import Verified, verified
+from fastness.crypto.storemac import Macs
 
 _AT_ONCE: Final = 500
 

@@ -24,10 +24,10 @@ from typing import Final
 from fastness.cluster.embedded.store import failpoints as fp
 from fastness.cluster.embedded.store import files
 from fastness.cluster.embedded.store.errors import DirectoryNotEmpty, StoreDamaged
-from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.offline import settle
 from fastness.cluster.embedded.store.tables import connect, translated
 from fastness.cluster.embedded.store.verified import Verified, verified
+from fastness.crypto.storemac import Macs
 
 REVISION_JUMP: Final = 1_000_000_000  # more writes than any cluster makes between a backup and its loss
 

@@ -30,7 +30,6 @@ from fastness.cluster.embedded.store.database import Database
 from fastness.cluster.embedded.store.errors import IdentityMismatch, RecordTooLarge, Stale
 from fastness.cluster.embedded.store.history import Cursor, History
 from fastness.cluster.embedded.store.journal import Replayed, Row, encode, replay
-from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.present import Present
 from fastness.cluster.embedded.store.records import (
     BackupReport,
@@ -47,6 +46,7 @@ from fastness.cluster.embedded.store.seal import Cipher
 from fastness.cluster.embedded.store.tables import Facts, Kinds, authentic_of
 from fastness.cluster.embedded.store.writer import Writer
 from fastness.cluster.port import EventType
+from fastness.crypto.storemac import Macs
 
 RESEAL_ROWS = 500  # per transaction, so that writes need not wait long
 

@@ -15,10 +15,10 @@ from fastness.cluster.embedded.store import files, offline
 from fastness.cluster.embedded.store.aside import Aside, Judge, set_aside
 from fastness.cluster.embedded.store.errors import NotSetAside
 from fastness.cluster.embedded.store.journal import replay
-from fastness.cluster.embedded.store.ledger import Macs
 from fastness.cluster.embedded.store.records import Key
 from fastness.cluster.embedded.store.seal import Cipher
 from fastness.cluster.embedded.store.tables import authentic_of, connect, facts_of, rows_of, translated
+from fastness.crypto.storemac import Macs
 
 
 def find(directory: Path, judge: Judge, cipher: Cipher | None, macs: Macs | None) -> Mapping[Key, Aside]:

@@ -15,10 +15,11 @@ from typing import Final
 
 from fastness.cluster.embedded.store.errors import NotMigrated, SealBroken, StoreDamaged, StoreForged, translate
 from fastness.cluster.embedded.store.journal import COLUMNS, Authentic, Row
-from fastness.cluster.embedded.store.ledger import Entry, Ledger, Macs, Stated
+from fastness.cluster.embedded.store.ledger import Entry, Ledger, Stated
 from fastness.cluster.embedded.store.migrations import read_meta, write_meta
 from fastness.cluster.embedded.store.records import Key
 from fastness.crypto.digests import sha256
+from fastness.crypto.storemac import Macs
 
 Kinds = frozenset[tuple[str, str]]
 

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from fastness.cluster.embedded.store.journal import link
-from fastness.cluster.embedded.store.ledger import Ledger, Macs
+from fastness.cluster.embedded.store.ledger import Ledger
 from fastness.cluster.embedded.store.migrations import MIGRATIONS, migrate, require_known, version_of
 from fastness.cluster.embedded.store.records import Key
 from fastness.cluster.embedded.store.tables import (
@@ -18,6 +18,7 @@ from fastness.cluster.embedded.store.tables import (
     not_authenticated,
     rows_of,
 )
+from fastness.crypto.storemac import Macs
 
 
 @dataclass(frozen=True, slots=True)
