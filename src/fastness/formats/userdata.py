@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from fastness.formats import json
 from fastness.formats.errors import JsonError, UserDataError
-from fastness.formats.ignition.versions import SPEC3
+from fastness.formats.ignitionspec import SPEC3
 from fastness.formats.names import dns1123_subdomain
 from fastness.formats.origin import is_origin
 from fastness.formats.pointer import CONFIG, FORWARDER, SERVER_HEADER

@@ -12,7 +12,7 @@ from typing import Any, Final
 from fastness.domain.machineconfig.errors import BadSettings
 from fastness.domain.machineconfig.kubelet import config_file
 from fastness.formats.errors import QuantityError
-from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.ignitionspec import CURRENT
 from fastness.formats.quantity import parse_quantity
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration.kubelet_config import LOG_LEVELS

@@ -21,7 +21,7 @@ from fastness.domain.machineconfig.validate import problems
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import SelectorError
-from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.ignitionspec import CURRENT
 from fastness.formats.selectors import label_selector_from_object
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

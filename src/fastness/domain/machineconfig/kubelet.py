@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fastness.domain.machineconfig.errors import BadSettings
 from fastness.formats import dataurl, json
-from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.ignitionspec import CURRENT
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 

@@ -24,7 +24,7 @@ from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl, json
 from fastness.formats.errors import JsonError
-from fastness.formats.ignition.versions import SPEC3
+from fastness.formats.ignitionspec import SPEC3
 from fastness.formats.pointer import CONFIG, FORWARDER, SERVER_HEADER
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

@@ -34,7 +34,7 @@ from fastness.formats.ignition.problems import (
 from fastness.formats.ignition.resources import check_contents
 from fastness.formats.ignition.shape import JsonObject
 from fastness.formats.ignition.translate import Loss, translate, upgrade
-from fastness.formats.ignition.versions import CURRENT, LEGACY, SPEC3, SUPPORTED, Version
+from fastness.formats.ignitionspec import CURRENT, LEGACY, SPEC3, SUPPORTED, Version
 
 __all__ = [
     "CURRENT",

@@ -24,7 +24,8 @@ from fastness.formats.ignition.problems import (
     UnsupportedVersion,
 )
 from fastness.formats.ignition.shape import JsonObject, normalise
-from fastness.formats.ignition.versions import CURRENT, LEGACY, Version, minor, read_version
+from fastness.formats.ignition.versions import minor, read_version
+from fastness.formats.ignitionspec import CURRENT, LEGACY, Version
 
 LIMITS: Final = json.JsonLimits(max_bytes=8 * 1024 * 1024, max_depth=32)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fastness.formats.ignition.problems import Path, Report
 from fastness.formats.ignition.shape import JsonObject
-from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.ignitionspec import CURRENT
 
 SECTORS_PER_MIB: Final = 2048
 ONLY_USER: Final = "core"

@@ -19,7 +19,7 @@ from typing import Any, Final
 from fastness.formats.ignition.fields import PARTITION, VALUE, Field, Kind
 from fastness.formats.ignition.origins import Ledger, Observer, Place
 from fastness.formats.ignition.shape import JsonObject, Shape, entry_key, shape_of
-from fastness.formats.ignition.versions import CURRENT
+from fastness.formats.ignitionspec import CURRENT
 
 _SCALARS: Final = frozenset({Kind.STRING, Kind.INTEGER, Kind.BOOLEAN})
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from fastness.formats.ignition.fields import PARTITION, SPEC_2, SPEC_3, VALUE, Field, Kind
 from fastness.formats.ignition.problems import Path, Report
-from fastness.formats.ignition.versions import LEGACY, Version, minor
+from fastness.formats.ignition.versions import minor
+from fastness.formats.ignitionspec import LEGACY, Version
 
 JsonObject = dict[str, Any]
 

@@ -18,7 +18,7 @@ from fastness.formats.ignition.problems import Path
 from fastness.formats.ignition.rules_disks import FORMATS
 from fastness.formats.ignition.shape import JsonObject
 from fastness.formats.ignition.urls import legacy_problem
-from fastness.formats.ignition.versions import LEGACY
+from fastness.formats.ignitionspec import LEGACY
 
 Lose = Callable[[Path, str, str], None]
 _ROOT: Final = "root"

@@ -21,7 +21,8 @@ from fastness.formats.ignition.problems import InvalidConfig, Path, Report, rend
 from fastness.formats.ignition.shape import JsonObject
 from fastness.formats.ignition.to_legacy import to_legacy
 from fastness.formats.ignition.urls import scheme_since
-from fastness.formats.ignition.versions import CURRENT, LEGACY, Version, minor
+from fastness.formats.ignition.versions import minor
+from fastness.formats.ignitionspec import CURRENT, LEGACY, Version
 
 _SPECIAL_BITS: Final = 0o7000
 _SPECIAL_BITS_SINCE: Final = 4

@@ -6,16 +6,10 @@ which they are subsets. Pre-releases and build metadata are never supported.
 """
 
 import re
-from typing import Final, Literal
+from typing import Final
 
 from fastness.formats.ignition.problems import UnsupportedVersion
-
-Version = Literal["2.2.0", "3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"]
-
-LEGACY: Final[Version] = "2.2.0"
-CURRENT: Final[Version] = "3.5.0"
-SUPPORTED: Final[tuple[Version, ...]] = (LEGACY, "3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", CURRENT)
-SPEC3: Final = SUPPORTED[1:]
+from fastness.formats.ignitionspec import LEGACY, SUPPORTED, Version
 
 _READ_AS: Final[dict[str, Version]] = {"2.0.0": LEGACY, "2.1.0": LEGACY} | {version: version for version in SUPPORTED}
 _SEMANTIC: Final = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
