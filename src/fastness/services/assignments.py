@@ -7,12 +7,25 @@ Gate and broker look once more at the Machine that they read just before the byt
 
 from __future__ import annotations
 
+from fastness.cluster.errors import BadRequest
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.membership import is_subject
 from fastness.domain.attestation.subject import Subject, key_kind
 from fastness.domain.machineconfig.assigned import is_assigned
+from fastness.formats.delivered import DeliveredError, parse_rendered
+from fastness.services.http import Request
 from fastness.services.refusals import Refusal
 from fastness.trust.machines import find_machine
+
+
+def rendered_in(request: Request) -> str:
+    """The rendered config that a request names, empty for one of a machine that boots; raises Refusal."""
+    try:
+        return parse_rendered(request.query)
+    except BadRequest as error:
+        raise Refusal(400, "bad-query", error.message) from error
+    except DeliveredError as error:
+        raise Refusal(400, error.code, error.message) from error
 
 
 class Assignments:

@@ -19,6 +19,11 @@ from fastness.model.fastness_dev.cluster import ConfidentialCluster
 from fastness.model.objects import view
 
 DEFAULT_INTERVAL: Final = timedelta(minutes=5)
+# Headers between gate, broker and config server.
+RENDERED: Final = b"fastness-config"
+NONCE: Final = b"fastness-nonce"
+OVERLAYS: Final = b"fastness-overlays"
+UNTIL: Final = b"fastness-until"
 
 
 class Config(NamedTuple):

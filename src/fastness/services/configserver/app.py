@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from fastness.cluster.errors import BadRequest
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.formats import urlpath
-from fastness.formats.delivered import DeliveredError, parse_rendered
 from fastness.observe import metrics
+from fastness.services.assignments import rendered_in
+from fastness.services.configs import RENDERED
 from fastness.services.configserver.daytwo import SIGNATURE, NodeReleases
 from fastness.services.configserver.replies import NoConfig, Replies, Reply
 from fastness.services.http import Answer, Request, send_answer
@@ -28,7 +28,6 @@ from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
 from fastness.trust.touch import Touch
 
-RENDERED = b"fastness-config"
 """The header that names the rendered config of an answer: a cache of one who asks may be ahead of ours, or behind."""
 Admit = Callable[[Request, str], Awaitable[None] | None]
 """Lets the caller in for a pool, or raises Refusal."""
@@ -120,16 +119,6 @@ class ConfigServer:
         except CannotServe as error:
             raise Refusal(400, error.code, error.message) from error
         return _answer(request, reply)
-
-
-def rendered_in(request: Request) -> str:
-    """The rendered config that a request names, empty for one of a machine that boots; raises Refusal."""
-    try:
-        return parse_rendered(request.query)
-    except BadRequest as error:
-        raise Refusal(400, "bad-query", error.message) from error
-    except DeliveredError as error:
-        raise Refusal(400, error.code, error.message) from error
 
 
 def _answer(request: Request, reply: Reply) -> Answer:

@@ -20,7 +20,7 @@ from fastness.crypto.digests import sha256
 from fastness.domain.attestation.configproof import HEADER, ServedToNode
 from fastness.formats import json
 from fastness.observe import logs, metrics
-from fastness.services.configs import Config, PlainConfigs
+from fastness.services.configs import NONCE, Config, PlainConfigs
 from fastness.services.configserver.nodes import NodeCaller, NodeCallers
 from fastness.services.http import Request
 from fastness.services.noted import Noted
@@ -32,7 +32,6 @@ from fastness.trust.errors import RecordError
 from fastness.trust.touch import Touch
 
 BASIS: Final = "node-certificate"
-NONCE: Final = b"fastness-nonce"
 MAX_NONCE: Final = 128
 SIGNATURE: Final = HEADER.lower().encode()
 _log = logs.logger("configserver")

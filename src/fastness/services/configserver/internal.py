@@ -11,7 +11,7 @@ authority; the certificate is verified once more, against the authorities that a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError
@@ -21,8 +21,9 @@ from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import urlpath
 from fastness.model.objects import rfc3339
 from fastness.observe import logs, metrics
-from fastness.services.configs import Config, ConfigRequest, ConfigSource
-from fastness.services.configserver.app import READING, RENDERED, rendered_in
+from fastness.services.assignments import rendered_in
+from fastness.services.configs import OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigSource
+from fastness.services.configserver.app import READING
 from fastness.services.configserver.daytwo import SIGNATURE, nonce_of
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.refusals import Refusal
@@ -30,8 +31,6 @@ from fastness.services.releases import demand
 from fastness.trust.internal import asking_role
 from fastness.trust.touch import Touch
 
-OVERLAYS: Final = b"fastness-overlays"
-UNTIL: Final = b"fastness-until"
 _log = logs.logger("configserver")
 
 

@@ -29,12 +29,11 @@ from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
 from fastness.observe import context, logs, metrics
-from fastness.services.assignments import Assignments
+from fastness.services.assignments import Assignments, rendered_in
 from fastness.services.broker.policies import ActivePolicies, demand_access
 from fastness.services.broker.settings import Settings
 from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
 from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
-from fastness.services.configserver.app import rendered_in
 from fastness.services.doorevents import Silent, Telling
 from fastness.services.http import Answer, Request, send_answer
 from fastness.services.http.request import ClientGone

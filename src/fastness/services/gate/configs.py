@@ -20,10 +20,7 @@ from fastness.domain.attestation.configproof import HEADER, MAX_SIGNATURE
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import json
 from fastness.formats.errors import JsonError
-from fastness.services.configs import Config, ConfigRequest
-from fastness.services.configserver.app import RENDERED
-from fastness.services.configserver.daytwo import NONCE
-from fastness.services.configserver.internal import OVERLAYS, UNTIL
+from fastness.services.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest
 from fastness.services.refusals import Refusal
 
 MAX_CONFIG: Final = 64 * 1024 * 1024
