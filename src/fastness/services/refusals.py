@@ -17,10 +17,13 @@ from typing import Final
 
 from fastness.formats import json
 from fastness.services.http import Answer
+from fastness.trust.home import GONE
+from fastness.trust.touch import Touch
 
 RETRY_SECONDS: Final = 5
 MAX_DETAIL: Final = 160
 MAX_BODY: Final = 300
+HOME_GONE: Final = "home-gone"
 ERRORS: Final = "https://fastness.dev/errors/"
 
 
@@ -45,3 +48,9 @@ class Refusal(Exception):
         if self.verdict:
             content["verdict"] = self.verdict
         return json.encode(content)
+
+
+def demand_home(touch: Touch) -> None:
+    """Go on only while the namespace of ours is there; raises Refusal. It may come back, so the refusal is not a final one."""
+    if touch.homeless:
+        raise Refusal(503, HOME_GONE, GONE)

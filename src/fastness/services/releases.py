@@ -28,15 +28,13 @@ from fastness.domain.machineconfig.assigned import is_assigned
 from fastness.model.trusted_execution.machine import Machine
 from fastness.observe import logs
 from fastness.services.assignments import not_assigned
-from fastness.services.refusals import Refusal
+from fastness.services.refusals import Refusal, demand_home
 from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import CannotKnow, RecordError
-from fastness.trust.home import GONE
 from fastness.trust.tokens import Revocations
 from fastness.trust.touch import Touch
 
 OUT_OF_TOUCH: Final = "out-of-touch"
-HOME_GONE: Final = "home-gone"
 WITHHELD: Final = "withheld"
 FIND_SECONDS: Final = 10.0
 RECORD_SECONDS: Final = 10.0
@@ -139,9 +137,3 @@ def demand(touch: Touch) -> None:
     demand_home(touch)
     if not touch.kept:
         raise Refusal(503, OUT_OF_TOUCH, "this door has lost touch with the API: it releases nothing until it is back")
-
-
-def demand_home(touch: Touch) -> None:
-    """Go on only while the namespace of ours is there; raises Refusal. It may come back, so the refusal is not a final one."""
-    if touch.homeless:
-        raise Refusal(503, HOME_GONE, GONE)

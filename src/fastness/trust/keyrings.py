@@ -33,11 +33,11 @@ from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import metadata, rfc3339
 from fastness.observe import logs
 from fastness.trust.authorities import NAMESPACE, SECRETS, first_content, found_secret, named
 from fastness.trust.errors import DamagedKeys
-from fastness.trust.tiles import CONFIG_MAPS
 
 VERSION: Final = 1
 LIVE: Final = 2
@@ -77,15 +77,15 @@ class Publication:
         """Make sure that the public halves are there; raises ApiError."""
         data = self.data(ring)
         try:
-            found = await cluster.get(CONFIG_MAPS, self.name, NAMESPACE)
+            found = await cluster.get(CONFIG_MAP.resource, self.name, NAMESPACE)
         except NotFound:
             meta = {"name": self.name, "namespace": NAMESPACE}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
             with suppress(AlreadyExists):  # by another replica, which publishes the same
-                await cluster.create(CONFIG_MAPS, body, _AS)
+                await cluster.create(CONFIG_MAP.resource, body, _AS)
             return
         if found.get("data") != data:
-            await cluster.patch(CONFIG_MAPS, self.name, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+            await cluster.patch(CONFIG_MAP.resource, self.name, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class PublishedKeys(Generic[Built]):
         cls, publication: Publication, informers: Informers, build: Callable[[Any], Built]
     ) -> PublishedKeys[Built]:
         """Follow the ConfigMap; `build` makes something of the JWKS document, or raises BadKey."""
-        informer = informers.of(CONFIG_MAPS, named(publication.name))
+        informer = informers.of(CONFIG_MAP.resource, named(publication.name))
         await informer.synced()
         return cls(publication, informer, build)
 

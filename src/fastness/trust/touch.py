@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from fastness.cluster.informers import Informer
 from fastness.model.objects import is_being_deleted
 from fastness.observe import logs, metrics
-from fastness.trust.tiles import NAMESPACE
+from fastness.trust.authorities import NAMESPACE
 
 _log = logs.logger("touch")
 

@@ -16,7 +16,7 @@ from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.door import ListenOptions, OpenDoor, open_door
 from fastness.services.http.rotation import ServedCertificate
-from fastness.services.releases import demand_home
+from fastness.services.refusals import demand_home
 from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
 from fastness.trust.entry import Record
