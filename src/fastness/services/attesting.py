@@ -26,6 +26,7 @@ from fastness.services.enrol.app import Pace
 from fastness.services.enrol.server import EnrolServer, enrol_server
 from fastness.services.http.door import ListenOptions
 from fastness.services.renewal import keep_renewed
+from fastness.trust.admission import Admissions
 from fastness.trust.collateralnews import CollateralNews
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.judges import CollateralSource
@@ -81,7 +82,8 @@ async def broker_door(
     await vendor.synced()
     record = ClusterRecord(cluster, around.clock, around.entropy, "broker")
     workers = PolicyWorkers(around.clock)
-    verifier = ClusterVerifier(cluster, informers, record, around.clock, workers, vendor)
+    admissions = Admissions(cluster, around.clock)
+    verifier = ClusterVerifier(cluster, informers, record, around.clock, workers, admissions, vendor)
     await verifier.synced()
     revocations = MachineRevocations(cluster, informers, around.clock)
     await revocations.synced()
@@ -89,12 +91,12 @@ async def broker_door(
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
     async with (
         broker(cluster, informers, around.clock, around.entropy, judges, options) as door,
-        beside("broker", collateral=news.run, uses=verifier.admissions.uses.run),
+        beside("broker", collateral=news.run, uses=admissions.uses.run),
     ):
         try:
             yield door, verifier
         finally:
-            await verifier.admissions.uses.close()
+            await admissions.uses.close()
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ from fastness.domain.attestation.breakglass import live_override, overridden
 from fastness.domain.attestation.checks import Appraisal, Result
 from fastness.domain.attestation.chip import chip_of, held, told_hidden
 from fastness.domain.attestation.clusterstatus import interval_of
-from fastness.domain.attestation.conclude import Facts, concluding, stale
+from fastness.domain.attestation.conclude import Conclusion, Facts, concluding, stale
 from fastness.domain.attestation.dispute import PENDING_CODE, chip_dispute, disputed
 from fastness.domain.attestation.distrust import about_machine, refused_for
 from fastness.domain.attestation.guestkey import (
@@ -57,7 +57,6 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import metrics
-from fastness.trust.admission import Admissions
 from fastness.trust.attempt import Attempt, Judgement
 from fastness.trust.books import Books
 from fastness.trust.chips import Chips
@@ -111,6 +110,14 @@ class _Rules:
         return known[1]
 
 
+class TicketCounter(Protocol):
+    """Counts the ticket of a guest at its first affirmed verdict; enrolment has one."""
+
+    async def counted(self, machine: Machine, conclusion: Conclusion) -> Conclusion:
+        """The same conclusion, or a refusal when the ticket has no use left; raises ApiError."""
+        ...
+
+
 class ClusterVerifier:
     """Judges attempts with what the cluster knows."""
 
@@ -121,6 +128,7 @@ class ClusterVerifier:
         record: Record,
         clock: Clock,
         workers: PolicyWorkers,
+        admissions: TicketCounter,
         vendor: Vendor | None = None,
     ) -> None:
         self.distrusts = Distrusts(informers)
@@ -128,7 +136,7 @@ class ClusterVerifier:
         self._cluster = cluster
         self._machines: Informer = informers.of(MACHINE.resource)
         self._chips = Chips(informers, self.distrusts, record)
-        self.admissions = Admissions(cluster, clock)
+        self.admissions = admissions
         verdicts = informers.of(VERDICT.resource)
         self._verdicts = Verdicts(cluster, verdicts)
         self._followed = (self._machines, verdicts)

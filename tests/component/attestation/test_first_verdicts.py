@@ -21,6 +21,7 @@ from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
+from fastness.trust.admission import Admissions
 from fastness.trust.tickets import ticket_hash
 from tests.attesting import AttestingWorld, attesting_world
 from tests.component.attestation.test_distrust import known
@@ -128,7 +129,9 @@ async def test_uses_of_a_ticket_without_a_limit_are_added_up(here: AttestingWorl
     ticket, guest = await here.ticket(), here.machine("snp")
     await here.enrol(guest, ticket)
     assert await attest(here, guest) == (200, "")
-    await here.doors.verifier.admissions.uses.flush()
+    admissions = here.doors.verifier.admissions
+    assert isinstance(admissions, Admissions)
+    await admissions.uses.flush()
     assert await used(here, ticket) == 1
 
 
