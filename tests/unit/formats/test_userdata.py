@@ -15,7 +15,7 @@ from fastness.domain.machineconfig.pointer import Doors, pointer
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import UserDataError
-from fastness.formats.ignition.versions import SPEC3
+from fastness.formats.ignitionspec import SPEC3
 from fastness.formats.userdata import MAX_BYTES, MAX_DEPTH, VERSION, UserData, parse_user_data
 
 TICKET, SERVER = "fjt_Zm9ydHJlc3M-_0", "https://cluster.example:8000"

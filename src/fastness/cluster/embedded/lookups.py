@@ -19,8 +19,7 @@ from fastness.domain.attestation import approvers
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
 from fastness.domain.attestation.standing import proof_of
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools
 from fastness.domain.trustmodel import Mode, enforces, mode_of
 from fastness.model import kata
 from fastness.model.kata import names

@@ -46,8 +46,7 @@ from fastness.domain.attestation.standing import (
     proof_of,
     unclaimed,
 )
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools
 from fastness.domain.trustmodel import enforces, evicts
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError

@@ -11,17 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import (
-    Counts,
-    Goal,
-    NodeFacts,
-    PoolSelectors,
-    count,
-    counted,
-    facts,
-    machine_membership,
-)
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools, machine_membership
+from fastness.domain.machineconfig.nodes import Counts, Goal, NodeFacts, count, counted, facts
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration.names import UPDATE_TAINT
 from fastness.model.objects import object_name

@@ -17,8 +17,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.proofs import Proofs, node_name_of
 from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors, machine_membership
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools, machine_membership
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names

@@ -37,7 +37,8 @@ from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig import rollout, trying, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
-from fastness.domain.machineconfig.nodes import Goal, NodeFacts, first_pool, selector_labels, selects_all, taint_change
+from fastness.domain.machineconfig.members import selects_all
+from fastness.domain.machineconfig.nodes import Goal, NodeFacts, first_pool, selector_labels, taint_change
 from fastness.domain.machineconfig.status import Observed, all_updated, pool_status
 from fastness.domain.machineconfig.wavestatus import PoolProgress
 from fastness.formats import json

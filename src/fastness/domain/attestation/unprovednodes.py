@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.members import MemberPools
+from fastness.domain.machineconfig.members import MemberPools, SeveralPools
 from fastness.domain.trustmodel import Mode, TrustModel, mode_of, trust_model
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine

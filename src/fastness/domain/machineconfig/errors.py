@@ -2,7 +2,6 @@
 
     MachineConfigError          base; never raised itself
     ├── BadMaxUnavailable       the pool's budget cannot be understood
-    ├── SeveralPools            more than one custom pool claims a node
     ├── BadPolicy               a RolloutPolicy or a disruption policy cannot be understood
     ├── BadSettings             a KubeletConfig or a ContainerRuntimeConfig asks for something that is not allowed
     └── BadPointer              what a new machine would boot with cannot be made
@@ -30,16 +29,6 @@ class BadMaxUnavailable(MachineConfigError):
     """`spec.maxUnavailable` is neither a number nor a percentage."""
 
     code = "bad-max-unavailable"
-
-
-class SeveralPools(MachineConfigError):
-    """More than one custom pool selects a node; `pools` names them."""
-
-    code = "several-pools"
-
-    def __init__(self, message: str, hint: str = "", pools: tuple[str, ...] = ()) -> None:
-        super().__init__(message, hint)
-        self.pools = pools
 
 
 class BadPolicy(MachineConfigError):

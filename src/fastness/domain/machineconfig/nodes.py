@@ -14,14 +14,10 @@ else. The subtle ones:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.formats.errors import SelectorError
-from fastness.formats.selectors import LabelSelector, label_selector_from_object
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
@@ -155,78 +151,6 @@ def count(nodes: Iterable[NodeFacts], goal: Goal) -> Counts:
     return total
 
 
-class Membership(NamedTuple):
-    """The pools of a node: only the first counts it. `alert` marks a control-plane node that a custom pool claims too."""
-
-    pools: tuple[str, ...] = ()
-    alert: bool = False
-
-    @property
-    def primary(self) -> str:
-        """The pool that counts the node, empty for none."""
-        return self.pools[0] if self.pools else ""
-
-
-class PoolSelectors:
-    """The node selectors of all pools, compiled once; asked for every node."""
-
-    def __init__(self, pools: Iterable[Object]) -> None:
-        self._pools = [
-            (object_name(pool).name, selector) for pool in pools if (selector := _node_selector(pool)) is not None
-        ]
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The pools that select nodes at all."""
-        return tuple(name for name, _ in self._pools)
-
-    def of(self, node: Object) -> Membership:
-        """The pools of a node; raises SeveralPools."""
-        labels = labels_of(node)
-        if labels.get(names.OS_LABEL) == "windows":
-            return Membership()
-        matched = [name for name, selector in self._pools if selector.matches(labels)]
-        custom = sorted(name for name in matched if name not in (names.MASTER, names.WORKER))
-        if len(custom) > 1:
-            raise SeveralPools(
-                f"node {object_name(node).name} belongs to {len(custom)} custom pools: {', '.join(custom)}",
-                "remove the label of all but one of them from the node",
-                tuple(custom),
-            )
-        if names.MASTER in matched:
-            return Membership((names.MASTER,), alert=bool(custom))
-        worker = [names.WORKER] if names.WORKER in matched else []
-        return Membership((*custom, *worker))
-
-
-def membership(node: Object, pools: Iterable[Object]) -> Membership:
-    """The pools of one node by its labels; raises SeveralPools."""
-    return PoolSelectors(pools).of(node)
-
-
-def machine_membership(node: Object, selectors: PoolSelectors, own: str, enforced: Callable[[str], bool]) -> Membership:
-    """The pools of a node whose Machine belongs to the pool `own`, empty for none; raises SeveralPools.
-
-    Where attestation is enforced the Machine decides: with a label, which many may write, a node would be given the files of a
-    pool that its machine never proved itself for. That holds for the way out of such a pool and for the way into one.
-    """
-    if own and enforced(own):
-        return Membership((own,))
-    try:
-        labelled = selectors.of(node)
-    except SeveralPools as error:
-        if own and any(enforced(pool) for pool in error.pools):
-            return Membership((own,))
-        raise
-    return Membership((own,)) if own and labelled.primary and enforced(labelled.primary) else labelled
-
-
-def selects_all(pool: Object) -> bool:
-    """Whether the node selector is there and empty: a mistake that would take every node, so it takes none."""
-    selector = (pool.get("spec") or {}).get("nodeSelector")
-    return isinstance(selector, Mapping) and not selector.get("matchLabels") and not selector.get("matchExpressions")
-
-
 def selector_keys(pool: Object) -> frozenset[str]:
     """The names of all labels that a pool looks at to choose its nodes."""
     selector = (pool.get("spec") or {}).get("nodeSelector") or {}
@@ -308,12 +232,3 @@ def _is_ready(node: Object) -> bool:
         for entry in (node.get("status") or {}).get("conditions") or ()
         if entry.get("type") in _WANTED
     )
-
-
-def _node_selector(pool: Object) -> LabelSelector | None:
-    if selects_all(pool):
-        return None
-    try:
-        return label_selector_from_object((pool.get("spec") or {}).get("nodeSelector"))
-    except SelectorError:
-        return None

@@ -21,10 +21,10 @@ from fastness.domain.machineconfig import reconcile
 from fastness.domain.machineconfig.blame import Blame
 from fastness.domain.machineconfig.diff import Change, Part, compare
 from fastness.domain.machineconfig.disruption import REBOOT, Cause, Decision, Policies, decide, policies_of
-from fastness.domain.machineconfig.errors import BadMaxUnavailable, SeveralPools
+from fastness.domain.machineconfig.errors import BadMaxUnavailable
 from fastness.domain.machineconfig.evictions import Blocker, blockers
 from fastness.domain.machineconfig.generated import Owners
-from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
+from fastness.domain.machineconfig.members import MemberPools, SeveralPools, pools_of_nodes
 from fastness.domain.machineconfig.nodes import Goal, NodeFacts, facts
 from fastness.domain.machineconfig.problem import Problem
 from fastness.domain.machineconfig.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors, machine_membership, rendered_pool
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools, machine_membership
+from fastness.domain.machineconfig.nodes import rendered_pool
 from fastness.domain.trustmodel import TrustModel, enforces, trust_model
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of

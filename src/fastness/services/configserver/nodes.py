@@ -28,7 +28,7 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate, verify_client
 from fastness.domain.access.user import NODE_PREFIX, User
 from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
-from fastness.domain.machineconfig.nodes import PoolSelectors
+from fastness.domain.machineconfig.members import PoolSelectors
 from fastness.domain.machineconfig.unattested import NOT_ASSIGNED, withheld
 from fastness.model.fastness_dev.cluster import NAME
 from fastness.model.kind import JsonObject, Resource

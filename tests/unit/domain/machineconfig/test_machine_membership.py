@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.nodes import PoolSelectors, machine_membership, selector_keys
+from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools, machine_membership
+from fastness.domain.machineconfig.nodes import selector_keys
 from fastness.domain.machineconfig.unattested import WRONG_POOL, withheld
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.machineconfig.errors import SeveralPools
+from fastness.domain.machineconfig.members import SeveralPools, membership, selects_all
 from fastness.domain.machineconfig.nodes import (
     Counts,
     Goal,
@@ -16,9 +16,7 @@ from fastness.domain.machineconfig.nodes import (
     drain_request,
     drain_verb,
     facts,
-    membership,
     selector_labels,
-    selects_all,
     taint_change,
 )
 from fastness.model.machineconfiguration import names

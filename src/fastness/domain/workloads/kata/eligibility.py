@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
+from fastness.domain.machineconfig.members import MemberPools, SeveralPools, pools_of_nodes
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.domain.workloads.kata.errors import Refused
 from fastness.formats.errors import SelectorError

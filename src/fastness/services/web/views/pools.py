@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.cluster.port import EVERYWHERE
-from fastness.domain.machineconfig.errors import SeveralPools
-from fastness.domain.machineconfig.members import MemberPools, pools_of_nodes
+from fastness.domain.machineconfig.members import MemberPools, SeveralPools, pools_of_nodes
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.plan import Plan, State, under_way
 from fastness.domain.machineconfig.waves import policy_of, schedule_of
