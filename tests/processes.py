@@ -11,7 +11,16 @@ from __future__ import annotations
 import pytest
 
 FIXTURES = frozenset(
-    {"bare_kube", "live", "other_swtpm", "real_kube", "real_kube_binaries", "real_kube_with_definitions", "swtpm", "tpm_maker"}
+    {
+        "bare_kube",
+        "live",
+        "other_swtpm",
+        "real_kube",
+        "real_kube_binaries",
+        "real_kube_with_definitions",
+        "swtpm",
+        "tpm_maker",
+    }
 )
 
 

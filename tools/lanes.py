@@ -67,7 +67,9 @@ def _cut(files: Sequence[str], seconds: Mapping[str, float], share: float) -> It
     """A group in as few pieces as its length asks for; the servers of each piece are its own."""
     whole = sum(seconds[file] for file in files)
     pieces = min(len(files), max(1, math.ceil(whole / share))) if share else 1
-    return (Bundle(lane.files, lane.seconds) for lane in balance([Bundle((file,), seconds[file]) for file in files], pieces))
+    return (
+        Bundle(lane.files, lane.seconds) for lane in balance([Bundle((file,), seconds[file]) for file in files], pieces)
+    )
 
 
 def balance(parts: Iterable[Bundle], count: int) -> list[Lane]:
@@ -99,5 +101,7 @@ def keys_of(tests: Path) -> dict[str, str]:
     keys = {}
     for path in sorted(tests.rglob("test_*.py")):
         beside = path.with_name("conftest.py")
-        keys[path.as_posix()] = server_of(path.as_posix(), path.read_text(), beside.read_text() if beside.exists() else "")
+        keys[path.as_posix()] = server_of(
+            path.as_posix(), path.read_text(), beside.read_text() if beside.exists() else ""
+        )
     return keys

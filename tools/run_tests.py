@@ -84,7 +84,9 @@ def summary(ended: Iterable[EndedLane]) -> list[str]:
         f"{lane.output.rstrip().rpartition(chr(10))[2]}"
         for lane in ended
     ]
-    slow = sorted((entry for lane in ended for entry in lane.entries("long")), key=lambda entry: -float(entry["seconds"]))
+    slow = sorted(
+        (entry for lane in ended for entry in lane.entries("long")), key=lambda entry: -float(entry["seconds"])
+    )
     lines += [f"{entry['seconds']:6.0f} s  {entry['test']}: {entry['reason'] or 'does not say why'}" for entry in slow]
     chances = [entry for lane in ended for entry in lane.entries("second_chances")]
     if chances:

@@ -15,7 +15,15 @@ import pytest_asyncio
 from fastness.cluster.port import Cluster
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from tests.contract.kinds import NAMESPACE
-from tests.contract.worlds import NAMES, World, https_embedded, https_real, in_process, install_definitions
+from tests.contract.worlds import (
+    IN_THIS_PROCESS,
+    REAL,
+    World,
+    https_embedded,
+    https_real,
+    in_process,
+    install_definitions,
+)
 from tests.embedded.fixtures import Embedded
 from tests.realkube import RealKube
 
@@ -46,7 +54,7 @@ async def shared_embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
         await server.close()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*IN_THIS_PROCESS, pytest.param(REAL, marks=pytest.mark.processes)])
 def world(request: pytest.FixtureRequest) -> World:
     """Each way to a cluster in turn."""
     match request.param:

@@ -28,7 +28,7 @@ from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
-NAMES = ("in-process", "https-embedded", "https-real")
+IN_THIS_PROCESS, REAL = ("in-process", "https-embedded"), "https-real"
 
 
 @dataclass(frozen=True)

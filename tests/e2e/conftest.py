@@ -9,6 +9,16 @@ import pytest
 
 from tests.realkube import RealKube
 
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests.processes counts who is marked
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this ring runs whole programs, but for those that compare the pages with the tree."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.path.parent.name != "docs":
+            item.add_marker(pytest.mark.processes)
+
 
 @pytest.fixture(scope="module")
 def bare_kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:

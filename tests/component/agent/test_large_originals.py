@@ -17,6 +17,8 @@ from tests.component.agent.cluster import Play
 from tests.component.agent.world import file, make_machine, rendered
 from tests.embedded.fixtures import Embedded
 
+pytestmark = pytest.mark.processes
+
 USER = 54321
 PLACE = "/home/user/app.conf"
 OLD = rendered("rendered-worker-old", files=[file("/etc/base.conf", "base\n")])

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[3]
 CEL = """
 from fastness.cluster.embedded.schema.compiled import CompiledSchema

@@ -37,6 +37,8 @@ from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, override
 from tests.embedded.fixtures import Embedded
 
+pytestmark = pytest.mark.processes
+
 OPEN: JsonObject = {**SIMULATED, "breakGlass": {"approvers": APPROVERS}}
 NODES = Resource("", "v1", "nodes", "Node", False)
 

@@ -21,6 +21,8 @@ from tests.patience import PATIENCE
 from tests.unit.domain.attestation.policyinputs import book
 from tests.virtual import VirtualClock
 
+pytestmark = pytest.mark.processes
+
 HEAD = "package policy\nimport rego.v1\n"
 SLOW = "count([1 | some x in numbers.range(1, 6000); some y in numbers.range(1, 6000); x == y]) == 6000"
 HUNGRY = {

@@ -18,6 +18,8 @@ from fastness.formats.pointer import SYSTEM_CONFIG, is_image_pointer
 from tests.components import require_program
 from tests.imaging import trust_document
 
+pytestmark = pytest.mark.processes
+
 UNIT = "[Service]\nExecStart=/usr/bin/listen\n[Install]\nWantedBy=multi-user.target\n"
 
 

@@ -34,6 +34,8 @@ from fastness.trust.resources import SealedResources
 from fastness.trust.vault import PlainRingFile, Vault
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.processes
+
 SECRETS = find("", "v1", "secrets").resource
 PLACE = str(Path(fastness.__file__).resolve().parent.parent)
 PATH = parse_path("default/db/password")

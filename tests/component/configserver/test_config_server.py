@@ -209,6 +209,7 @@ async def test_user_data_points_to_the_server_with_a_ticket_and_hand_edits_are_p
     assert pointer_of(await secret_of(world))["ignition"]["config"]["merge"][0]["source"] == merge["source"]
 
 
+@pytest.mark.processes
 @pytest.mark.row("000-38")
 @pytest.mark.row("002-05")
 async def test_the_real_ignition_lays_down_the_served_config(world: World, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 from fastness.drivers.errors import AlreadyRunning
 from fastness.drivers.onlyone import only_one
 
+pytestmark = pytest.mark.processes
+
 HOLDER = """
 import sys, time
 from pathlib import Path

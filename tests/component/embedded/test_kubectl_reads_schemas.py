@@ -14,6 +14,8 @@ import pytest
 from tests.embedded.fixtures import Embedded
 from tests.unit.cluster.embedded.samples import crd
 
+pytestmark = pytest.mark.processes
+
 KUBECTL = Path(sys.executable).with_name("kubectl")
 
 

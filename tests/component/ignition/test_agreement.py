@@ -18,6 +18,8 @@ from fastness.formats.ignition import Severity
 from tests.component.ignition.corpus import changed, good, systematic
 from tests.component.ignition.real import accepts, known_minors, validator
 
+pytestmark = pytest.mark.processes
+
 SOAK = bool(os.environ.get("FASTNESS_SOAK"))
 RANDOM_CONFIGS = 4_000 if SOAK else 300
 

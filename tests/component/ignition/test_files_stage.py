@@ -7,10 +7,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fastness.formats import dataurl, ignition
 from fastness.formats.ignition import EntryKind, Layout
 from fastness.formats.ignition.layout import PRESET_PATH
 from tests.component.ignition.real import provision
+
+pytestmark = pytest.mark.processes
 
 UNIT = "[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 # What is there before, and what Ignition leaves about itself.

@@ -7,9 +7,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fastness.formats import dataurl, ignition
 from tests.component.ignition.corpus import good
 from tests.component.ignition.real import run_stage
+
+pytestmark = pytest.mark.processes
 
 ROUNDS = 200 if os.environ.get("FASTNESS_SOAK") else 12
 

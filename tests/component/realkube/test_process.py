@@ -14,6 +14,8 @@ import pytest
 from tests.patience import PATIENCE
 from tests.realkube.process import Program
 
+pytestmark = pytest.mark.processes
+
 SLEEP = Path(shutil.which("sleep") or "/bin/sleep")
 
 

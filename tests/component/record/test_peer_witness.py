@@ -24,6 +24,8 @@ from tests.patience import PATIENCE
 from tests.peerwitness import peer_program
 from tests.virtual import SeededEntropy, VirtualClock
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["watched"]
 NAME = "peer.example/w"
 

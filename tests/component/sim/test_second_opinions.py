@@ -22,6 +22,8 @@ from fastness.sim.tee.vendor import EPOCH
 from tests.components import require_program
 from tests.swtpm import Swtpm
 
+pytestmark = pytest.mark.processes
+
 VENDOR = SimVendor()
 NONCE = bytes(range(32))
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TPM2TOOLS_TCTI": "none"}

@@ -17,6 +17,8 @@ from fastness.drivers.configfs_tsm import BOOT_KEY
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 
+pytestmark = pytest.mark.processes
+
 DEPLOY = agent_wheel.HOME / "deploy"
 MOST_BYTES = 64 * 1024**2
 PROBE = """

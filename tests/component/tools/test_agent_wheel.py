@@ -14,6 +14,8 @@ import pytest
 
 from tools import agent_wheel
 
+pytestmark = pytest.mark.processes
+
 SERVER_PACKAGES = ("uvicorn", "cel_expr_python", "jsonschema_rs", "dcap_qvl", "regopy", "sqlite3")
 PROBE = """
 import sys, importlib, pkgutil

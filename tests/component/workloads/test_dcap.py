@@ -17,6 +17,8 @@ from fastness.crypto.x509 import Certificate, verify_server
 from fastness.domain.workloads.intel.dcap import BACKUP, KEPT, SERVICE_NAMES
 from tests.embedded.fixtures import Embedded
 
+pytestmark = pytest.mark.processes
+
 KEY = {"PCCS_API_KEY": "0123456789abcdef" * 2}
 
 

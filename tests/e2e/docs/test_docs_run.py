@@ -50,6 +50,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
             running.stop()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("shell", "page"), [(page, page) for page in TRANSCRIPTS], indirect=["shell"], ids=str)
 def test_transcripts_print_what_the_page_shows(shell: Shell, page: Path) -> None:
     for step in steps((ROOT / page).read_text()):

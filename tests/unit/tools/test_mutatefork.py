@@ -12,6 +12,8 @@ import pytest
 
 from tools.mutatefork import FOUND, SURVIVED, UNREACHED
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = """
 import builtins, os, pathlib, subprocess, sys, time

@@ -11,7 +11,9 @@ from tools.run_tests import CHANCES, EndedLane, good, recorded, summary
 
 
 def ended(code: int = 0, chances: int = 0, long: list[dict[str, Any]] | None = None, **seconds: float) -> EndedLane:
-    entries = [{"test": f"test_{number}.py::test_it", "failure": f"it.py:{number}: timed out"} for number in range(chances)]
+    entries = [
+        {"test": f"test_{number}.py::test_it", "failure": f"it.py:{number}: timed out"} for number in range(chances)
+    ]
     books = {"seconds": seconds, "second_chances": entries, "long": long or []}
     return EndedLane(Lane("lane 1", tuple(seconds), 7), code, 8.4, "....\n4 passed in 8 s\n", books)
 
