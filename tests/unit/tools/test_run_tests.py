@@ -10,12 +10,12 @@ from tools.lanes import Lane
 from tools.run_tests import CHANCES, EndedLane, good, recorded, summary
 
 
-def ended(code: int = 0, chances: int = 0, long: list[dict[str, Any]] | None = None, **seconds: float) -> EndedLane:
+def ended(code: int = 0, chances: int = 0, long: list[dict[str, Any]] | None = None) -> EndedLane:
     entries = [
         {"test": f"test_{number}.py::test_it", "failure": f"it.py:{number}: timed out"} for number in range(chances)
     ]
-    books = {"seconds": seconds, "second_chances": entries, "long": long or []}
-    return EndedLane(Lane("lane 1", tuple(seconds), 7), code, 8.4, "....\n4 passed in 8 s\n", books)
+    books = {"seconds": {"test_a.py": 4.56}, "second_chances": entries, "long": long or []}
+    return EndedLane(Lane("lane 1", ("test_a.py",), 7), code, 8.4, "....\n4 passed in 8 s\n", books)
 
 
 def test_a_run_is_as_good_as_its_worst_lane() -> None:
@@ -61,5 +61,5 @@ def test_long_tests_are_listed_with_their_reason_the_longest_first() -> None:
 
 def test_what_ran_is_recorded_and_what_did_not_stays_as_it_was() -> None:
     before = {"test_a.py": 1.0, "test_b.py": 2.0, "test_gone.py": 3.0}
-    run = [ended(**{"test_a.py": 4.56}), EndedLane(Lane("lane 2", (), 0), -9, 1, "")]
+    run = [ended(), EndedLane(Lane("lane 2", (), 0), -9, 1, "")]
     assert recorded(run, before, ["test_b.py", "test_a.py", "test_new.py"]) == {"test_a.py": 4.6, "test_b.py": 2.0}
