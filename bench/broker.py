@@ -38,6 +38,7 @@ from bench.accounting import cpu_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.services.product import PRODUCT
 
 if TYPE_CHECKING:
     from fastness.cluster.informers import Informers
@@ -184,7 +185,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     clock, ticket = SystemClock(), mint(ENTROPY)
     with tempfile.TemporaryDirectory() as directory:
         history = StoreSettings(log_seconds=SHORT) if loops else None
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state", store=history))
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state", store=history), PRODUCT)
         cluster = server.cluster
 
         async def make(kind: Kind, name: str, spec: Any) -> None:

@@ -15,6 +15,7 @@ import orjson
 
 from bench.deliverytalk import BARE, ENTROPY, PATIENCE, POOL, TEES, say
 from fastness.cluster.clock import SystemClock
+from fastness.services.product import PRODUCT
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
@@ -60,7 +61,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.trust.tiles import FileTiles
 
     clock, listen, urls = SystemClock(), ListenOptions(), [DoorUrls()]
-    server = await EmbeddedServer.open(ServerOptions(directory / "state"))
+    server = await EmbeddedServer.open(ServerOptions(directory / "state"), PRODUCT)
     try:
         cluster = server.cluster
         where = await _settled(cluster)

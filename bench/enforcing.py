@@ -49,6 +49,7 @@ from fastness.controllers.kube.plane import kube_loops
 from fastness.controllers.machineconfig.plane import Around as Beside
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretText
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.formats import json
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
@@ -62,6 +63,7 @@ from fastness.services.configserver.server import config_server
 from fastness.services.enrol.app import Pace
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
+from fastness.services.product import PRODUCT
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee import SimVendor, default_image
 from fastness.sim.tee.attester import SimAttester
@@ -159,7 +161,7 @@ async def roll_out(size: int) -> dict[str, float]:
     """One rollout; CPU per node of the control plane with its doors, and of the machines."""
     calendar = Calendar(datetime.now(UTC), flows=True)
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"), PRODUCT)
         try:
             async with AsyncExitStack() as stack:
                 return await _measured(stack, server, Path(directory), calendar, size)
@@ -175,7 +177,7 @@ async def _measured(
     informers = await enter(Informers(cluster, clock=calendar, entropy=ENTROPY))
     await enter(issuing(cluster, informers, calendar, ENTROPY))
     where = await _doors(stack, server, informers, calendar)
-    loops = kube_loops(cluster, Inventory(server.api), calendar, server.pki.bundle.decode())
+    loops = kube_loops(cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS)
     beside = Beside(calendar, ENTROPY, tiles=FileTiles(directory / "record"))
     runner = Runner(
         [*loops.controllers, *product_loops(cluster, informers, beside, without=(FAMILY,))],

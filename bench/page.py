@@ -55,6 +55,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
 
     from fastness.model.trusted_execution.machine import MACHINE
     from fastness.services.api.server import EmbeddedServer, ServerOptions
+    from fastness.services.product import PRODUCT
     from tests.component.web.fleets import attested
     from tests.component.web.world import web_world
     from tests.embedded.fixtures import Embedded
@@ -62,7 +63,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
 
     with tempfile.TemporaryDirectory() as directory:
         state, clock = Path(directory) / "state", MovedClock()
-        server = await EmbeddedServer.open(ServerOptions(state), clock)
+        server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock)
         async with web_world(Embedded(server, state), clock) as web, async_playwright() as driver:
             for number in range(MACHINES):
                 web.informers.of(MACHINE.resource)._cache.put(attested(number))

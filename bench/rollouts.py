@@ -34,11 +34,13 @@ from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.plane import product_loops
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, object_name
 from fastness.model.registry import find
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 
 SIZES = (500, 1000, 2000, 5000)
 TARGET_MS = 15.0
@@ -190,10 +192,12 @@ async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, floa
     """What something measures in a control plane of its own, with virtual time and machines that are played."""
     calendar, entropy = Calendar(), SystemEntropy()
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"))
+        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"), PRODUCT)
         try:
             async with Informers(server.cluster, clock=calendar, entropy=entropy) as informers:
-                loops = kube_loops(server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode())
+                loops = kube_loops(
+                    server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS
+                )
                 controllers = [*loops.controllers, *product_loops(server.cluster, informers, Around(calendar, entropy))]
                 runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
                 nodes = informers.of(NODES)

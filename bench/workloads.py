@@ -17,7 +17,7 @@ import orjson
 
 from bench.figures import Progress, Single, Spread
 from fastness.domain.access.user import User
-from fastness.domain.admission import AdmissionRequest, Allowed, Operation, review
+from fastness.domain.admission import AdmissionRequest, Allowed, Operation
 from fastness.domain.admission.review import BEHIND_WEBHOOK
 from fastness.domain.admission.workloads import ENFORCEMENT
 from fastness.domain.workloads.agentpolicy.decide import decide
@@ -79,7 +79,7 @@ def verbs() -> dict[str, Callable[[], object]]:
         operation=Operation.CREATE, user=User("a"), group="", version="v1", kind="Pod", resource="pods", name="p",
         namespace="d", object=pod,
     )  # fmt: skip
-    assert review(request, world, BEHIND_WEBHOOK) == Allowed(), "the pod must pass, or nothing is measured"
+    assert BEHIND_WEBHOOK.review(request, world) == Allowed(), "the pod must pass, or nothing is measured"
     return {
         BUILD: lambda: encode_init_data(write_init_data("sha256", given).encode()),
         READ: lambda: parse_init_data(decode_init_data(encoded).decode()),
@@ -88,7 +88,7 @@ def verbs() -> dict[str, Callable[[], object]]:
         WRITE: lambda: policy_of(POD),
         LINT_POLICY: lambda: lint_policy(policy),
         DECIDE: lambda: decide(policy, "ExecProcessRequest", {"process": {"Args": ["sh"]}}),
-        JUDGE: lambda: review(request, world, BEHIND_WEBHOOK),
+        JUDGE: lambda: BEHIND_WEBHOOK.review(request, world),
     }
 
 

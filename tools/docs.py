@@ -265,7 +265,7 @@ def controllers() -> str:
     product = product_loops(
         nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, SystemEntropy())
     )
-    embedded = kube_loops(nowhere, nowhere, nowhere, "", nowhere).controllers
+    embedded = kube_loops(nowhere, nowhere, nowhere, "", (), nowhere).controllers
     return page(
         "Controllers", intro,
         "## Of the product: embedded and on any Kubernetes", _drawn(product),

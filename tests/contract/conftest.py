@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from fastness.cluster.port import Cluster
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.contract.kinds import NAMESPACE
 from tests.contract.worlds import (
     IN_THIS_PROCESS,
@@ -47,7 +48,7 @@ def real_kube_with_definitions(real_kube: RealKube) -> RealKube:
 async def shared_embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Embedded]:
     """One embedded API for all tests of the contract."""
     directory = tmp_path_factory.mktemp("contract") / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory))
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
     try:
         yield Embedded(server, directory)
     finally:

@@ -12,7 +12,9 @@ from fastness.cluster.embedded.inventory import Inventory
 from fastness.cluster.informers import Informers
 from fastness.controllers.engine import Runner
 from fastness.controllers.kube.plane import kube_loops
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 
 READY_SECONDS = 30.0
 POLL = 0.02
@@ -22,10 +24,10 @@ POLL = 0.02
 async def embedded_peer(state: Path) -> AsyncIterator[EmbeddedServer]:
     """A server with garbage collection, namespace lifecycle and what else an API cannot be told apart without."""
     clock, entropy = SystemClock(), SystemEntropy()
-    server = await EmbeddedServer.open(ServerOptions(state), clock, entropy)
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock, entropy)
     try:
         async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
-            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode())
+            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS)
             runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
             async with asyncio.TaskGroup() as tasks:
                 working = tasks.create_task(runner.run())

@@ -12,6 +12,7 @@ import pytest
 
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.patience import PATIENCE
 
 
@@ -58,7 +59,7 @@ class Embedded:
 async def embedded_server(tmp_path: Path) -> AsyncIterator[Embedded]:
     """A fresh embedded API in a directory of its own."""
     directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory))
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
     try:
         yield Embedded(server, directory)
     finally:

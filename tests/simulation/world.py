@@ -29,7 +29,6 @@ from fastness.cluster.embedded.auth import Authorizer
 from fastness.cluster.embedded.catalog import Catalog
 from fastness.cluster.embedded.engine import EmbeddedApi
 from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.embedded.lookups import StoreLookups
 from fastness.cluster.embedded.seed import seed as seed_store
 from fastness.cluster.embedded.store import Store
 from fastness.cluster.errors import AlreadyExists, NotFound
@@ -40,12 +39,14 @@ from fastness.crypto.secret import SecretText
 from fastness.domain.access import User
 from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
 from fastness.domain.access.user import NODES as NODE_USERS
+from fastness.domain.admission.review import TABLE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.registry import all_kinds
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.services.nodelookups import NodeLookups
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage, changed, default_image
 from fastness.sim.tee.vendor import SimVendor
@@ -293,10 +294,10 @@ async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
             identity={"simulated": str(simulated).lower()},
         )  # fmt: skip
         await seed_store(store, entropy, clock.now())
-        lookups = StoreLookups(store, clock, simulated)
+        lookups = NodeLookups(store, clock, simulated)
         authorizer = Authorizer(lookups, lookups)
         lookups.use(authorizer.decide, authorizer.policy)
-        api = EmbeddedApi(store, catalog(), clock, entropy, Admission(lookups), lookups.rbac_changed)
+        api = EmbeddedApi(store, catalog(), clock, entropy, Admission(lookups, TABLE), lookups.rbac_changed)
         here = World(number, store, api, Path(directory), simulated=simulated)
         with here.network.installed(), _logged(here.watch):
             await settle_cluster(here.cluster, {"mode": "Enforce", "simulated": simulated})

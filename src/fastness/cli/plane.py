@@ -35,6 +35,7 @@ from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.domain.places import EMBEDDED
 from fastness.formats import json
@@ -47,6 +48,7 @@ from fastness.services.configserver.server import config_server
 from fastness.services.enrol.app import USUAL_RATE, Pace
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.enrolment import DoorUrls
 from fastness.trust.home import Home
 from fastness.trust.keyfiles import write_private
@@ -165,7 +167,7 @@ async def running(
     clock = simulated.clock if simulated is not None else clock
     kept = StoreSettings(reserve_bytes=RESERVE_BYTES)
     listening = ServerOptions(options.state, options.host, options.port, store=kept)
-    server = await EmbeddedServer.open(listening, clock, entropy)
+    server = await EmbeddedServer.open(listening, PRODUCT, clock, entropy)
     # One process is every role, and signs as the one that may write anything.
     signed = signed_statuses("controllers", server.cluster, clock, entropy)
     try:
@@ -258,7 +260,9 @@ def _runner(
     entropy: Entropy,
 ) -> Runner:
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
-    kube = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), server.pki)
+    kube = kube_loops(
+        server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS, server.pki
+    )
     around = Around(clock, entropy, SIMULATED, doors, tiles=_tiles(options), statuses=signed.statuses)
     controllers = [*kube.controllers, *product_loops(signed, informers, around, without=(certificates.FAMILY,))]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)

@@ -25,12 +25,12 @@ from fastness.domain.access.noderestriction import refuse_node_write
 from fastness.domain.access.policy import Policy, authorize
 from fastness.domain.access.reviews import review_self, review_self_rules
 from fastness.domain.access.user import Attributes, User, refusal
-from fastness.domain.admission import Denied, review
+from fastness.domain.admission import Denied
 from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 from tests.unit.cluster.embedded.auth.accounts import ISSUER, Server
 from tests.unit.crypto.seeded import NOW, Seeded
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -10,6 +10,7 @@ import pytest
 
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.http.bounds import Bounds
+from fastness.services.product import PRODUCT
 from tests.component.api.raw import defects
 from tests.embedded.fixtures import Embedded
 
@@ -37,7 +38,7 @@ async def _calm(server: EmbeddedServer, directory: Path, caplog: pytest.LogCaptu
 async def calm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
     """A server with its usual bounds."""
     directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory))
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
     async for embedded in _calm(server, directory, caplog):
         yield embedded
 
@@ -46,6 +47,6 @@ async def calm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterato
 async def impatient(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
     """A server whose waits are short and whose connections are few."""
     directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory, bounds=SHORT))
+    server = await EmbeddedServer.open(ServerOptions(directory, bounds=SHORT), PRODUCT)
     async for embedded in _calm(server, directory, caplog):
         yield embedded

@@ -16,6 +16,7 @@ import pytest
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.http import bounds
 from fastness.services.http.bounds import RESERVED_DESCRIPTORS, Bounds, Places, Share
+from fastness.services.product import PRODUCT
 from tests.component.api.conftest import SHORT
 from tests.component.api.raw import CONFIGMAPS, HOST, Streams, connect, exchange, get, post, read_reply
 from tests.embedded.fixtures import Embedded
@@ -233,7 +234,7 @@ def _sip(secure: ssl.SSLSocket) -> int:
 async def test_shutdown_ends_watches_and_waiting_bodies_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path, bounds=SHORT))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path, bounds=SHORT), PRODUCT)
     embedded = Embedded(server, tmp_path)
     watching, waiting = await connect(embedded), await connect(embedded)
     watching[1].write(get(f"{CONFIGMAPS}?watch=1"))

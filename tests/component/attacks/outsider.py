@@ -37,6 +37,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.configserver.served import ServedConfigs
 from fastness.services.gate.server import GateDoor, gate
+from fastness.services.product import PRODUCT
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.images import PCRS, default_image
 from fastness.sim.tee.keys import EcKey
@@ -193,7 +194,7 @@ class Fortress:
 @asynccontextmanager
 async def fortress(directory: Path, *, simulated: bool = False, **spec: Any) -> AsyncIterator[Fortress]:
     """An enforcing cluster with everything that somebody could want, for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=simulated))
+    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=simulated), PRODUCT)
     async with AsyncExitStack() as ending:
         ending.push_async_callback(server.close)
         place = Place.embedded(Embedded(server, directory / "state"))

@@ -12,6 +12,7 @@ from fastness.cluster.embedded.store import Key
 from fastness.cluster.errors import Forbidden, NotFound
 from fastness.cluster.port import PatchType
 from fastness.controllers.kube.garbage import GarbageCollector
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.attestation.chip import BARRED
 from fastness.domain.attestation.decisions import DECISIONS, decision_patch
 from fastness.domain.attestation.membership import NAMESPACE
@@ -84,7 +85,7 @@ async def test_the_collector_leaves_a_machine_alone_that_got_an_owner_before_it_
         before.setattr("fastness.domain.admission.endings.metadata", lambda _: {})
         patch = {"metadata": {"ownerReferences": [NOBODY]}}
         await site.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
-    collector = GarbageCollector(embedded_server.cluster, Inventory(embedded_server.server.api))
+    collector = GarbageCollector(embedded_server.cluster, Inventory(embedded_server.server.api), WITHOUT_OWNERS)
     await collector.reconcile(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name))
     left = await site.world.cluster.get(MACHINE.resource, name, NAMESPACE)
     assert (left["metadata"]["ownerReferences"], "deletionTimestamp" in left["metadata"]) == ([NOBODY], False)

@@ -26,6 +26,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image
 from fastness.sim.tee.vendor import SimVendor
@@ -51,7 +52,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JoiningSite]:
     state = tmp_path_factory.mktemp("node-keys")
-    server = await EmbeddedServer.open(ServerOptions(state))
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     try:
         async with joining(Place.embedded(Embedded(server, state)), SimVendor(ENTROPY)) as found:
             for tee in ("tpm", "snp"):

@@ -20,6 +20,7 @@ from fastness.formats.snp.tcb import Generation
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.sim.announce import AGAIN_SECONDS, announce_vendor, keep_announced
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.attester import SimAttester
@@ -43,7 +44,7 @@ def vendor() -> SimVendor:
 @pytest.fixture
 async def real(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A cluster that is not simulated."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
     try:
         yield server.cluster
     finally:

@@ -32,6 +32,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, rfc3339
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.vendor import SimVendor
@@ -91,7 +92,7 @@ async def site(request: pytest.FixtureRequest, vendor: SimVendor, tmp_path: Path
         async with opened(Place.real(request.getfixturevalue("kube")), vendor) as found:
             yield found
         return
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
     try:
         async with opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as found:
             yield found
@@ -363,7 +364,7 @@ async def _failed(site: JoiningSite, name: str) -> bool:
 
 
 async def test_with_mode_audit_nothing_is_denied_and_what_would_be_is_told(tmp_path: Path, vendor: SimVendor) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
     try:
         place = Place.embedded(Embedded(server, tmp_path / "state"))
         async with opened(place, vendor, {"mode": "Audit", "simulated": True}) as site:

@@ -17,6 +17,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.authorities import NAMESPACES
 from fastness.trust.doorkeys import DOOR_KEYS, LIFETIME
 from fastness.trust.statuses import SignedStatuses, signed_statuses
@@ -34,7 +35,7 @@ APPROVED = {
 @pytest.fixture
 async def raw(tmp_path: Path) -> AsyncIterator[Cluster]:
     """The API as it is, with one Machine that has no status yet."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=True))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=True), PRODUCT)
     try:
         body: JsonObject = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind}
         body["metadata"] = {"name": NAME, "namespace": NAMESPACE}

@@ -17,6 +17,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
@@ -171,7 +172,7 @@ async def test_machine_a_never_reads_what_is_machine_bs(here: AttestingWorld) ->
 
 
 async def test_a_real_cluster_refuses_simulated_machines(tmp_path: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
     try:
         async with attesting_world(server.cluster, {"mode": "Enforce"}) as world:
             with pytest.raises(EnrolmentFailed) as no:

@@ -22,6 +22,7 @@ from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.ear import Proved
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust import mackeys
 from fastness.trust.admins import ADMIN_KEYS, Admins, mint
 from fastness.trust.authorities import HERE, NAMESPACE, SECRETS, named
@@ -75,7 +76,7 @@ class Place:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
     try:
         async with Informers(server.cluster, clock=SystemClock(), entropy=ENTROPY) as informers:
             yield Place(server.cluster, informers)

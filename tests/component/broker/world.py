@@ -31,6 +31,7 @@ from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.kbs import ResourcePolicy
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.services.limits import Limits
+from fastness.services.product import PRODUCT
 from fastness.trust.admins import ROLES, mint
 from fastness.trust.attempt import Attempt, Judgement
 from fastness.trust.entry import Entry
@@ -244,7 +245,7 @@ async def world(
     clock: Clock | None = None,
 ) -> AsyncIterator[World]:
     """A world for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory))
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
     try:
         async with brokered(server.cluster, limits=limits, policy=policy, clock=clock) as made:
             made.server = server

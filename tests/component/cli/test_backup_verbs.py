@@ -25,6 +25,7 @@ from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.authorities import NAMESPACES
 from fastness.trust.entry import Entry
 from fastness.trust.log import LogView
@@ -151,7 +152,7 @@ async def test_a_restored_control_plane_reads_its_record_and_goes_on_with_it(
     again = tmp_path / "again"
     said = await run("restore", "--state", again, "--vault", embedded_server.directory / "vault.json", backup)
     assert said.exit_code == 0, said.output
-    server = await EmbeddedServer.open(ServerOptions(again))
+    server = await EmbeddedServer.open(ServerOptions(again), PRODUCT)
     try:
         clerk = await begun(server.cluster, again, seed=5)
         assert await clerk.entries() == 7
@@ -193,7 +194,7 @@ async def test_restoring_over_a_state_sets_its_record_aside_too(
 async def test_a_vault_key_that_is_there_is_never_replaced(
     embedded_server: Embedded, backup: Path, tmp_path: Path
 ) -> None:
-    other = await EmbeddedServer.open(ServerOptions(tmp_path / "other"))
+    other = await EmbeddedServer.open(ServerOptions(tmp_path / "other"), PRODUCT)
     await other.close()
     before = (tmp_path / "other" / "vault.json").read_bytes()
     vault = embedded_server.directory / "vault.json"
@@ -217,10 +218,10 @@ def age(state: Path) -> None:
 
 async def test_a_state_from_before_is_refused_with_the_verb_and_migrated_once(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    await (await EmbeddedServer.open(ServerOptions(state))).close()
+    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
     age(state)
     with pytest.raises(NotMigrated) as refusal:
-        await EmbeddedServer.open(ServerOptions(state))
+        await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     assert "fastness state migrate" in refusal.value.hint
     before = await run("backup", "--state", state, tmp_path / "before.db")
     assert before.exit_code == 0, before.output
@@ -228,18 +229,18 @@ async def test_a_state_from_before_is_refused_with_the_verb_and_migrated_once(tm
     assert (said.exit_code, "rows authenticated" in said.output) == (0, True), said.output
     assert json.loads((state / "vault.json").read_bytes())["authenticated"] is True
     assert "already" in (await run("state", "migrate", "--state", state)).output
-    await (await EmbeddedServer.open(ServerOptions(state))).close()
+    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
 
 
 async def test_after_the_migration_a_state_without_tags_is_refused_by_every_verb(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    await (await EmbeddedServer.open(ServerOptions(state))).close()
+    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
     vault = (state / "vault.json").read_bytes()
     age(state)
     (state / "vault.json").write_bytes(vault)
     shutil.copyfile(state / "state.db", tmp_path / "stripped.db")
     with pytest.raises(StoreForged, match="carry no tags"):
-        await EmbeddedServer.open(ServerOptions(state))
+        await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     for words in (
         ("state", "migrate", "--state", state),
         ("backup", "--state", state, tmp_path / "copy.db"),

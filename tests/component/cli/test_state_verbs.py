@@ -11,19 +11,20 @@ from click.testing import CliRunner
 from fastness.cli.main import cli
 from fastness.cluster.embedded.store import Change, Key
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 
 KEY = Key("", "configmaps", "default", "deep")
 
 
 async def _with_an_unreadable_object(state: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(state))
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     body = b'{"metadata":{"name":"deep","resourceVersion":"1"},"data":' + b'{"a":' * 400 + b"1" + b"}" * 401
     await server.api.store.write(lambda _: Change(KEY, body, 0))
     await server.close()
 
 
 async def _set_aside(state: Path) -> int:
-    server = await EmbeddedServer.open(ServerOptions(state))
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     found = len(server.api.store.aside)
     await server.close()
     return found

@@ -29,6 +29,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.registry import find
 from fastness.services.api.rotation import STEPS, WHAT
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.backups import check_backup, make_backup
 from fastness.trust.resources import SealedResources
 from fastness.trust.vault import PlainRingFile, Vault
@@ -64,7 +65,7 @@ def ring(state: Path) -> Vault:
 
 
 async def opened(state: Path) -> EmbeddedServer:
-    return await EmbeddedServer.open(ServerOptions(state), SystemClock(), SystemEntropy())
+    return await EmbeddedServer.open(ServerOptions(state), PRODUCT, SystemClock(), SystemEntropy())
 
 
 async def made(state: Path) -> None:

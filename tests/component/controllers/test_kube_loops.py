@@ -21,9 +21,11 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Propagation, Scope, WriteOptions
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.kube.plane import kube_loops
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.embedded.fixtures import Embedded
 from tests.virtual import VirtualClock
 
@@ -45,7 +47,7 @@ class Loops:
         self._random = random.Random(seed)
         inventory = Inventory(server.api)
         self.clock = VirtualClock()
-        loops = kube_loops(self.cluster, inventory, self.clock, "root ca")
+        loops = kube_loops(self.cluster, inventory, self.clock, "root ca", WITHOUT_OWNERS)
         self.controllers: dict[str, Controller] = {one.name: one for one in loops.controllers}
         self._garbage: set[Any] = set()
         inventory.listen(self._garbage.add)
@@ -248,7 +250,7 @@ async def test_any_interleaving_comes_to_rest_with_no_dependent_of_a_missing_own
     steps: list[Step], seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory)))
+        server = await EmbeddedServer.open(ServerOptions(Path(directory)), PRODUCT)
         try:
             await _play(server, steps, seed)
         finally:

@@ -23,6 +23,7 @@ from fastness.controllers.workloads.olm.neighbours import DEPLOYMENTS, FAMILY
 from fastness.controllers.workloads.olm.plane import operator_loops
 from fastness.controllers.workloads.olm.subscriptions import PLANS, SUBSCRIPTIONS, VERSIONS
 from fastness.controllers.workloads.olm.versions import GROUPS
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import object_name
 from tests.embedded.fixtures import Embedded
@@ -101,7 +102,7 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
     """The loops of operators and of Kubernetes over a fresh API, at rest."""
     cluster, clock, entropy = embedded_server.cluster, SystemClock(), SeededEntropy(1)
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
-        kube = kube_loops(cluster, Inventory(embedded_server.server.api), clock, "")
+        kube = kube_loops(cluster, Inventory(embedded_server.server.api), clock, "", WITHOUT_OWNERS)
         loops = operator_loops(cluster, informers, Around(clock, entropy))
         runner = Runner([*kube.controllers, *loops], informers, clock, entropy, feeds=kube.feeds)
         task = asyncio.create_task(runner.run())

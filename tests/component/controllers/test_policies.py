@@ -11,6 +11,7 @@ from fastness.controllers.attestation.images import IMAGES
 from fastness.controllers.attestation.policies import POLICIES
 from fastness.model.kind import JsonObject
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.trial import tried
 from tests.component.controllers.approvals import approved_image, quoted, world
 from tests.embedded.fixtures import Embedded
@@ -111,7 +112,7 @@ async def test_a_first_policy_that_does_not_pass_never_judges(embedded_server: E
 
 async def test_the_older_text_stays_active_across_a_restart(tmp_path: Path) -> None:
     options = ServerOptions(tmp_path / "state")
-    server = await EmbeddedServer.open(options)
+    server = await EmbeddedServer.open(options, PRODUCT)
     try:
         async with world(server.cluster) as here:
             await here.cluster.create(IMAGES, approved_image())
@@ -121,7 +122,7 @@ async def test_the_older_text_stays_active_across_a_restart(tmp_path: Path) -> N
             await here.settle()
     finally:
         await server.close()
-    server = await EmbeddedServer.open(options)
+    server = await EmbeddedServer.open(options, PRODUCT)
     try:
         async with world(server.cluster) as here:
             assert (await here.judge(machine("aa"))).affirms("tpm"), "before any loop has run"

@@ -37,6 +37,7 @@ from fastness.domain.machineconfig.pointer import Doors
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.authorities import SECRETS
 from fastness.trust.doors import NAME as DOORS_CA
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
@@ -82,7 +83,7 @@ async def stands(cluster: Cluster, name: str, kind: str, reason: str, namespace:
 @pytest.fixture
 async def real_store(tmp_path: Path) -> AsyncIterator[Cluster]:
     """The embedded API over a store that is not simulated."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "real", simulated=False))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "real", simulated=False), PRODUCT)
     try:
         yield server.cluster
     finally:

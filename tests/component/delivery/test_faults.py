@@ -21,6 +21,7 @@ from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.http.showing import LoopListener
+from fastness.services.product import PRODUCT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
 from fastness.trust.tiles import CONFIG_MAPS
@@ -44,7 +45,7 @@ async def test_while_the_disk_is_full_nothing_leaves_and_with_room_the_machine_g
     tmp_path: Path,
 ) -> None:
     options = ServerOptions(tmp_path / "state", store=StoreSettings(max_bytes=QUOTA))
-    server = await EmbeddedServer.open(options)
+    server = await EmbeddedServer.open(options, PRODUCT)
     try:
         async with delivering_world(server.cluster, SPEC) as world:
             await world.publish(default_image().reference_values("tpm"))

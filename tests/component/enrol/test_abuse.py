@@ -28,6 +28,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.enrol.app import ROUTES, STATUS, Auth, EnrolDoor, Pace
 from fastness.services.limits import Rate
+from fastness.services.product import PRODUCT
 from fastness.sim.tee import tpm2
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
@@ -261,7 +262,7 @@ async def test_an_endorsement_of_another_maker_is_refused_and_recorded(embedded_
 
 
 async def test_a_simulated_tpm_is_refused_by_a_cluster_that_is_not_simulated(tmp_path: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False))
+    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
     try:
         async with doors(server.cluster, {"mode": "Enforce", "simulated": False}) as world:
             assert code(await world.begin(world.machine(), await world.ticket())) == (403, "endorsement-refused")

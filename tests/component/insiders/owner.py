@@ -32,6 +32,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.registry import find
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.tiles import FileTiles
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
@@ -130,7 +131,7 @@ async def _owner(embedded: Embedded) -> str:
 @asynccontextmanager
 async def occupied(directory: Path, **spec: Any) -> AsyncIterator[House]:
     """An enforcing cluster with all loops and doors, and a namespace that somebody owns, for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=True))
+    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=True), PRODUCT)
     async with AsyncExitStack() as ending:
         ending.push_async_callback(server.close)
         embedded = Embedded(server, directory / "state")

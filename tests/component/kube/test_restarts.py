@@ -16,6 +16,7 @@ from fastness.cluster.port import Cluster, Scope
 from fastness.model.kind import JsonObject
 from fastness.model.registry import find as find_kind
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.patience import PATIENCE
 
 CONFIG_MAP = find_kind("", "v1", "configmaps").resource
@@ -40,7 +41,7 @@ class Server:
 
     async def start(self) -> EmbeddedServer:
         """Start, or start again."""
-        self.running = await EmbeddedServer.open(ServerOptions(self.directory / "state", port=self.port))
+        self.running = await EmbeddedServer.open(ServerOptions(self.directory / "state", port=self.port), PRODUCT)
         self.port = int(self.running.url.rpartition(":")[2])
         (self.directory / "kubeconfig").write_bytes(self.running.kubeconfig())
         return self.running

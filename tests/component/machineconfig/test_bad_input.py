@@ -48,6 +48,7 @@ from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, condition
 from fastness.model.registry import find
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.component.agent.world import apply, file, make_machine, rendered, snapshot, unit
 from tests.component.api.raw import exchange, post
 from tests.component.machineconfig.bad_rows import (
@@ -123,7 +124,7 @@ def bad(body: JsonObject, name: str = NAME) -> JsonObject:
 
 
 async def bench_in(directory: Path, *, confidential: bool = False) -> AsyncIterator[Bench]:
-    server = await EmbeddedServer.open(ServerOptions(directory))
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
     try:
         if confidential:
             made = {

@@ -17,6 +17,7 @@ from fastness.controllers.kube.plane import kube_loops
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import Timing
 from fastness.controllers.plane import product_loops
+from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.machineconfig.pointer import Doors
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
@@ -157,7 +158,7 @@ def no_doors() -> Doors | None:
 async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[World]:
     clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
-        loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca")
+        loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca", WITHOUT_OWNERS)
         controllers = [*loops.controllers, *product_loops(cluster, informers, Around(clock, entropy, QUICK, doors))]
         runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
         world = World(cluster, runner)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.component.web.world import WebWorld, web_world
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
@@ -32,7 +33,7 @@ async def real_web(tmp_path: Path) -> AsyncIterator[WebWorld]:
 @asynccontextmanager
 async def _world(tmp_path: Path, *, virtual: bool) -> AsyncIterator[WebWorld]:
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), clock)
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
     try:
         async with web_world(Embedded(server, directory), clock, virtual=virtual) as world:
             yield world

@@ -18,6 +18,7 @@ from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.services.web.admission import ACCESS_REVIEWS, KEPT_FOR, ReviewDoor
 from fastness.services.web.sessions import Credential
 from tests.attesting import until
@@ -46,7 +47,7 @@ class Reviewing:
 @pytest.fixture
 async def kube(tmp_path: Path) -> AsyncIterator[tuple[WebWorld, Reviewing]]:
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), clock)
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
     embedded = Embedded(server, directory)
     connection = find(Surroundings({}, tmp_path), kubeconfig=embedded.kubeconfig)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.embedded.fixtures import Embedded
 
 
@@ -15,7 +16,7 @@ from tests.embedded.fixtures import Embedded
 async def real_server(tmp_path: Path) -> AsyncIterator[Embedded]:
     """An embedded API whose store is not one of a simulated cluster."""
     directory = tmp_path / "api"
-    server = await EmbeddedServer.open(ServerOptions(directory, simulated=False))
+    server = await EmbeddedServer.open(ServerOptions(directory, simulated=False), PRODUCT)
     try:
         yield Embedded(server, directory)
     finally:

@@ -16,6 +16,7 @@ import pytest
 
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from tests.component.web import hostile, showcase
 from tests.component.web.fleets import attested
 from tests.component.web.scan import shows
@@ -45,7 +46,7 @@ MOST_ELEMENTS = 1500
 async def world(tmp_path: Path) -> AsyncIterator[WebWorld]:
     """A page in front of a fresh API."""
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), clock)
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
     try:
         async with web_world(Embedded(server, directory), clock) as web:
             yield web

@@ -1,15 +1,17 @@
 """Admission inside the write pipeline.
 
-The rules are a pure function in `domain/admission`; here a write becomes its request, and its answer becomes warnings, a changed
-object or an API error. Built-in CustomResourceDefinitions are the server's own and refused here, because only the embedded API
-has them.
+Rules are pure functions: the server's own (`domain.admission.own`), and after them those that whoever opens the API hands in.
+Here a write becomes their request, and their answer becomes warnings, a changed object or an API error. Built-in
+CustomResourceDefinitions are the server's own and refused here, because only the embedded API has them.
 
-A rule that needs the policy engine cannot wait for it: `trial` asks before the review, and the writer looks again whether the
-object that it changes is still the same. What a person does is on the record before it happens: `written_down` waits for that.
+A rule that needs an engine for policies cannot wait for it: `trial` asks before the review, and the writer looks again whether
+the object that it changes is still the same. What a person does is on the record before it happens: `written_down` waits for
+that. Both are handed in, too: the server knows neither policies nor the record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from fastness.cluster.embedded.call import Call
@@ -18,54 +20,61 @@ from fastness.cluster.embedded.catalog.definitions import BUILTIN_LABEL
 from fastness.cluster.embedded.definitions import CRD_KEY
 from fastness.cluster.embedded.refusals import forbidden
 from fastness.cluster.errors import ApiError, Cause, from_status
-from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Denied, Operation, Patched, review
-from fastness.domain.admission.acts import Act, acts_of
-from fastness.domain.admission.request import PolicyTrial
-from fastness.domain.admission.workloads import policy_to_try
-from fastness.domain.places import EMBEDDED
-from fastness.domain.workloads.initdata.workload import TEMPLATES
+from fastness.domain.admission.own import OWN
+from fastness.domain.admission.request import (
+    AdmissionLookups,
+    AdmissionRequest,
+    Denied,
+    Operation,
+    Patched,
+    PolicyTrial,
+)
+from fastness.domain.admission.rules import Row, RuleTable
 from fastness.formats.patch import apply_json_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of, object_name
 
-__all__ = ["Admission", "Operation"]
+__all__ = ["Admission", "Operation", "Question", "Recorder"]
 
 
-class PolicyEngine(Protocol):
-    """What can say what an agent policy means."""
+class Question(Protocol):
+    """What must be waited for before rules can judge some kinds."""
 
-    async def of(self, text: str) -> PolicyTrial:
-        """Its opinion of a policy."""
+    kinds: Collection[str]
+
+    async def ask(self, request: AdmissionRequest, lookups: AdmissionLookups) -> PolicyTrial | None:
+        """The answer, for the rules; None where none of them would look at it, without waiting."""
 
 
-class ActLog(Protocol):
+class Recorder(Protocol):
     """Where acts of people are written down."""
 
-    async def append(self, act: Act) -> None:
-        """Write it down; returns when that is durable; raises ApiError when the act must not happen."""
+    async def append(self, request: AdmissionRequest) -> bool:
+        """Write down what a write is; returns when that is durable, and whether there was anything. Raises ApiError when the
+        write must not happen."""
 
 
 class Admission:
-    """Asks the admission rules about every write."""
+    """Asks the admission rules about every write: the server's own, then those that were given."""
 
-    def __init__(self, lookups: AdmissionLookups, engine: PolicyEngine | None = None) -> None:
+    def __init__(self, lookups: AdmissionLookups, given: Iterable[Row], question: Question | None = None) -> None:
         self._lookups = lookups
-        self._engine = engine
-        self._log: ActLog | None = None
+        self._rules = RuleTable((*OWN, *given))
+        self._question = question
+        self._recorder: Recorder | None = None
 
-    def record_in(self, log: ActLog) -> None:
+    def record_in(self, recorder: Recorder) -> None:
         """Write acts down there; the record is an object of this API, so it comes after it."""
-        self._log = log
+        self._recorder = recorder
 
     async def trial(
         self, call: Call, served: Served, new: JsonObject, old: JsonObject | None, subresource: str = ""
     ) -> PolicyTrial | None:
-        """What the engine says of the agent policy in a write; None where no rule would ask, without waiting."""
-        if self._engine is None or subresource or served.kind.kind not in TEMPLATES:
+        """What the engine says of a policy in a write; None where no rule would ask, without waiting."""
+        if self._question is None or subresource or served.kind.kind not in self._question.kinds:
             return None
         operation = Operation.CREATE if old is None else Operation.UPDATE
-        text = policy_to_try(_request(call, served, operation, new, old, ""), self._lookups)
-        return await self._engine.of(text) if text is not None else None
+        return await self._question.ask(_request(call, served, operation, new, old, ""), self._lookups)
 
     def review(
         self,
@@ -82,7 +91,7 @@ class Admission:
         place = object_name(about)
         if served.storage_key == CRD_KEY and old is not None and labels_of(old).get(BUILTIN_LABEL):
             raise forbidden(served, place.name, "this kind is built in; its definition belongs to the server")
-        answer = review(_request(call, served, operation, new, old, subresource, trial), self._lookups)
+        answer = self._rules.review(_request(call, served, operation, new, old, subresource, trial), self._lookups)
         if isinstance(answer, Denied):
             raise _refusal(served, place.name, answer)
         for warning in answer.warnings:
@@ -102,13 +111,9 @@ class Admission:
         subresource: str = "",
     ) -> bool:
         """Put what a person does on the record; whether that took time, in which the object may have changed."""
-        acts = (
-            acts_of(_request(call, served, operation, new, old, subresource), EMBEDDED) if self._log is not None else ()
-        )
-        for act in acts:
-            if self._log is not None:
-                await self._log.append(act)
-        return bool(acts)
+        if self._recorder is None:
+            return False
+        return await self._recorder.append(_request(call, served, operation, new, old, subresource))
 
 
 def _request(

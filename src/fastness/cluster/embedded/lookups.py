@@ -6,8 +6,8 @@ request are kept decoded until their record changes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from fastness.cluster.clock import Clock
@@ -15,30 +15,24 @@ from fastness.cluster.embedded import stored
 from fastness.cluster.embedded.reads import require_readable
 from fastness.cluster.embedded.store import Key, Record, Store
 from fastness.domain.access import Attributes, Decision, Policy
-from fastness.domain.attestation import approvers
-from fastness.domain.attestation.clusterstatus import interval_of
-from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
-from fastness.domain.attestation.standing import proof_of
-from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools
-from fastness.domain.trustmodel import Mode, enforces, mode_of
+from fastness.domain.places import HOME
 from fastness.model import kata
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
-from fastness.model.objects import annotations_of, metadata, object_name, view
-from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.objects import metadata, object_name
+from fastness.model.trusted_execution.machine import MACHINE
 
 RBAC = "rbac.authorization.k8s.io"
 MCO = "machineconfiguration.openshift.io"
 MAX_KEPT = 4096
-_CONFIG_ANNOTATIONS = tuple(f"{MCO}/{name}" for name in ("currentConfig", "desiredConfig"))
 
 
-class StoreLookups:
-    """Answers out of the store."""
+class StoreLookups(ABC):
+    """Answers out of the store; which nodes are trusted is not the server's to say, and is left to who opens it."""
 
     def __init__(self, store: Store, clock: Clock, simulated: bool | None = None) -> None:
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._simulated = simulated
         self._rbac_generation = 1
         self._kept: dict[Key, tuple[Record, JsonObject]] = {}
@@ -93,76 +87,33 @@ class StoreLookups:
                 if (pod.get("spec") or {}).get("nodeName") == node:
                     yield pod
 
+    @abstractmethod
     def rendered_configs(self, node: str) -> frozenset[str]:
-        """The rendered MachineConfigs that a node may read: what it has and what it shall have.
+        """The rendered MachineConfigs that a node may read."""
 
-        None in a pool that enforces attestation: there configurations leave by the doors, to machines that prove themselves.
-        """
-        found = self.find("nodes", "", node)
-        if self._enforced(node, found):
-            return frozenset()
-        notes = annotations_of(found or {})
-        return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
-
-    def _machine_of(self, node: str) -> Machine | None:
-        """The Machine that is a node, by what enrolment wrote on it."""
-        name = machine_of_node(node)
-        found = self._get(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name)) if name else None
-        machine = view(found, Machine) if found is not None else None
-        return machine if machine is not None and machine.status.node_name == node else None
-
+    @abstractmethod
     def barred(self, node: str) -> str:
-        """Why the machine that is a node is no longer trusted; empty for others, and for nodes without a Machine."""
-        machine = self._machine_of(node)
-        if machine is None:
-            return ""
-        match membership_of(machine):
-            case Membership.QUARANTINED:
-                return "its machine is in quarantine"
-            case Membership.REVOKED:
-                return "its machine is revoked"
-            case _:
-                return ""
+        """Why a node is no longer trusted; empty for others."""
 
+    @abstractmethod
     def unproved(self, node: str) -> str:
-        """Why the machine that is a node has no live proof, where its pool enforces them; empty for nodes without a Machine."""
-        machine, cluster = self._machine_of(node), self.confidential_cluster()
-        if machine is None or not enforces(cluster, machine.status.pool):
-            return ""
-        now = self._clock.now()
-        overridden = machine.status.overridden_until
-        if overridden and now < datetime.fromisoformat(overridden):
-            return ""
-        proof = proof_of(machine, now, interval_of(cluster))
-        return "" if proof.good else f"its machine has no live proof ({proof.reason})"
+        """Why a node that would have to prove itself has not; empty for others."""
 
-    def _enforced(self, name: str, node: JsonObject | None) -> bool:
-        """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed.
-
-        A label does not take the node of a Machine out of such a pool.
-        """
-        cluster = self.confidential_cluster()
-        if mode_of(cluster) is not Mode.ENFORCE:
-            return False
-        try:
-            pools = PoolSelectors(self.pools()).of(node or {}).pools
-        except SeveralPools as error:
-            pools = error.pools
-        machine = self._machine_of(name)
-        pools = (*pools, *((machine.status.pool,) if machine is not None and machine.status.pool else ()))
-        return any(enforces(cluster, pool) for pool in pools or ("",))
+    @abstractmethod
+    def appointments(self) -> JsonObject | None:
+        """The ConfigMap that says who counts as an approver of overrides."""
 
     def signing_request(self, name: str) -> JsonObject | None:
         """One CertificateSigningRequest."""
-        return self._get(Key("certificates.k8s.io", "certificatesigningrequests", "", name))
+        return self.get(Key("certificates.k8s.io", "certificatesigningrequests", "", name))
 
     def confidential_cluster(self) -> JsonObject | None:
         """The ConfidentialCluster `cluster`."""
-        return self._get(Key("fastness.dev", "confidentialclusters", "", "cluster"))
+        return self.get(Key("fastness.dev", "confidentialclusters", "", "cluster"))
 
     def machines(self) -> Iterable[JsonObject]:
         """The Machines that count."""
-        return [one for one in self._all(MACHINE.group, MACHINE.plural) if object_name(one).namespace == NAMESPACE]
+        return [one for one in self._all(MACHINE.group, MACHINE.plural) if object_name(one).namespace == HOME]
 
     def pools(self) -> Iterable[JsonObject]:
         """All MachineConfigPools."""
@@ -184,17 +135,13 @@ class StoreLookups:
         """The ConfigMap with the feature gates of confidential containers."""
         return self.find("configmaps", names.NAMESPACE, names.FEATURE_GATES)
 
-    def appointments(self) -> JsonObject | None:
-        """The ConfigMap that says who counts as an approver of overrides."""
-        return self.find("configmaps", approvers.NAMESPACE, approvers.CONFIG_MAP)
-
     def simulated(self) -> bool | None:
         """Whether this store belongs to a simulated cluster."""
         return self._simulated
 
     def runtime_class(self, name: str) -> JsonObject | None:
         """One RuntimeClass."""
-        return self._get(Key("node.k8s.io", "runtimeclasses", "", name))
+        return self.get(Key("node.k8s.io", "runtimeclasses", "", name))
 
     def runtime_classes(self) -> Iterator[str]:
         """The names of all RuntimeClasses."""
@@ -206,14 +153,15 @@ class StoreLookups:
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""
-        return self._get(Key("", resource, namespace, name))
+        return self.get(Key("", resource, namespace, name))
 
     def live_uid(self, resource: str, namespace: str, name: str) -> str | None:
         """The uid of an object that exists and is not being deleted."""
         found = metadata(self.find(resource, namespace, name) or {})
         return None if not found or found.get("deletionTimestamp") else str(found["uid"])
 
-    def _get(self, key: Key) -> JsonObject | None:
+    def get(self, key: Key) -> JsonObject | None:
+        """One object of any kind; raises ApiError for one that cannot be read."""
         # What is set aside is not absent: a cluster whose mode nobody can read must not pass for one without a mode.
         require_readable(self._store, key)
         record = self._store.get(key)

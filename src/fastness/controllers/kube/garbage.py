@@ -12,14 +12,13 @@ Deletes carry the uid as a precondition, so that a replacement is never hit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from fastness.cluster.embedded.store.records import Key
 from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Propagation, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.kube.inventory import Inventory
-from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.model.kind import JsonObject, Resource
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -34,9 +33,10 @@ class GarbageCollector:
     sources: Sequence[Source] = ()
     writes: Sequence[Resource] = (EVERYTHING,)
 
-    def __init__(self, cluster: Cluster, inventory: Inventory) -> None:
+    def __init__(self, cluster: Cluster, inventory: Inventory, unowned: Collection[tuple[str, str]]) -> None:
         self._cluster = cluster
         self._inventory = inventory
+        self._unowned = unowned
 
     async def reconcile(self, key: Key) -> Done:
         """One step for one object."""
@@ -79,7 +79,7 @@ class GarbageCollector:
 
         Kinds that end only through their own path are left alone, whatever owners they got before that was refused.
         """
-        if (key.group, key.plural) in WITHOUT_OWNERS:
+        if (key.group, key.plural) in self._unowned:
             return
         solid: list[str] = []
         gone: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from fastness.cluster.clock import Clock
@@ -29,16 +30,24 @@ class KubeLoops:
 
 
 def kube_loops(
-    cluster: Cluster, inventory: Inventory, clock: Clock, root_ca: str, signer: NodeSigner | None = None
+    cluster: Cluster,
+    inventory: Inventory,
+    clock: Clock,
+    root_ca: str,
+    unowned: Collection[tuple[str, str]],
+    signer: NodeSigner | None = None,
 ) -> KubeLoops:
-    """What Kubernetes does itself, for the embedded API; without a signer nobody signs what was approved."""
+    """What Kubernetes does itself, for the embedded API; without a signer nobody signs what was approved.
+
+    `unowned` are kinds of objects that never go with an owner.
+    """
 
     def fenced(kind: type[Controller]) -> FencedCluster:
         return FencedCluster(cluster, kind.name, kind.writes, everywhere=True)  # type: ignore[arg-type]  # class attributes
 
     return KubeLoops(
         (
-            GarbageCollector(fenced(GarbageCollector), inventory),
+            GarbageCollector(fenced(GarbageCollector), inventory, unowned),
             NamespaceLifecycle(fenced(NamespaceLifecycle), inventory, clock),
             DefinitionCleanup(fenced(DefinitionCleanup), inventory),
             NamespaceFurniture(fenced(NamespaceFurniture), root_ca),

@@ -1,11 +1,12 @@
 """Admission: may this write happen, as it is?
 
-`review(request, lookups)` runs the rules of a table, in order, over one write: `Allowed`, `Denied` or `Patched`. It is a pure
+`RuleTable.review(request, lookups)` runs rules, in order, over one write: `Allowed`, `Denied` or `Patched`. It is a pure
 function, so it sits in the embedded API in process and behind a webhook on Kubernetes without a change.
 
-`request.py` has the nouns, `review.py` the function and the table, and one module per family of rules: `namespaces.py`,
-`rbac.py` (escalation, node restriction), `confidential.py` and `policies.py` (our own kinds), `machineconfig.py`,
-`runtimeclass.py` and `workloads.py` (what a namespace asks of confidential pods).
+`request.py` has the nouns, `rules.py` what runs a table, `own.py` and `review.py` the tables of an API server and of the product.
+There is one module per family of rules: `namespaces.py`, `rbac.py` (escalation, node restriction), `confidential.py` and
+`policies.py` (our own kinds), `machineconfig.py`, `runtimeclass.py` and `workloads.py` (what a namespace asks of confidential
+pods).
 """
 
 from fastness.domain.admission.request import (
@@ -17,7 +18,6 @@ from fastness.domain.admission.request import (
     Operation,
     Patched,
 )
-from fastness.domain.admission.review import review
 
 __all__ = [
     "AdmissionLookups",
@@ -27,5 +27,4 @@ __all__ = [
     "DeniedCause",
     "Operation",
     "Patched",
-    "review",
 ]

@@ -27,6 +27,7 @@ from fastness.domain.admission.request import (
     invalid,
 )
 from fastness.domain.attestation import approvers, breakglass
+from fastness.domain.places import HOME
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.objects import annotations_of
 
@@ -133,3 +134,8 @@ def _at(obj: Any, *path: str) -> Any:
 
 def _json(value: bool) -> str:
     return "true" if value else "false"
+
+
+def home_goes_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
+    """Refuse the deletion of our own namespace without the confirmation of a lowering: all that is trusted goes with it."""
+    return confirmed(request, ("machines, approvals, keys and the record go",)) if request.name == HOME else None

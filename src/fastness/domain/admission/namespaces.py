@@ -14,11 +14,9 @@ from typing import Final
 
 from fastness.domain.access.policy import RBAC_GROUP
 from fastness.domain.access.user import Attributes
-from fastness.domain.admission.confirming import confirmed
 from fastness.domain.admission.request import (
     AdmissionLookups,
     AdmissionRequest,
-    Allowed,
     Denied,
     DeniedCause,
     forbidden,
@@ -67,11 +65,6 @@ def reserved_name_is_an_administrators(request: AdmissionRequest, lookups: Admis
     if lookups.authorize(binds).allowed:
         return None
     return forbidden(request, "the control plane reads what is in a namespace of this name: an administrator makes it")
-
-
-def home_goes_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
-    """Refuse the deletion of our own namespace without the confirmation of a lowering: all that is trusted goes with it."""
-    return confirmed(request, ("machines, approvals, keys and the record go",)) if request.name == HOME else None
 
 
 def _lives_in_namespace(request: AdmissionRequest) -> bool:

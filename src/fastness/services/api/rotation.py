@@ -29,6 +29,7 @@ from fastness.cluster.embedded.store.tables import authentic_of, connect, facts_
 from fastness.cluster.embedded.store.verified import verified
 from fastness.crypto.storemac import Macs
 from fastness.services.api.server import EmbeddedServer, ServerOptions
+from fastness.services.product import PRODUCT
 from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
 from fastness.trust.resources import SealedResources
@@ -57,7 +58,7 @@ async def rotate_vault(
 
     `point` is called after each of `STEPS`.
     """
-    server = await EmbeddedServer.open(ServerOptions(state), clock, entropy)
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock, entropy)
     try:
         vault, store = server.vault, server.api.store
         resumed = len(vault.key_ids) > 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ssl
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from fastness.cluster.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.cluster.embedded import definitions
-from fastness.cluster.embedded.admit import Admission
+from fastness.cluster.embedded.admit import Admission, Question, Recorder
 from fastness.cluster.embedded.auth import Authenticator, Authorizer, ClientCertificates, ServiceAccountTokens
 from fastness.cluster.embedded.catalog import Catalog
 from fastness.cluster.embedded.engine import EmbeddedApi
@@ -27,6 +28,8 @@ from fastness.cluster.embedded.lookups import StoreLookups
 from fastness.cluster.embedded.seed import seed
 from fastness.cluster.embedded.store import Store, StoreSettings
 from fastness.cluster.embedded.stored import unreadable
+from fastness.cluster.port import Cluster
+from fastness.domain.admission.rules import Row
 from fastness.formats import json
 from fastness.model.registry import all_kinds
 from fastness.observe import logs, metrics
@@ -37,10 +40,7 @@ from fastness.services.api.health import Health
 from fastness.services.http.bounds import Bounds
 from fastness.services.http.listener import Listener, server_context
 from fastness.trust.kubeconfig import kubeconfig
-from fastness.trust.personacts import RecordedActs
 from fastness.trust.pki import ApiPki
-from fastness.trust.policytrials import PolicyTrials
-from fastness.trust.record import ClusterRecord
 from fastness.trust.vault import PlainRingFile, Vault
 
 ISSUER = "https://kubernetes.default.svc"
@@ -57,6 +57,19 @@ class ServerOptions:
     simulated: bool = True
     store: StoreSettings | None = None
     bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What whoever opens the server asks of writes beyond what Kubernetes asks itself, and how it looks at nodes.
+
+    Without these the server would let everything pass that only the product refuses, so nobody opens one without.
+    """
+
+    rules: tuple[Row, ...]
+    lookups: Callable[[Store, Clock, bool], StoreLookups]
+    question: Callable[[], Question]
+    recorder: Callable[[Cluster, Clock, Entropy], Recorder]
 
 
 @dataclass(slots=True)
@@ -78,12 +91,12 @@ class EmbeddedServer:
 
     @classmethod
     async def open(
-        cls, options: ServerOptions, clock: Clock | None = None, entropy: Entropy | None = None
+        cls, options: ServerOptions, product: Product, clock: Clock | None = None, entropy: Entropy | None = None
     ) -> EmbeddedServer:
         """Open the state directory and listen; raises StoreError, TrustError, OSError for a port in use."""
         clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
         async with AsyncExitStack() as stack:
-            server = await _assemble(options, clock, entropy, stack)
+            server = await _assemble(options, product, clock, entropy, stack)
             server._closing = stack.pop_all()
         return server
 
@@ -117,7 +130,9 @@ class EmbeddedServer:
         await self._closing.aclose()
 
 
-async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stack: AsyncExitStack) -> EmbeddedServer:
+async def _assemble(
+    options: ServerOptions, product: Product, clock: Clock, entropy: Entropy, stack: AsyncExitStack
+) -> EmbeddedServer:
     options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     store, vault = await _open_store(options, clock, entropy)
     stack.push_async_callback(_close_store, store)
@@ -125,15 +140,15 @@ async def _assemble(options: ServerOptions, clock: Clock, entropy: Entropy, stac
     now = clock.now()
     await seed(store, entropy, now)
     pki = ApiPki.open(options.state / "pki", _hosts(options.host), now, entropy)
-    lookups = StoreLookups(store, clock, options.simulated)
+    lookups = product.lookups(store, clock, options.simulated)
     authorizer = Authorizer(lookups, lookups)
     lookups.use(authorizer.decide, authorizer.policy)
     tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)
     authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens)
     catalog = definitions.current(Catalog.build(all_kinds()), store)
-    admission = Admission(lookups, PolicyTrials())
+    admission = Admission(lookups, product.rules, product.question())
     api = EmbeddedApi(store, catalog, clock, entropy, admission, lookups.rbac_changed)
-    admission.record_in(RecordedActs(ClusterRecord(LocalCluster(api), clock, entropy, "api")))
+    admission.record_in(product.recorder(LocalCluster(api), clock, entropy))
     guard = Guard(authenticator, authorizer, tokens, clock, entropy)
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)

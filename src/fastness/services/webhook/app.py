@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from fastness.cluster.clock import Entropy
 from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
-from fastness.domain.admission import AdmissionRequest, Denied, review
+from fastness.domain.admission import AdmissionRequest, Denied
 from fastness.domain.admission.acts import acts_of
 from fastness.domain.admission.request import AdmissionLookups
 from fastness.domain.admission.request import Answer as Decision
@@ -123,7 +123,7 @@ class WebhookDoor:
     async def _decide(self, request: AdmissionRequest, acts: RecordedReviews | None) -> Decision:
         """The decision; a defect of ours is a refusal, and so is an act that cannot be recorded."""
         try:
-            decision = review(*await self._prepare(request), BEHIND_WEBHOOK)
+            decision = BEHIND_WEBHOOK.review(*await self._prepare(request))
             if acts is not None and not isinstance(decision, Denied):
                 for act in acts_of(request, acts.places):
                     await acts.log.append(act)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.admission import Allowed, Denied, review
+from fastness.domain.admission import Allowed, Denied
 from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.lowering import weakenings
 from fastness.domain.admission.request import Answer
 from fastness.domain.trustmodel import TrustModel, trust_model
 from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 RESOURCE = "confidentialclusters.fastness.dev"

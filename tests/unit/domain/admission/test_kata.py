@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, review
-from tests.unit.domain.admission.writes import World, write
+from fastness.domain.admission import Allowed, Denied
+from tests.unit.domain.admission.writes import World, review, write
 
 KATA = "kataconfigs.kataconfiguration.openshift.io"
 CONFIG = {"metadata": {"name": "one"}, "spec": {}}

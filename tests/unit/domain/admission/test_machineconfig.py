@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, review
+from fastness.domain.admission import Allowed, Denied
 from fastness.domain.admission.machineconfig import ROLE_LABEL
 from fastness.domain.admission.request import Answer
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 POOLS = "machineconfigpools.machineconfiguration.openshift.io"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, DeniedCause, review
-from tests.unit.domain.admission.writes import World, write
+from fastness.domain.admission import Allowed, Denied, DeniedCause
+from tests.unit.domain.admission.writes import World, review, write
 
 CONFIG_MAP = {"metadata": {"name": "c"}}
 DYING = {"gone": {"metadata": {"name": "gone", "deletionTimestamp": "2026-11-15T00:00:00Z"}},

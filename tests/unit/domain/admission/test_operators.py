@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.domain.admission import Allowed, review
-from tests.unit.domain.admission.writes import Object, World, write
+from fastness.domain.admission import Allowed
+from tests.unit.domain.admission.writes import Object, World, review, write
 
 NS = "openshift-sandboxed-containers-operator"
 CSV = "sandboxed-containers-operator.v1.12.0"

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, review
+from fastness.domain.admission import Allowed, Denied
 from fastness.domain.admission.acts import LOWER, acts_of
 from fastness.domain.admission.confirming import confirmation
 from fastness.domain.admission.policies import policy_weakenings
 from fastness.domain.places import EMBEDDED
 from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 RESOURCE = "appraisalpolicies.fastness.dev"

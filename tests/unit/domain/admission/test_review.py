@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fastness.domain.access.user import NODES, User
-from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, Operation, Patched, review
+from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, Operation, Patched
+from fastness.domain.admission.own import OWN
 from fastness.domain.admission.request import Answer
-from fastness.domain.admission.review import TABLE, Row
+from fastness.domain.admission.rules import Row
 from tests.unit.domain.access.rbac_world import cluster_binding, cluster_role, rule, subject
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 UPDATES = frozenset({Operation.UPDATE})
 NODE = User("system:node:n1", (NODES,))
@@ -65,7 +66,7 @@ def test_namespaces_are_judged_before_anything_else() -> None:
     answer = review(request, World())
     assert isinstance(answer, Denied)
     assert answer.code == 404
-    assert {row.rule.__name__ for row in TABLE[:3]} == {"namespace_exists", "namespace_is_alive", "namespace_may_go"}
+    assert {row.rule.__name__ for row in OWN[:3]} == {"namespace_exists", "namespace_is_alive", "namespace_may_go"}
 
 
 def test_node_restriction_is_part_of_the_table() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, Patched, review
+from fastness.domain.admission import Allowed, Denied, Patched
 from fastness.domain.admission.request import Answer
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 KATA_CC: Object = {

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fastness.domain.admission import Allowed, Denied, review
+from fastness.domain.admission import Allowed, Denied
 from fastness.domain.admission.request import Answer, PolicyTrial
 from fastness.domain.admission.review import BEHIND_WEBHOOK, PODDED
 from fastness.domain.admission.workloads import CLASSES, ENFORCEMENT, OPERATOR_NAMESPACES, REQUIRE, asked_of
 from fastness.domain.workloads.agentpolicy.generate import policy_of
 from fastness.domain.workloads.initdata.workload import ANNOTATION, OLD_ANNOTATIONS
 from fastness.formats.initdata import encode_init_data, write_init_data
-from tests.unit.domain.admission.writes import World, write
+from tests.unit.domain.admission.writes import World, review, write
 
 Object = dict[str, Any]
 OPEN = "package agent_policy\n\ndefault ExecProcessRequest := true\n"
@@ -208,6 +208,6 @@ def test_shapes_that_validation_refuses_later_do_not_end_the_review(spec: Any) -
 
 
 def test_webhook_asks_what_a_real_server_does_not_know_itself() -> None:
-    names = {row.rule.__name__ for row in BEHIND_WEBHOOK}
+    names = {row.rule.__name__ for row in BEHIND_WEBHOOK.rows}
     assert "class_is_applied" not in names
     assert {"namespace_gets_what_it_asks", "not_beside_an_operator", "lowering_is_confirmed"} <= names

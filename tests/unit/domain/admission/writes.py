@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastness.domain.access.policy import Policy, authorize
 from fastness.domain.access.user import Attributes, Decision, User
-from fastness.domain.admission import AdmissionRequest, Operation
+from fastness.domain.admission import AdmissionLookups, AdmissionRequest, Operation
+from fastness.domain.admission.own import OWN
+from fastness.domain.admission.request import Answer
+from fastness.domain.admission.review import TABLE
+from fastness.domain.admission.rules import Row, RuleTable
 
 Object = dict[str, Any]
+EMBEDDED = (*OWN, *TABLE)
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
 
@@ -91,3 +96,8 @@ def write(
         operation=Operation(operation), user=user, group=group, version="v1", kind=kind or plural.title(), resource=plural,
         name=name or meta.get("name", "x"), namespace=namespace, subresource=subresource, object=new, old=old,
     )  # fmt: skip
+
+
+def review(request: AdmissionRequest, lookups: AdmissionLookups, rows: Sequence[Row] = EMBEDDED) -> Answer:
+    """What rules say of a write; by default those that the embedded API asks."""
+    return RuleTable(rows).review(request, lookups)

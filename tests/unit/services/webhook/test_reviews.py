@@ -97,7 +97,7 @@ def rules() -> list[tuple[Object, Object]]:
 
 
 def test_every_rule_behind_the_webhook_is_asked_about() -> None:
-    for row in BEHIND_WEBHOOK:
+    for row in BEHIND_WEBHOOK.rows:
         covered = {
             operation
             for _, rule in rules()
