@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+from typing import Any
+
 import pytest
 
 from fastness.agent.prove import BrokerRefused
+from fastness.domain.attestation.dispute import short
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.services.web.pages.parts import tone_of
 from fastness.services.web.sight import MACHINES
 from fastness.services.web.views.machine import moments_of
+from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from tests.attesting import attesting_world, until
+from tests.attesting import AttestingWorld, attesting_world, until
 from tests.component.web.scan import harmless
 from tests.component.web.world import WebWorld
 
@@ -43,7 +49,9 @@ async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: WebW
         assert "Needs a decision (1)" in inbox
 
 
-async def test_a_good_machine_has_no_difference(web: WebWorld) -> None:
+async def test_a_good_machine_has_no_difference_and_whoever_speaks_in_its_name_is_shown_beside_it(
+    web: WebWorld,
+) -> None:
     async with attesting_world(web.cluster) as world:
         await world.approve("tdx")
         machine = await world.enrolled("tdx")
@@ -61,6 +69,43 @@ async def test_a_good_machine_has_no_difference(web: WebWorld) -> None:
         await until(attested)
         assert "The first difference" not in html
         assert "verdict Affirmed" in html
+        assert fact(html, "Note") == "identity on an open disk"
+        assert "Disputed" not in html
+        await _copied(world, machine)
+
+        async def disputed() -> bool:
+            nonlocal html
+            html = (await admin.get(f"/machines/{name}")).text
+            return fact(html, "Disputed").count("evidence in its name") == 2
+
+        await until(disputed)
+        harmless(html)
+        chip, _ = (await world.machine_object(machine))["status"]["disputes"]
+        shown = fact(html, "Disputed")
+        assert shown.startswith(f"evidence in its name from {short(chip['shows'])} since ")
+        assert f"not from {short(chip['against'])}; evidence in its name of a boot that is over (TDX launch " in shown
+        assert "is attested (tdx)" in html
+
+
+async def _copied(world: AttestingWorld, machine: SimAttester) -> None:
+    """Its guest key speaks from another chip, and from a second domain on its own; then the machine itself again."""
+    domain: Any = machine.machine
+    elsewhere, beside = world.machine("tdx"), SimAttester(domain.chip.boot(guest=domain.guest))
+    elsewhere.machine.__dict__["identity_key"] = domain.identity_key
+    for speaker, answer in ((elsewhere, "approval-pending"), (beside, ""), (machine, "boot-is-over")):
+        async with world.broker(speaker) as broker:
+            try:
+                await broker.attest()
+                said = ""
+            except BrokerRefused as error:
+                said = error.reason
+        assert said == answer
+
+
+def fact(html: str, name: str) -> str:
+    """What the page says beside a name; empty where it says nothing."""
+    found = re.search(rf"<dt>{name}</dt>\s*<dd>(.*?)</dd>", html, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", found[1])) if found else ""
 
 
 def test_a_refusal_on_the_record_is_bad_news_and_says_why() -> None:
