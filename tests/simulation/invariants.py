@@ -6,6 +6,7 @@ a simulated machine is called simulated everywhere, and gets nothing where machi
 no secret is in an answer to somebody else, in an object (statuses and events are such) or in a line of the log
 no more nodes of a pool are out of service because of us than it allows (`budget.py`)
 one identity is one Machine and one node; doors meet no defect
+a machine that nobody copied is never disputed, and never taken for an earlier boot of itself
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fastness.cluster.embedded.store.records import LogEntry
 from fastness.cluster.port import Cluster, EventType
 from fastness.crypto.merkle import verify_consistency
 from fastness.crypto.notes import open_note
+from fastness.domain.attestation.boots import CODE as EARLIER_BOOT
 from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.verdict import VERDICT
@@ -72,6 +74,8 @@ class Watch:
     broken: list[str] = field(default_factory=list)
     secrets: set[bytes] = field(default_factory=lambda: {CANARY.encode()})
     budget: Budget = field(default_factory=Budget)
+    copied: set[str] = field(default_factory=set)
+    """Identities that more than one machine has."""
     _batches: set[str] = field(default_factory=set)
     size: int = 0
     _root: bytes = b""
@@ -80,6 +84,8 @@ class Watch:
         """An answer went over the wire."""
         if seen.status == 500:
             self.broken.append(f"{seen.door} met a defect: {seen.body!r}")
+        if seen.status == 403 and EARLIER_BOOT.encode() in seen.body and self.identity(seen.caller) not in self.copied:
+            self.broken.append(f"{seen.door} takes machine {seen.caller} for an earlier boot of itself")
         if is_release(seen):
             who = self.identity(seen.caller)
             self.released[who] += 1
@@ -147,6 +153,11 @@ class Watch:
             found = [one[name] for one in known if one.get(name)]
             if len(set(found)) != len(found):
                 self.broken.append(f"two Machines have one {name}")
+        self.broken += [
+            f"a machine that nobody copied is disputed: {one['disputes']}"
+            for one in known
+            if one.get("disputes") and one["keyThumbprint"] not in self.copied
+        ]
         judged = [one for one in known if one.get("lastVerdict")]
         verdicts = [one["spec"] for one in (await self.cluster.list(VERDICT.resource)).items]
         if any(one.get("simulated") is not True for one in [*judged, *verdicts]):

@@ -33,6 +33,7 @@ TEES = ("tpm", "snp", "tdx")
 AGAIN_SECONDS = 600.0
 PATIENCE_SECONDS = 3600.0
 FIRST_PROOF_SECONDS = 60.0
+LAUNCHES = 1_000_000
 BROKER, GATE = "https://broker.test", "https://gate.test"
 
 
@@ -48,7 +49,10 @@ class Around(NamedTuple):
 
 @dataclass
 class SimMachine:
-    """One machine: its hardware, what it boots, and what it knows. Without `joins` it never becomes a node."""
+    """One machine: its hardware, what it boots, and what it knows. Without `joins` it never becomes a node.
+
+    A copy has the chip of the machine with that number, and the state of its TPM from when it was copied.
+    """
 
     number: int
     chip: int
@@ -56,6 +60,7 @@ class SimMachine:
     image: BootImage
     ticket: SecretText
     joins: bool = True
+    boots: int = 0
     bodies: list[bytes] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     configured: bool = False
@@ -64,8 +69,10 @@ class SimMachine:
     task: asyncio.Task[None] | None = None
 
     def attester(self, vendor: SimVendor) -> SimAttester:
-        """The machine as it boots now."""
-        return SimAttester(vendor.chip(self.tee, serial=self.chip).boot(self.image))
+        """The machine as it booted last. The TPM of a copy goes on counting where it was copied; launches are never the same."""
+        chip = vendor.chip(self.tee, serial=self.chip)
+        chip.boots = max(self.boots - 1, 0) + (0 if self.tee == "tpm" else LAUNCHES * self.number)
+        return SimAttester(chip.boot(self.image))
 
     async def live(self, around: Around) -> None:
         """From power on until it is switched off."""
@@ -120,6 +127,11 @@ class SimMachine:
             line.mend()
         if self.node is not None:
             self.node.power_cut()
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it has the identity of another machine."""
+        return self.chip != self.number
 
     def wipe(self) -> None:
         """Nothing is on its disk any more."""

@@ -20,9 +20,11 @@ from unittest.mock import patch
 from fastness.controllers.engine.controller import Done
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
+from fastness.domain.attestation.boots import Boot
 from fastness.domain.attestation.membership import Membership
 from fastness.domain.machineconfig.rollout import Choice
 from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
+from fastness.model.trusted_execution.machine import BootMark
 from fastness.trust.tiles import TileStore
 from tests.simulation.invariants import Broken
 from tests.simulation.loop import run
@@ -54,6 +56,11 @@ def _due_by_its_end(credential: Credential, now: Any) -> bool:
     """A certificate is renewed when it is old, and never because it is too young."""
     certificate = credential.certificate
     return bool(certificate.not_after - now < (certificate.not_after - certificate.not_before) / 3)
+
+
+def _not_the_same_boot(boot: Boot, mark: BootMark, _: object) -> bool:
+    """A boot counts for as long as no other one came, whichever is later."""
+    return (boot.launch, boot.resets) != (mark.launch, mark.resets)
 
 
 async def _grow_over_gaps(tiles: TileStore, level: int, before: int, fresh: Sequence[bytes]) -> tuple[list[bytes], int]:
@@ -119,6 +126,9 @@ MUTANTS = (
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
         f"{_TRUST}.certificates.is_due": _due_by_its_end,
+    }),
+    Mutant("reboot", "a machine that boots again is taken for itself", {
+        "fastness.domain.attestation.boots._is_over": _not_the_same_boot,
     }),
     Mutant("tiles", "a record whose tiles are lost does not grow", {f"{_TRUST}.log._grow": _grow_over_gaps}),
 )  # fmt: skip

@@ -52,6 +52,7 @@ class Story(Steps):
             await task
         for process in self.here.processes.values():
             process.clock.skew = timedelta()
+        await self.here.end_copies()
         self.told.append(f"{self.here.now:7.0f} s  calm")
         await self.here.pass_time(CALM_SECONDS)
         for left in reversed(range(PATIENCE)):

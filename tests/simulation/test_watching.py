@@ -19,6 +19,7 @@ from fastness.model.trusted_execution.machine import MACHINE
 from tests.simulation.budget import Budget, disturbed
 from tests.simulation.invariants import CANARY, Broken, Watch
 from tests.simulation.loop import run
+from tests.simulation.machines import TEES
 from tests.simulation.network import Exchange
 from tests.simulation.story import Story, tell
 from tests.simulation.world import MemoryTiles, World, world
@@ -105,6 +106,51 @@ def test_a_release_to_a_machine_whose_image_counts_no_more_is_found() -> None:
         run(_one_machine(withdraw))
 
 
+@pytest.mark.parametrize("tee", TEES)
+def test_a_machine_that_is_taken_for_an_earlier_boot_of_itself_is_found(tee: str) -> None:
+    """Its hardware counts anew, as that of a simulation without a memory does."""
+
+    async def boot_backwards(here: World) -> None:
+        machine = here.machines[0]
+        for boots in (1, 0):  # a second boot, and then the first one again
+            await machine.switch_off()
+            machine.boots = boots
+            here.switch_on(machine)
+            await here.pass_time(60)
+
+    with pytest.raises(Broken, match=r"an earlier boot of itself.*that nobody copied is disputed"):
+        run(_one_machine(boot_backwards, tee=tee))
+
+
+@pytest.mark.parametrize("tee", TEES)
+def test_reboots_are_silent_and_after_a_copy_was_ended_its_original_is_well(tee: str) -> None:
+    async def copy(here: World) -> None:
+        original = here.machines[0]
+        for _ in range(2):
+            await original.switch_off()
+            here.switch_on(original)
+            await here.pass_time(60)
+        await here.watch.step()
+        found = await here.machine_object(original)
+        assert found is not None
+        assert "disputes" not in found["status"]
+        here.add(tee, original.ticket, chip=original.chip, joins=False)
+        await here.pass_time(2000)  # both prove themselves at their interval
+        found = await here.machine_object(original)
+        assert found is not None
+        assert [one["over"] for one in found["status"]["disputes"]] == ["Boot"]
+        assert not here.good(original)
+        disputed_boot = found["status"]["boot"]
+        await here.end_copies()
+        await here.pass_time(60)
+        assert here.good(original)
+        found = await here.machine_object(original)
+        assert found is not None
+        assert found["status"]["boot"] != disputed_boot
+
+    run(_one_machine(copy, tee=tee))
+
+
 def test_a_simulated_machine_that_is_shown_as_real_is_found() -> None:
     async def lie(here: World) -> None:
         listed = here.cluster.list
@@ -142,9 +188,9 @@ def test_a_record_that_was_written_anew_is_found() -> None:
         run(_one_machine(rewrite))
 
 
-async def _one_machine(tamper: Tamper, *, complete: bool = False) -> None:
+async def _one_machine(tamper: Tamper, *, complete: bool = False, tee: str = "tpm") -> None:
     async with world(1) as here:
-        here.add("tpm", await here.ticket())
+        here.add(tee, await here.ticket())
         await here.pass_time(60)
         await tamper(here)
         await (here.watch.complete() if complete else here.watch.step())

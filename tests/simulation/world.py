@@ -177,11 +177,10 @@ class World:
 
     def good(self, machine: SimMachine) -> bool:
         """Whether a machine should be attested and have its configuration."""
-        identity = self.identity(str(machine.number))
-        same = [one for one in self.machines if one.task is not None and self.identity(str(one.number)) == identity]
-        # Whoever has the identity of a machine that boots something else shares its verdicts.
-        genuine = all(self.truth(one.image) not in self.withdrawn for one in same)
-        return machine in same and genuine and identity not in self.revoked
+        same = [one for one in self.machines if one.task is not None and one.chip == machine.chip]
+        # Of a machine and its copy whichever booted last counts, until somebody ends the copy.
+        genuine = same == [machine] and self.truth(machine.image) not in self.withdrawn
+        return genuine and self.identity(str(machine.number)) not in self.revoked
 
     async def ticket(self, uses: int = 0) -> SecretText:
         """A new ticket."""
@@ -198,13 +197,29 @@ class World:
     ) -> SimMachine:
         """A new machine, switched on."""
         number = len(self.machines)
-        self.machines.append(SimMachine(number, number if chip is None else chip, tee, image, ticket, joins))
-        self.switch_on(self.machines[-1])
-        return self.machines[-1]
+        machine = SimMachine(number, number if chip is None else chip, tee, image, ticket, joins)
+        self.machines.append(machine)
+        if machine.is_copy:
+            machine.boots = self.machines[machine.chip].boots
+            self.watch.copied.add(self.identity(str(machine.chip)))
+        self.switch_on(machine)
+        return machine
+
+    async def end_copies(self) -> None:
+        """Somebody looked at what is disputed: copies are switched off for good, and what they were copied from boots anew."""
+        copies = [one for one in self.machines if one.is_copy]
+        for copy in copies:
+            await copy.switch_off()
+        for original in {one.chip: self.machines[one.chip] for one in copies}.values():
+            await original.switch_off()
+            # A TPM is in front again when it was reset once more than its copy.
+            original.boots = max(one.boots for one in self.machines if one.chip == original.chip)
+            self.switch_on(original)
 
     def switch_on(self, machine: SimMachine, image: BootImage | None = None) -> None:
         """Boot a machine that is off."""
         machine.image = image or machine.image
+        machine.boots += 1
         trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.plane.keys)
         around = Found(vendor(), trust, self.entropy, self._install, self._lines)
         machine.task = asyncio.ensure_future(machine.live(around))
