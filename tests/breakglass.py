@@ -9,10 +9,12 @@ from typing import Any
 from fastness.cluster.port import Cluster
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.approvers import CONFIG_MAP, CONTENT, Appointments, change_message, change_statement
+from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.domain.attestation.approvers import CONTENT, Appointments, change_message, change_statement
 from fastness.domain.attestation.breakglass import message, statement_of
 from fastness.formats import json
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.model.kubernetes.core import CONFIG_MAP
+from fastness.trust.tiles import NAMESPACE
 
 KEYS = {
     name: Ed25519Signer(SecretBytes(bytes([number]) * 32)) for number, name in enumerate(("ada", "grace", "eve"), 1)
@@ -36,8 +38,8 @@ async def appointed(cluster: Cluster, approvers: dict[str, str] | None = None) -
     """Let approvers count, as the controllers do when the time has come."""
     counting = people("ada", "grace") if approvers is None else approvers
     data = {CONTENT: json.encode(Appointments(counting).to_json()).decode()}
-    meta = {"name": CONFIG_MAP, "namespace": NAMESPACE}
-    await cluster.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+    meta = {"name": APPOINTMENTS, "namespace": NAMESPACE}
+    await cluster.create(CONFIG_MAP.resource, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
 
 def signed_change(cluster: Any, present: dict[str, str], wanted: dict[str, str], by: tuple[str, ...]) -> str:

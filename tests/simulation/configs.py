@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
-from fastness.controllers.machineconfig.rollout import POOLS
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.services.configs import Config, ConfigRequest
 from fastness.services.configserver.replies import Replies
 from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
@@ -32,9 +32,11 @@ class Configs:
         cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy, busy: list[Refusal]
     ) -> Configs:
         """One that knows what is there."""
-        for resource in (POOLS, MACHINE_CONFIG.resource):
+        for resource in (MACHINE_CONFIG_POOL.resource, MACHINE_CONFIG.resource):
             await informers.of(resource).synced()
-        rendered = RenderedConfigs(Replies(informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)))
+        rendered = RenderedConfigs(
+            Replies(informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource))
+        )
         return cls(await ServedConfigs.open(cluster, informers, clock, entropy, rendered), busy)
 
     async def fetch(self, wanted: ConfigRequest) -> Config:

@@ -23,11 +23,11 @@ from fastness.agent.rendered import RenderedConfigs
 from fastness.cluster.clock import Entropy
 from fastness.cluster.errors import AlreadyExists, Unavailable
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.drivers.errors import FileFailure
 from fastness.drivers.states import Absent, File, State
 from fastness.formats import ignition, json
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339
 from fastness.sim.firstboot import lay_down
@@ -139,7 +139,7 @@ class SimNode:
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": labels, "annotations": notes},
         }  # fmt: skip
         with suppress(AlreadyExists):
-            await cluster.create(NODES, node)
+            await cluster.create(NODE.resource, node)
         await self._ready(cluster, "True")
 
     async def _ready(self, cluster: Cluster, status: str) -> None:
@@ -151,4 +151,4 @@ async def tell_ready(cluster: Cluster, name: str, status: str, clock: LoopClock)
     now = rfc3339(clock.now())
     told = {"type": "Ready", "status": status, "lastHeartbeatTime": now, "lastTransitionTime": now}
     patch = {"status": {"conditions": [told]}}
-    await cluster.patch(NODES, name, patch, PatchType.STRATEGIC, options=_STATUS)
+    await cluster.patch(NODE.resource, name, patch, PatchType.STRATEGIC, options=_STATUS)

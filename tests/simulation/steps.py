@@ -10,13 +10,14 @@ from datetime import timedelta
 
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
+from fastness.model.kubernetes.core import CONFIG_MAP, NODE
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.refusals import Refusal
 from fastness.sim.announce import announce_vendor
@@ -25,7 +26,6 @@ from fastness.trust.authorities import SECRETS
 from fastness.trust.certificates import secret_name
 from fastness.trust.mackeys import MAC_KEYS
 from fastness.trust.simulated import NAME as VENDOR
-from fastness.trust.tiles import CONFIG_MAPS
 from fastness.trust.tokens import TOKEN_KEYS
 from tests.simulation.configs import CANNOT_BE
 from tests.simulation.machines import TEES, SimMachine
@@ -311,7 +311,7 @@ class Steps:
     async def lose_collateral(self) -> str:
         """The vendor's documents are gone for a while."""
         with suppress(NotFound):
-            await self.here.cluster.delete(CONFIG_MAPS, VENDOR, NAMESPACE)
+            await self.here.cluster.delete(CONFIG_MAP.resource, VENDOR, NAMESPACE)
 
         async def back() -> None:
             await announce_vendor(self.here.cluster, vendor(), self.here.clock.now())
@@ -346,7 +346,7 @@ class Steps:
 
     async def _goal(self) -> str:
         """The rendered config that the pool wants."""
-        pool = await self.here.cluster.get(POOLS, names.WORKER)
+        pool = await self.here.cluster.get(MACHINE_CONFIG_POOL.resource, names.WORKER)
         return str(pool["spec"]["configuration"]["name"])
 
     async def _has_its_goal(self, machine: SimMachine) -> bool:
@@ -355,7 +355,11 @@ class Steps:
 
     async def _facts(self, machine: SimMachine) -> NodeFacts | None:
         try:
-            return facts(await self.here.cluster.get(NODES, machine.node.name)) if machine.node is not None else None
+            return (
+                facts(await self.here.cluster.get(NODE.resource, machine.node.name))
+                if machine.node is not None
+                else None
+            )
         except NotFound:
             return None
 
@@ -416,7 +420,9 @@ class Steps:
     async def raise_budget(self) -> str:
         """The pool allows more at a time."""
         most = self.here.watch.budget.most + 1
-        await self.here.cluster.patch(POOLS, names.WORKER, {"spec": {"maxUnavailable": most}}, PatchType.MERGE)
+        await self.here.cluster.patch(
+            MACHINE_CONFIG_POOL.resource, names.WORKER, {"spec": {"maxUnavailable": most}}, PatchType.MERGE
+        )
         return f"{most} nodes may be out of service"
 
     async def refuse_configs(self) -> str:

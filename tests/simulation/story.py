@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.machineconfig.nodes import Goal, facts
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import condition
 from tests.simulation.configs import STORY_FILE
 from tests.simulation.invariants import CANARY, Broken
@@ -84,9 +85,9 @@ class Story(Steps):
 
     async def _is_rolled_out(self) -> None:
         """Every node that may, has what its pool wants: those that may not use up no budget."""
-        pool = await self.here.cluster.get(POOLS, names.WORKER)
+        pool = await self.here.cluster.get(MACHINE_CONFIG_POOL.resource, names.WORKER)
         goal = Goal(pool["spec"]["configuration"]["name"])
-        nodes = {one["metadata"]["name"]: facts(one) for one in (await self.here.cluster.list(NODES)).items}
+        nodes = {one["metadata"]["name"]: facts(one) for one in (await self.here.cluster.list(NODE.resource)).items}
         kept = {one.node.name: one for one in self.here.machines if one.node is not None and self.here.good(one)}
         for name, machine in kept.items():
             seen, said = nodes.get(name), machine.node.says(STORY_FILE) if machine.node is not None else b""

@@ -15,9 +15,9 @@ import pytest
 from fastness.cluster.port import PatchType
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.sim.announce import announce_vendor
 from fastness.trust.simulated import NAME as VENDOR
-from fastness.trust.tiles import CONFIG_MAPS
 from tests.simulation.loop import run
 from tests.simulation.machines import SimMachine
 from tests.simulation.world import GOOD, TAMPERED, World, vendor, world
@@ -68,7 +68,7 @@ class Walks:
             await asyncio.sleep(GONE_SECONDS)
             self.here.switch_on(machine)
         elif self.part == "collateral":
-            await self.here.cluster.delete(CONFIG_MAPS, VENDOR, NAMESPACE)
+            await self.here.cluster.delete(CONFIG_MAP.resource, VENDOR, NAMESPACE)
             await asyncio.sleep(GONE_SECONDS)
             await announce_vendor(self.here.cluster, vendor(), self.here.clock.now())
         elif self.part == "API":

@@ -10,9 +10,9 @@ import pytest
 
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.kubernetes.core import NODE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.authorities import SECRETS
 from fastness.trust.certificates import secret_name
@@ -49,10 +49,10 @@ def test_a_hung_connection_answers_nothing_until_the_client_gives_up() -> None:
             line.hang()
             begun = here.now
             with pytest.raises(Unavailable, match="did not answer in time"):
-                await line.list(NODES)
+                await line.list(NODE.resource)
             assert here.now - begun == pytest.approx(60)
             line.mend()
-            await line.list(NODES)
+            await line.list(NODE.resource)
 
     run(story())
 

@@ -33,7 +33,6 @@ from fastness.cluster.embedded.seed import seed as seed_store
 from fastness.cluster.embedded.store import Store
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
 from fastness.domain.access import User
@@ -43,6 +42,7 @@ from fastness.domain.admission.review import TABLE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.model.registry import all_kinds
 from fastness.model.trusted_execution.machine import MACHINE
@@ -246,7 +246,7 @@ class World:
         await machine.switch_off()
         if machine.node is not None:
             with suppress(NotFound):
-                await self.cluster.delete(NODES, machine.node.name)
+                await self.cluster.delete(NODE.resource, machine.node.name)
         machine.wipe()
         self.switch_on(machine, image)
 

@@ -207,14 +207,16 @@ def _coming(people: dict[str, str]) -> str:
 async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any], dict[str, str]]:
     """The ConfidentialCluster, and who counts as an approver by now where the user may see that."""
     from fastness.cluster.errors import Forbidden, NotFound
-    from fastness.domain.attestation.approvers import CONFIG_MAP, read_appointments
+    from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
+    from fastness.domain.attestation.approvers import read_appointments
     from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+    from fastness.model.kubernetes.core import CONFIG_MAP
+    from fastness.trust.tiles import NAMESPACE
 
     async with connected(kubeconfig, context) as cluster:
         present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
         try:
-            stored = await cluster.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+            stored = await cluster.get(CONFIG_MAP.resource, APPOINTMENTS, NAMESPACE)
         except (NotFound, Forbidden):
             return present, {}
         return present, dict(read_appointments(stored).counting)

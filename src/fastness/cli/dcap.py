@@ -21,6 +21,8 @@ import click
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
+from fastness.model.kubernetes.core import NODE
+from fastness.model.openshift.config import PROXY
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
@@ -180,11 +182,10 @@ async def place_in(cluster: Cluster) -> Place:
     """The first node of the control plane by name, and the proxy; raises ApiError."""
     from fastness.cluster.errors import NotFound
     from fastness.cluster.port import Scope
-    from fastness.model.registry import find
 
-    nodes = (await cluster.list(find("", "v1", "nodes").resource, Scope(labels=CONTROL_PLANE))).items
+    nodes = (await cluster.list(NODE.resource, Scope(labels=CONTROL_PLANE))).items
     try:
-        proxy = await cluster.get(find("config.openshift.io", "v1", "proxies").resource, "cluster")
+        proxy = await cluster.get(PROXY.resource, "cluster")
     except NotFound:
         proxy = {}
     spec = proxy.get("spec") or {}

@@ -25,6 +25,8 @@ from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
+from fastness.model.kata.config import KATA_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
@@ -228,9 +230,8 @@ async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[
 async def _progress(cluster: Cluster) -> tuple[str, bool]:
     """How far the runtime is, in words, and whether that is all the way."""
     from fastness.model.objects import condition
-    from fastness.model.registry import find
 
-    items = (await cluster.list(find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource)).items
+    items = (await cluster.list(KATA_CONFIG.resource)).items
     status = (items[0].get("status") or {}) if items else {}
     nodes, progress = status.get("kataNodes") or {}, condition(items[0], "InProgress") if items else None
     finished = progress is not None and progress.get("status") == "False" and not progress.get("reason")
@@ -240,11 +241,9 @@ async def _progress(cluster: Cluster) -> tuple[str, bool]:
 
 async def _moved(cluster: Cluster, plan: Plan) -> bool:
     """Whether every pool whose machines restart has left the config that it had, with all of them."""
-    from fastness.model.machineconfiguration import GROUP
-    from fastness.model.registry import find
 
     before = {one.pool: one.before for one in plan.pools if one.reboots}
-    for pool in (await cluster.list(find(GROUP, "v1", "machineconfigpools").resource)).items if before else ():
+    for pool in (await cluster.list(MACHINE_CONFIG_POOL.resource)).items if before else ():
         name, status = pool["metadata"]["name"], pool.get("status") or {}
         current = (status.get("configuration") or {}).get("name")
         if name in before and (

@@ -16,13 +16,14 @@ from fastness.cluster.port import Cluster
 from fastness.domain.attestation.explain import Explanation, Unproved, explain, unproved_of
 from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.model.fastness_dev.verdict import VERDICT, Check
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
 from fastness.trust.errors import TrustError
 
-NODES: Final = Resource("", "v1", "nodes", "Node", False)
+NODES: Final = NODE.resource
 _WORDS: Final = {"Pass": "pass", "Fail": "FAIL", "Warn": "warn", "NotAssessed": "open"}
 _WIDTH: Final = 100
 MOST: Final = 10

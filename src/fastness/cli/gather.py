@@ -23,17 +23,18 @@ from fastness.domain.support.redact import NEVER, redacted, scrubbed
 from fastness.domain.support.taken import Taken, taken_from_text, taken_out
 from fastness.formats import json
 from fastness.model.kind import JsonObject, Kind, Resource
+from fastness.model.kubernetes.core import EVENT, NODE, POD
 from fastness.model.objects import condition, object_name
-from fastness.model.registry import all_kinds, find
+from fastness.model.registry import all_kinds
 
 MIB: Final = 1024 * 1024
 PAGE: Final = 500
 LOG_LINES: Final = 5000
 MOST_TAKEN: Final = 20_000
 REDACTIONS: Final = "redacted.txt"
-NODES: Final = find("", "v1", "nodes").resource
-PODS: Final = find("", "v1", "pods").resource
-EVENTS: Final = find("", "v1", "events").resource
+NODES: Final = NODE.resource
+PODS: Final = POD.resource
+EVENTS: Final = EVENT.resource
 CUT: Final = "\n# cut here: the bundle has a bound for one file\n"
 # The record itself is collected by its newest entries; definitions are many and the same everywhere.
 ELSEWHERE: Final = frozenset({

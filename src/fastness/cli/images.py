@@ -23,6 +23,7 @@ from fastness.cli.imageways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NAMESPACE as NAMESPACE_KIND
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
@@ -253,11 +254,10 @@ async def _approve(approval: JsonObject, kubeconfig: Path | None, context: str) 
 
 async def _namespace(cluster: Cluster, name: str) -> None:
     from fastness.cluster.errors import AlreadyExists
-    from fastness.model.kind import Resource
 
     made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
-        await cluster.create(Resource("", "v1", "namespaces", "Namespace", False), made)
+        await cluster.create(NAMESPACE_KIND.resource, made)
     except AlreadyExists:
         return
 

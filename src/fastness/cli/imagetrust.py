@@ -93,11 +93,11 @@ async def _authorities(cluster: Cluster, secret: str) -> bytes:
 async def _published(cluster: Cluster, name: str) -> bytes:
     """Public keys that the config server published."""
     from fastness.cluster.errors import NotFound
+    from fastness.model.kubernetes.core import CONFIG_MAP
     from fastness.trust.keyrings import JWKS
-    from fastness.trust.tiles import CONFIG_MAPS
 
     try:
-        found = await cluster.get(CONFIG_MAPS, name, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, name, NAMESPACE)
         return str((found.get("data") or {})[JWKS]).encode()
     except (NotFound, KeyError) as error:
         raise CliError(

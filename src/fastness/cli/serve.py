@@ -46,6 +46,8 @@ from fastness.cli.doors import (
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
+from fastness.model.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from fastness.model.kubernetes.core import NAMESPACE
 
 if TYPE_CHECKING:
     from fastness.cluster.clock import Clock, Entropy
@@ -286,9 +288,8 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None], leave: fl
 async def _require_definitions(cluster: KubeCluster) -> None:
     """Every definition is installed; raises CliError with what is missing."""
     from fastness.model.crd import manifests
-    from fastness.model.registry import find
 
-    definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions").resource
+    definitions = CUSTOM_RESOURCE_DEFINITION.resource
     present = {obj["metadata"]["name"] for obj in (await cluster.list(definitions)).items}
     missing = sorted({one["metadata"]["name"] for one in manifests()} - present)
     if missing:
@@ -306,13 +307,12 @@ async def _make_namespace(cluster: Cluster, name: str) -> None:
     One that was there before is not made again: that would begin a new record under new keys as if nothing had happened.
     """
     from fastness.cluster.errors import AlreadyExists, NotFound
-    from fastness.model.registry import find
     from fastness.trust.home import GONE, WAY_BACK, was_lost
 
     if await was_lost(cluster):
         raise CliError(GONE, WAY_BACK, Exit.MISSING)
 
-    namespaces = find("", "v1", "namespaces").resource
+    namespaces = NAMESPACE.resource
     try:
         await cluster.get(namespaces, name)
     except NotFound:

@@ -26,6 +26,7 @@ from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.tickets import cluster_options
+from fastness.model.kubernetes.core import NAMESPACE
 
 if TYPE_CHECKING:
     from fastness.cli.gather import Bundle
@@ -133,12 +134,11 @@ def _facts(images: tuple[str, ...], namespace: str, audit: bool) -> Mapping[str,
 
 async def _require_namespace(cluster: KubeCluster, name: str) -> None:
     from fastness.cluster.errors import NotFound
-    from fastness.model.registry import find
 
     if not name:
         return
     try:
-        await cluster.get(find("", "v1", "namespaces").resource, name)
+        await cluster.get(NAMESPACE.resource, name)
     except NotFound as error:
         raise CliError(
             f"there is no namespace {name}",

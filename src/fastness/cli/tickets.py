@@ -19,6 +19,7 @@ import click
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.model.kubernetes.core import SECRET
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
@@ -159,10 +160,9 @@ def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
 async def _userdata(pool: str, kubeconfig: Path | None, context: str) -> str:
     from fastness.cluster.errors import NotFound
     from fastness.cluster.kube import Surroundings, connect, find
-    from fastness.model.kind import Resource
     from fastness.model.machineconfiguration import names
 
-    secrets = Resource("", "v1", "secrets", "Secret", True)
+    secrets = SECRET.resource
     around = Surroundings(os.environ, Path.home())
     async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
         try:

@@ -20,12 +20,13 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster
 from fastness.formats import json
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import SECRET
 from fastness.model.machineconfiguration import names
 from fastness.sim.vms import parts, trusted
 from fastness.sim.vms.running import Around, real_machines
 
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+SECRETS: Final = SECRET.resource
 POOL: Final = "worker"
 LOOK_AGAIN: Final = 1.0
 

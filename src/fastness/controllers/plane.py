@@ -48,12 +48,13 @@ from fastness.controllers.workloads.olm import neighbours as olm
 from fastness.controllers.workloads.olm.plane import operator_loops
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.authorities import SECRETS
 from fastness.trust.namedrecord import NamedRecord
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordguard import RecordGuard
-from fastness.trust.tiles import CONFIG_MAPS, ConfigMapTiles
+from fastness.trust.tiles import ConfigMapTiles
 
 FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
 
@@ -83,7 +84,7 @@ def product_loops(
     tiles = around.tiles or ConfigMapTiles(record)
     guard = RecordGuard(record, tiles)
     witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, around.clock)
-    own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAPS, SECRETS))
+    own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAP.resource, SECRETS))
     decisions = NamedRecord(ClusterRecord(own, around.clock, around.entropy, "controllers"), own, tiles)
     members = fenced(Machines.name, Machines.writes)
     standing = fenced(Confidential.name, Confidential.writes)

@@ -51,7 +51,8 @@ from fastness.domain.attestation.subject import KeyKind
 from fastness.drivers.errors import DriverError
 from fastness.drivers.states import Absent, File
 from fastness.formats.tpm.public import parse_public
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import SECRET
 from fastness.model.machineconfiguration import names
 from fastness.observe.logs import logger
 from fastness.sim import kubelet
@@ -61,7 +62,7 @@ from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware
 from fastness.sim.kubelet import Kubelet
 from fastness.sim.roster import Spec
 
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+SECRETS: Final = SECRET.resource
 FORGOTTEN: Final = "not-enrolled"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REBOOT_SECONDS: Final = 0.3

@@ -33,12 +33,14 @@ from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import BACKDATE, Certificate, CertificateAuthority, split_pem
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NAMESPACE as NAMESPACE_KIND
+from fastness.model.kubernetes.core import SECRET
 from fastness.model.objects import annotations_of, metadata, rfc3339
 from fastness.trust.errors import DamagedAuthority
 
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
+SECRETS: Final = SECRET.resource
+NAMESPACES: Final = NAMESPACE_KIND.resource
 NAMESPACE: Final = "fastness-system"
 HERE: Final = Scope(NAMESPACE)
 ACCOUNTS_HINT: Final = (

@@ -11,16 +11,18 @@ from datetime import datetime
 
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Scope
-from fastness.domain.attestation.approvers import CONFIG_MAP, read_appointments
+from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.domain.attestation.approvers import read_appointments
 from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.values import ValueBook
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 
 class _Stale:
@@ -47,7 +49,7 @@ class Books:
         self._images = informers.of(APPROVED_IMAGE.resource)
         self._policies_of = informers.of(APPRAISAL_POLICY.resource)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
-        self._maps = informers.of(CONFIG_MAPS, Scope(NAMESPACE))
+        self._maps = informers.of(CONFIG_MAP.resource, Scope(NAMESPACE))
         self._stale_values = _Stale(self._values_of, self._images)
         self._distrusted: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
@@ -74,7 +76,7 @@ class Books:
     @property
     def approvers(self) -> Mapping[str, str]:
         """The keys of those who may agree to an override and count by now."""
-        return read_appointments(self._maps.get(NAMESPACE, CONFIG_MAP)).counting
+        return read_appointments(self._maps.get(NAMESPACE, APPOINTMENTS)).counting
 
     def values(self, now: datetime, pool: str) -> ValueBook:
         """The reference values that count now for the machines of a pool."""

@@ -17,14 +17,15 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, Scope
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate, split_pem
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import logs
 
 NAMESPACE: Final = "kube-system"
 NAME: Final = "extension-apiserver-authentication"
 KEY: Final = "client-ca-file"
 PLACE: Final = Scope(NAMESPACE, fields=f"metadata.name={NAME}")
-MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
+MAPS: Final = CONFIG_MAP.resource
 _log = logs.logger("clientca")
 
 

@@ -15,8 +15,9 @@ from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.domain.attestation.collateralstate import SILENT_AFTER, CollateralState, told_at
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import logs
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "collateral"
 LOOK_SECONDS: Final = 15.0
@@ -52,9 +53,11 @@ class CollateralNews:
             return
         entry = {self._door: state.to_text(now)}
         try:
-            kept: Any = (await self._cluster.get(CONFIG_MAPS, NAME, NAMESPACE)).get("data") or {}
+            kept: Any = (await self._cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)).get("data") or {}
             gone = {door: None for door, text in kept.items() if _gone(text, now)}
-            await self._cluster.patch(CONFIG_MAPS, NAME, {"data": {**gone, **entry}}, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(
+                CONFIG_MAP.resource, NAME, {"data": {**gone, **entry}}, PatchType.MERGE, NAMESPACE, _AS
+            )
         except NotFound:
             await self._create(entry)
         self._told, self._at = state, now
@@ -63,9 +66,9 @@ class CollateralNews:
         meta = {"name": NAME, "namespace": NAMESPACE}
         body: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": entry}
         try:
-            await self._cluster.create(CONFIG_MAPS, body, _AS)
+            await self._cluster.create(CONFIG_MAP.resource, body, _AS)
         except AlreadyExists:
-            await self._cluster.patch(CONFIG_MAPS, NAME, {"data": entry}, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(CONFIG_MAP.resource, NAME, {"data": entry}, PatchType.MERGE, NAMESPACE, _AS)
 
 
 def _gone(text: str, now: datetime) -> bool:

@@ -25,9 +25,9 @@ from fastness.domain.record.signing import Registered
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.authorities import NAMESPACE
 from fastness.trust.keyrings import JWKS, KeySecret, Publication, RingKey, signing_first
-from fastness.trust.tiles import CONFIG_MAPS
 
 RecordRole = Literal["gate", "broker", "enrolment", "configserver", "controllers", "api", "webhook"]
 RECORD_ROLES: Final[tuple[RecordRole, ...]] = get_args(RecordRole)
@@ -78,7 +78,7 @@ class DoorSigner:
 async def published_keys(cluster: Cluster, role: str) -> Mapping[str, Ed25519Verifier]:
     """The keys that a role has published as its own, the newest first; raises ApiError."""
     try:
-        published = await cluster.get(CONFIG_MAPS, f"{role}-record-key", NAMESPACE)
+        published = await cluster.get(CONFIG_MAP.resource, f"{role}-record-key", NAMESPACE)
     except NotFound:
         return {}
     return _keys(str((published.get("data") or {}).get(JWKS, "")))
@@ -87,7 +87,7 @@ async def published_keys(cluster: Cluster, role: str) -> Mapping[str, Ed25519Ver
 async def registered_doors(cluster: Cluster) -> Registered:
     """The keys that are registered; a role whose entry cannot be read has none. Raises ApiError."""
     try:
-        found = await cluster.get(CONFIG_MAPS, REGISTRY, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
     except NotFound:
         return {}
     return {str(role): _keys(str(text)) for role, text in (found.get("data") or {}).items()}
@@ -101,14 +101,14 @@ async def register_doors(cluster: Cluster) -> Registered:
         if keys:
             data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()
     try:
-        found = await cluster.get(CONFIG_MAPS, REGISTRY, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
         if {**(found.get("data") or {}), **data} != found.get("data"):
-            await cluster.patch(CONFIG_MAPS, REGISTRY, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+            await cluster.patch(CONFIG_MAP.resource, REGISTRY, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
     except NotFound:
         meta = {"name": REGISTRY, "namespace": NAMESPACE}
         with suppress(AlreadyExists):
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
-            await cluster.create(CONFIG_MAPS, body, _AS)
+            await cluster.create(CONFIG_MAP.resource, body, _AS)
     return {role: _keys(text) for role, text in data.items()}
 
 

@@ -22,9 +22,10 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.notes import NoteSigner, NoteVerifier
 from fastness.crypto.secret import SecretBytes
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import rfc3339
 from fastness.trust.authorities import NAMESPACES, SECRETS, first_content, found_secret
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 IDENTITY: Final = "kube-system"
 SECRET: Final = "record-key"
@@ -64,7 +65,7 @@ async def log_name(cluster: Cluster, epoch: int = 1) -> str:
 async def known_keys(cluster: Cluster) -> list[NoteVerifier]:
     """Every key that has signed checkpoints of this record; raises BadKey for one that was changed."""
     try:
-        found = await cluster.get(CONFIG_MAPS, PUBLIC, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
     except NotFound:
         return []
     return [NoteVerifier.parse(text) for _, text in sorted((found.get("data") or {}).items())]
@@ -79,14 +80,14 @@ async def _renew(cluster: Cluster, secret: JsonObject, entropy: Entropy, now: da
 async def _publish(cluster: Cluster, verifier: NoteVerifier) -> None:
     data = {verifier.id.hex(): str(verifier)}
     try:
-        found = await cluster.get(CONFIG_MAPS, PUBLIC, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
     except NotFound:
         metadata = {"name": PUBLIC, "namespace": NAMESPACE}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-        await cluster.create(CONFIG_MAPS, body, _AS)
+        await cluster.create(CONFIG_MAP.resource, body, _AS)
         return
     if (found.get("data") or {}).get(verifier.id.hex()) != str(verifier):
-        await cluster.patch(CONFIG_MAPS, PUBLIC, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+        await cluster.patch(CONFIG_MAP.resource, PUBLIC, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 
 def _fresh(entropy: Entropy, now: datetime) -> dict[str, str]:

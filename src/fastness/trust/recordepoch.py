@@ -15,8 +15,9 @@ from typing import Final
 
 from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import rfc3339
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "record-epoch"
 MAX_REASON: Final = 1024
@@ -35,7 +36,7 @@ class Epoch:
 async def read_epoch(cluster: Cluster) -> Epoch:
     """The epoch that a person asked for last; one that cannot be understood counts as none."""
     try:
-        data = (await cluster.get(CONFIG_MAPS, NAME, NAMESPACE)).get("data") or {}
+        data = (await cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)).get("data") or {}
     except NotFound:
         return Epoch()
     number = str(data.get("epoch", ""))
@@ -51,7 +52,7 @@ async def restart(cluster: Cluster, reason: str, now: datetime) -> Epoch:
     metadata = {"name": NAME, "namespace": NAMESPACE}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     try:
-        await cluster.patch(CONFIG_MAPS, NAME, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+        await cluster.patch(CONFIG_MAP.resource, NAME, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
     except NotFound:
-        await cluster.create(CONFIG_MAPS, body, _AS)
+        await cluster.create(CONFIG_MAP.resource, body, _AS)
     return epoch

@@ -21,8 +21,9 @@ from fastness.crypto.merkle import EMPTY_ROOT
 from fastness.domain.record.order import Head
 from fastness.formats import json
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.errors import DamagedRecord
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "record-head"
 _AS: Final = WriteOptions(manager="record")
@@ -56,7 +57,7 @@ class RecordHead:
 async def read_head(cluster: Cluster) -> RecordHead:
     """The state of the record; raises DamagedRecord."""
     try:
-        found = await cluster.get(CONFIG_MAPS, NAME, NAMESPACE)
+        found = await cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)
     except NotFound:
         return RecordHead()
     return parse_head(found)
@@ -103,10 +104,10 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
     data = {"head": json.canonical(state).decode()}
     if head.version:
         patch = {"metadata": {"resourceVersion": head.version}, "data": data}
-        written = await cluster.patch(CONFIG_MAPS, NAME, patch, PatchType.MERGE, NAMESPACE, _AS)
+        written = await cluster.patch(CONFIG_MAP.resource, NAME, patch, PatchType.MERGE, NAMESPACE, _AS)
     else:
         metadata = {"name": NAME, "namespace": NAMESPACE}
         written = await cluster.create(
-            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, _AS
+            CONFIG_MAP.resource, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, _AS
         )
     return replace(head, version=written["metadata"]["resourceVersion"])

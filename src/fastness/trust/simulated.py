@@ -33,9 +33,10 @@ from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.authorities import HERE
 from fastness.trust.judges import CollateralSource, NoCollateral
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "simulated-vendor"
 SOURCE: Final = "a simulated vendor"
@@ -63,16 +64,16 @@ async def announce(cluster: Cluster, roots: Anchors, published: Published) -> No
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data,
     }  # fmt: skip
     try:
-        await cluster.create(CONFIG_MAPS, body, _AS)
+        await cluster.create(CONFIG_MAP.resource, body, _AS)
     except AlreadyExists:
-        await cluster.patch(CONFIG_MAPS, NAME, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
+        await cluster.patch(CONFIG_MAP.resource, NAME, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 
 class SimulatedVendor:
     """What was announced, read again when it changes."""
 
     def __init__(self, informers: Informers, real: CollateralSource | None = None) -> None:
-        self._maps: Informer = informers.of(CONFIG_MAPS, HERE)
+        self._maps: Informer = informers.of(CONFIG_MAP.resource, HERE)
         self._real = real or NoCollateral()
         self._seen: JsonObject | None = None
         self._anchors: Anchors | None = None

@@ -18,9 +18,9 @@ from typing import Final, Protocol
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.formats.tlog import MAX_ENTRY, WIDTH, TlogError
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
 NAMESPACE: Final = "fastness-system"
 MAX_TILE: Final = WIDTH * (MAX_ENTRY + 2)
 _AS: Final = WriteOptions(manager="record")
@@ -89,7 +89,7 @@ class ConfigMapTiles:
     async def read(self, path: str) -> bytes | None:
         """The piece in a ConfigMap."""
         try:
-            found = await self._cluster.get(CONFIG_MAPS, _name(path), NAMESPACE)
+            found = await self._cluster.get(CONFIG_MAP.resource, _name(path), NAMESPACE)
         except NotFound:
             return None
         try:
@@ -110,15 +110,15 @@ class ConfigMapTiles:
             "metadata": {"name": _name(path), "namespace": NAMESPACE, "labels": {"fastness.dev/record": "tile"}},
         }  # fmt: skip
         try:
-            await self._cluster.create(CONFIG_MAPS, body, _AS)
+            await self._cluster.create(CONFIG_MAP.resource, body, _AS)
         except AlreadyExists:
             change = {"binaryData": content}
-            await self._cluster.patch(CONFIG_MAPS, _name(path), change, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(CONFIG_MAP.resource, _name(path), change, PatchType.MERGE, NAMESPACE, _AS)
 
     async def remove(self, path: str) -> None:
         """Delete the ConfigMap."""
         with suppress(NotFound):
-            await self._cluster.delete(CONFIG_MAPS, _name(path), NAMESPACE)
+            await self._cluster.delete(CONFIG_MAP.resource, _name(path), NAMESPACE)
 
 
 def _name(path: str) -> str:

@@ -13,11 +13,11 @@ from fastness.cluster.informers import Informer
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import BadCertificate
 from fastness.crypto.x509 import Certificate
-from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import logs
 from fastness.trust.authorities import NAMESPACE
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
+CONFIG_MAPS: Final = CONFIG_MAP.resource
 NAME: Final = "tpm-authorities"
 MOST: Final = 512
 _log = logs.logger("tpm-makers")

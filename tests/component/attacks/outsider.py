@@ -26,13 +26,13 @@ from fastness.agent.attester import Attester
 from fastness.agent.enrol import first_message, read_offer, second_message
 from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.controllers.attestation.joins import REQUESTS
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.guestkey import SignedByBoot
 from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.configserver.served import ServedConfigs
@@ -179,7 +179,7 @@ class Fortress:
             await self._no_certificate(str(machine["status"]["nodeName"]))
         secrets = (await cluster.list(SECRETS)).items
         assert [one["metadata"]["name"] for one in secrets if one.get("type") == bootstrap.TYPE] == []
-        assert (await cluster.list(NODES)).items == []
+        assert (await cluster.list(NODE.resource)).items == []
         assert not any(one["what"] in ("release", "join", "attested") for one in await self.record())
 
     async def _no_certificate(self, node: str) -> None:

@@ -14,12 +14,14 @@ from fastness.cluster.events import EVENTS
 from fastness.controllers.attestation.approvers import KEY, Approvers
 from fastness.controllers.attestation.confidential import KEY as STATUS
 from fastness.controllers.attestation.confidential import LOOK_SECONDS, Confidential
-from fastness.domain.attestation.approvers import CHANGE, CONFIG_MAP, LOST, read_appointments
+from fastness.domain.attestation.approvers import CHANGE, LOST, read_appointments
+from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.domain.attestation.breakglass import ANNOTATION
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import condition
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, approver, override, people, signed_change
 from tests.component.attacks.people import CLUSTER, person
@@ -30,7 +32,7 @@ Object = dict[str, Any]
 PATH = f"{CLUSTER}/cluster"
 MERGE = {"content-type": "application/merge-patch+json"}
 RIGHTS = ("fastness.dev", ("confidentialclusters",), ("get", "patch", "update"))
-MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{CONFIG_MAP}"
+MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{APPOINTMENTS}"
 
 
 class Site:
@@ -60,7 +62,9 @@ class Site:
 
         await until(heard)
         await self.loop.reconcile(KEY)
-        return dict(read_appointments(await self.world.cluster.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)).counting)
+        return dict(
+            read_appointments(await self.world.cluster.get(CONFIG_MAP.resource, APPOINTMENTS, NAMESPACE)).counting
+        )
 
     async def cluster(self) -> Object:
         return await self.world.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")

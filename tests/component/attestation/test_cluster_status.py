@@ -11,10 +11,11 @@ from fastness.cluster.port import Scope
 from fastness.controllers.attestation.confidential import KEY, Confidential
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 
@@ -32,7 +33,7 @@ def said(cluster: JsonObject, kind: str) -> tuple[str, str]:
 
 async def told(world: AttestingWorld) -> None:
     """Wait until the broker has told what documents it has."""
-    maps = world.informers.of(CONFIG_MAPS, Scope(NAMESPACE))
+    maps = world.informers.of(CONFIG_MAP.resource, Scope(NAMESPACE))
 
     async def heard() -> bool:
         return maps.get(NAMESPACE, "collateral") is not None

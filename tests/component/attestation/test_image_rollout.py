@@ -10,13 +10,15 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType
 from fastness.controllers.attestation.images import IMAGES, SETS, Images
 from fastness.controllers.attestation.retirement import KEY, ImageLives
-from fastness.controllers.machineconfig.rollout import EVERY, NODES, POOLS, Rollout
+from fastness.controllers.machineconfig.rollout import EVERY, Rollout
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.domain.attestation.imagelife import KEEP
 from fastness.domain.attestation.imagevalues import set_name
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, condition
 from tests.attesting import until
 from tests.component.controllers.approvals import approved_image, manifest
@@ -25,7 +27,7 @@ from tests.enrolling import ENTROPY, MovedClock, settle_cluster
 from tests.proven import proven_machine
 
 A, B = (f"registry.example/os@sha256:{digit * 64}" for digit in "ab")
-WATCHED: tuple[Resource, ...] = (POOLS, NODES, SETS, IMAGES, MACHINE_CONFIG.resource)
+WATCHED: tuple[Resource, ...] = (MACHINE_CONFIG_POOL.resource, NODE.resource, SETS, IMAGES, MACHINE_CONFIG.resource)
 
 
 class Fleet:
@@ -75,20 +77,22 @@ class Fleet:
 
     async def aim(self, config: str) -> None:
         patch = {"spec": {"configuration": {"name": config}}}
-        await self.cluster.patch(POOLS, "worker", patch, PatchType.MERGE)
+        await self.cluster.patch(MACHINE_CONFIG_POOL.resource, "worker", patch, PatchType.MERGE)
 
     async def finish(self) -> None:
         """Every node that was sent somewhere arrives."""
-        for node in (await self.cluster.list(NODES)).items:
+        for node in (await self.cluster.list(NODE.resource)).items:
             wanted = annotations_of(node)[names.DESIRED_CONFIG]
             patch = {"metadata": {"annotations": {names.CURRENT_CONFIG: wanted, names.STATE: "Done"}}}
-            await self.cluster.patch(NODES, node["metadata"]["name"], patch, PatchType.MERGE)
+            await self.cluster.patch(NODE.resource, node["metadata"]["name"], patch, PatchType.MERGE)
 
     async def desired(self) -> list[str]:
-        return sorted(annotations_of(node)[names.DESIRED_CONFIG] for node in (await self.cluster.list(NODES)).items)
+        return sorted(
+            annotations_of(node)[names.DESIRED_CONFIG] for node in (await self.cluster.list(NODE.resource)).items
+        )
 
     async def waits_for(self) -> str:
-        found = condition(await self.cluster.get(POOLS, "worker"), "Updating")
+        found = condition(await self.cluster.get(MACHINE_CONFIG_POOL.resource, "worker"), "Updating")
         return str(found["message"]) if found else ""
 
     async def values(self, image: str) -> tuple[str, bool]:
@@ -109,17 +113,17 @@ async def fleet(cluster: Cluster) -> AsyncIterator[Fleet]:
     selector = {"matchLabels": {names.ROLE_LABEL: "worker"}}
     role = f"{names.NODE_ROLE_PREFIX}worker"
     pool = {
-        "apiVersion": POOLS.api_version, "kind": "MachineConfigPool", "metadata": {"name": "worker"},
+        "apiVersion": MACHINE_CONFIG_POOL.resource.api_version, "kind": "MachineConfigPool", "metadata": {"name": "worker"},
         "spec": {
             "machineConfigSelector": selector, "nodeSelector": {"matchLabels": {role: ""}},
             "configuration": {"name": "ca"}, "maxUnavailable": 3,
         },
     }  # fmt: skip
-    await cluster.create(POOLS, pool)
+    await cluster.create(MACHINE_CONFIG_POOL.resource, pool)
     for number in range(3):
         notes = {names.CURRENT_CONFIG: "ca", names.DESIRED_CONFIG: "ca", names.STATE: "Done"}
         meta = {"name": f"n{number}", "labels": {role: ""}, "annotations": notes}
-        await cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+        await cluster.create(NODE.resource, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
         await proven_machine(cluster, f"n{number}", number + 1, timedelta(days=30))
     clock = MovedClock()
     async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:

@@ -24,18 +24,18 @@ from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, SPENT_CHALLENGE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import logs, metrics
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust.authorities import SECRETS
-from fastness.trust.tiles import CONFIG_MAPS
 from tests.attesting import AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 
 CANARY = b"canary-of-a-disk-key-41c7"
 READABLE: tuple[Resource, ...] = (
     AUDIT_BATCH.resource, EVIDENCE_BLOB.resource, SPENT_CHALLENGE.resource, JOIN_TICKET.resource, VERDICT.resource,
-    MACHINE.resource, CONFIG_MAPS,
+    MACHINE.resource, CONFIG_MAP.resource,
 )  # fmt: skip
 
 

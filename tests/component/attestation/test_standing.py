@@ -10,12 +10,11 @@ import pytest
 from fastness.agent.prove import BrokerRefused
 from fastness.cluster.port import PatchType, Scope
 from fastness.controllers.attestation.standing import Standing
-from fastness.controllers.machineconfig.eviction import PODS
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import LABEL_PREFIX, TAINT_KEY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE, POD
 from fastness.model.objects import ObjectName, condition
 from fastness.model.trusted_execution.machine import MACHINE, NOTE
 from fastness.sim.tee.attester import SimAttester
@@ -49,7 +48,10 @@ class Place:
         return await self.node()
 
     async def _caught_up(self) -> None:
-        for resource, namespace, name in ((MACHINE.resource, NAMESPACE, self.key.name), (NODES, "", self.node_name)):
+        for resource, namespace, name in (
+            (MACHINE.resource, NAMESPACE, self.key.name),
+            (NODE.resource, "", self.node_name),
+        ):
             informer = self.world.informers.of(resource)
             await informer.synced()
             stored = (await self.world.cluster.get(resource, name, namespace))["metadata"]["resourceVersion"]
@@ -61,7 +63,7 @@ class Place:
             await until(same)
 
     async def node(self) -> JsonObject:
-        return await self.world.cluster.get(NODES, self.node_name)
+        return await self.world.cluster.get(NODE.resource, self.node_name)
 
     async def machine(self) -> JsonObject:
         return await self.world.cluster.get(MACHINE.resource, self.key.name, NAMESPACE)
@@ -76,7 +78,7 @@ async def placed(world: AttestingWorld, tee: str = "snp") -> Place:
     attester = await world.enrolled(tee)
     machine = await world.machine_object(attester)
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": machine["status"]["nodeName"]}, "spec": {}}
-    await world.cluster.create(NODES, node)
+    await world.cluster.create(NODE.resource, node)
     place = Place(world, attester, machine)
     await place.prove()
     return place
@@ -109,7 +111,7 @@ async def test_missed_rounds_taint_then_cordon_then_drain_and_a_proof_undoes_it(
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "work", "namespace": "default"},
         "spec": {"nodeName": place.node_name, "containers": [{"name": "a", "image": "b"}]},
     }  # fmt: skip
-    await here.cluster.create(PODS, pod)
+    await here.cluster.create(POD.resource, pod)
     here.clock.ahead = timedelta(minutes=31)
     node = await place.look()
     found = condition(await place.machine(), "Attested")
@@ -121,10 +123,10 @@ async def test_missed_rounds_taint_then_cordon_then_drain_and_a_proof_undoes_it(
     here.clock.ahead = timedelta(minutes=41)
     node = await place.look()
     assert node["spec"]["unschedulable"] is True
-    assert len((await here.cluster.list(PODS, Scope("default"))).items) == 1
+    assert len((await here.cluster.list(POD.resource, Scope("default"))).items) == 1
     here.clock.ahead = timedelta(minutes=51)
     await place.look()
-    assert (await here.cluster.list(PODS, Scope("default"))).items == []
+    assert (await here.cluster.list(POD.resource, Scope("default"))).items == []
     await place.prove()
     node = await place.look()
     assert not tainted(node)
@@ -154,7 +156,7 @@ async def test_a_shorter_interval_taints_nobody_who_was_not_told_of_it(here: Att
 
 async def test_a_node_that_somebody_else_cordoned_stays_cordoned(here: AttestingWorld) -> None:
     place = await placed(here)
-    await here.cluster.patch(NODES, place.node_name, {"spec": {"unschedulable": True}}, PatchType.MERGE)
+    await here.cluster.patch(NODE.resource, place.node_name, {"spec": {"unschedulable": True}}, PatchType.MERGE)
     here.clock.ahead = timedelta(minutes=45)
     assert tainted(await place.look())
     await place.prove()
@@ -176,7 +178,7 @@ async def test_a_quarantine_taints_and_cordons_without_grace(here: AttestingWorl
 async def test_labels_that_a_node_gave_itself_are_taken_away(here: AttestingWorld) -> None:
     place = await placed(here)
     forged = {"metadata": {"labels": {f"{LABEL_PREFIX}chip-generation": "Turin", f"{LABEL_PREFIX}gpu": "yes"}}}
-    await here.cluster.patch(NODES, place.node_name, forged, PatchType.MERGE)
+    await here.cluster.patch(NODE.resource, place.node_name, forged, PatchType.MERGE)
     labels = attested_labels(await place.look())
     assert "gpu" not in labels
     assert labels["chip-generation"] == "Genoa"
@@ -186,7 +188,7 @@ async def test_the_node_of_a_deleted_machine_is_cordoned(here: AttestingWorld) -
     place = await placed(here)
     await place.look()
     await here.cluster.delete(MACHINE.resource, place.key.name, NAMESPACE)
-    machines, nodes = here.informers.of(MACHINE.resource), here.informers.of(NODES)
+    machines, nodes = here.informers.of(MACHINE.resource), here.informers.of(NODE.resource)
 
     async def gone() -> bool:
         known = nodes.get("", place.node_name) or {}

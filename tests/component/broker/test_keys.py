@@ -21,6 +21,7 @@ from fastness.cluster.port import PatchType
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.ear import Proved
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.product import PRODUCT
 from fastness.trust import mackeys
@@ -29,7 +30,6 @@ from fastness.trust.authorities import HERE, NAMESPACE, SECRETS, named
 from fastness.trust.errors import BadToken, DamagedKeys, NoTokenKeys
 from fastness.trust.keyrings import PUBLISHED_FOR, KeySecret, Ring, RingKey, signing_first
 from fastness.trust.mackeys import LIFETIME, MacKeys
-from fastness.trust.tiles import CONFIG_MAPS
 from fastness.trust.tokens import TOKEN_JWKS, TOKEN_KEYS, TokenIssuer, TokenVerifier
 from tests.component.broker.world import subject, until
 
@@ -187,7 +187,7 @@ async def test_tokens_of_the_key_before_count_and_the_public_halves_are_publishe
     await place.seen(TOKEN_KEYS, 2)
     assert tokens.verify(token.reveal(), "gate") == claims
     assert len(tokens.jwks()["keys"]) == 2
-    published = await place.cluster.get(CONFIG_MAPS, TOKEN_JWKS.name, NAMESPACE)
+    published = await place.cluster.get(CONFIG_MAP.resource, TOKEN_JWKS.name, NAMESPACE)
     keys = json.loads(published["data"]["jwks.json"])["keys"]
     assert {key["kid"] for key in keys} == {key["kid"] for key in tokens.jwks()["keys"]}
     assert all(set(key) == {"alg", "crv", "kid", "kty", "use", "x", "y"} for key in keys)
@@ -227,18 +227,18 @@ async def test_who_verifies_follows_the_published_keys_through_a_rotation_and_ne
 async def test_published_keys_that_somebody_damaged_change_nothing_and_are_written_again(place: Place) -> None:
     tokens = await TokenIssuer.open(place.cluster, place.informers, place.clock, ENTROPY)
     verifier = await TokenVerifier.following(place.informers, place.clock)
-    maps = place.informers.of(CONFIG_MAPS, named(TOKEN_JWKS.name))
-    good = await place.cluster.get(CONFIG_MAPS, TOKEN_JWKS.name, NAMESPACE)
+    maps = place.informers.of(CONFIG_MAP.resource, named(TOKEN_JWKS.name))
+    good = await place.cluster.get(CONFIG_MAP.resource, TOKEN_JWKS.name, NAMESPACE)
     token, claims = tokens.issue(_proved(), timedelta(minutes=10))
     await until(lambda: _is(maps, good["data"]))
     assert verifier.verify(token.reveal(), "gate") == claims
     for damage in ("{", "{}", '{"keys": []}', '{"keys": [{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}]}'):
         data = {"jwks.json": damage}
-        await place.cluster.patch(CONFIG_MAPS, TOKEN_JWKS.name, {"data": data}, PatchType.MERGE, NAMESPACE)
+        await place.cluster.patch(CONFIG_MAP.resource, TOKEN_JWKS.name, {"data": data}, PatchType.MERGE, NAMESPACE)
         await until(partial(_is, maps, data))
         assert verifier.verify(token.reveal(), "gate") == claims
     await tokens.renew(place.cluster)
-    assert (await place.cluster.get(CONFIG_MAPS, TOKEN_JWKS.name, NAMESPACE))["data"] == good["data"]
+    assert (await place.cluster.get(CONFIG_MAP.resource, TOKEN_JWKS.name, NAMESPACE))["data"] == good["data"]
 
 
 async def _is(maps: Informer, data: object) -> bool:

@@ -19,7 +19,6 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.workloads.features import NodeFeatures
 from fastness.domain.access import User
 from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
@@ -31,6 +30,7 @@ from fastness.drivers.features import discover
 from fastness.drivers.hosttree import recorded
 from fastness.formats.yaml import load_documents
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.model.nfd.rule import NODE_FEATURE_RULE
@@ -52,7 +52,9 @@ class World:
         self.store = embedded.server.api.store
 
     async def node(self, name: str, machine: str = "", **meta: Any) -> None:
-        await self.cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **meta}})
+        await self.cluster.create(
+            NODE.resource, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **meta}}
+        )
         if machine:
             await report(self.cluster, node_feature(name, discover(recorded(machine))))
 
@@ -70,7 +72,7 @@ class World:
 
     async def until(self, name: str, holds: Callable[[JsonObject], bool]) -> JsonObject:
         for _ in range(TURNS):
-            found = await self.cluster.get(NODES, name)
+            found = await self.cluster.get(NODE.resource, name)
             if holds(found):
                 return found
             await asyncio.sleep(0.02)
@@ -128,7 +130,7 @@ async def test_nothing_is_written_without_a_discovery_and_all_goes_with_the_last
     await world.rules()
     await world.node("a", "snp-host")
     await asyncio.sleep(0.3)
-    assert not any("feature.node" in name for name in _labels(await world.cluster.get(NODES, "a")))
+    assert not any("feature.node" in name for name in _labels(await world.cluster.get(NODE.resource, "a")))
     await world.discovery()
     await world.until("a", lambda one: "amd.feature.node.kubernetes.io/snp" in _labels(one))
     await world.cluster.delete(NODE_FEATURE_DISCOVERY.resource, "nfd-instance", NAMESPACE)
@@ -204,10 +206,15 @@ async def test_a_label_that_somebody_changed_is_put_right_again(world: World) ->
     await world.rules()
     await world.node("a", "tdx-host")
     await world.until("a", lambda one: TDX in _labels(one))
-    await world.cluster.patch(NODES, "a", {"metadata": {"labels": {TDX: None}}}, PatchType.MERGE)
+    await world.cluster.patch(NODE.resource, "a", {"metadata": {"labels": {TDX: None}}}, PatchType.MERGE)
     await world.until("a", lambda one: TDX in _labels(one))
     await world.cluster.patch(
-        NODES, "a", {"status": {"capacity": {KEYS: "99"}}}, PatchType.MERGE, "", WriteOptions(subresource="status")
+        NODE.resource,
+        "a",
+        {"status": {"capacity": {KEYS: "99"}}},
+        PatchType.MERGE,
+        "",
+        WriteOptions(subresource="status"),
     )
     await world.until("a", lambda one: one["status"]["capacity"].get(KEYS) == "31")
 
@@ -235,6 +242,6 @@ async def test_features_of_nodes_that_are_gone_stop_nothing(world: World) -> Non
     await report(world.cluster, node_feature("ghost", discover(recorded("tdx-host"))))
     await world.node("a", "tdx-host")
     await world.until("a", lambda one: TDX in _labels(one))
-    await world.cluster.delete(NODES, "a")
+    await world.cluster.delete(NODE.resource, "a")
     await world.node("b", "snp-host")
     await world.until("b", lambda one: "amd.feature.node.kubernetes.io/snp" in _labels(one))

@@ -18,13 +18,13 @@ from fastness.cluster.errors import ApiError
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.formats import json
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.http.showing import LoopListener
 from fastness.services.product import PRODUCT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
-from fastness.trust.tiles import CONFIG_MAPS
 from tests.delivering import ACCEPT, ENTROPY, DeliveringWorld, delivering_world
 from tests.embedded.fixtures import Embedded
 
@@ -71,7 +71,7 @@ async def _fill(world: DeliveringWorld) -> list[str]:
             meta = {"name": f"filler-{len(names)}", "namespace": "default"}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"x": "x" * size}}
             try:
-                await world.cluster.create(CONFIG_MAPS, body)
+                await world.cluster.create(CONFIG_MAP.resource, body)
             except ApiError:
                 break
             names.append(meta["name"])

@@ -44,11 +44,11 @@ from fastness.model.crd import manifests
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.services.attesting import Around, broker_door, enrolment_door
 from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.nodes import NODES
 from fastness.services.configserver.server import config_server
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
@@ -335,7 +335,8 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
         issuing(admin, all_caches, CLOCK, ENTROPY),
     ):
         for resource, made in (
-            (CONFIG, rendered(own, "mine")), (CONFIG, rendered(other, "other")), (POOL, pool("plain", own)), (NODES, node),
+            (CONFIG, rendered(own, "mine")), (CONFIG, rendered(other, "other")), (POOL, pool("plain", own)),
+            (NODE.resource, node),
         ):  # fmt: skip
             await admin.create(resource, made)
         spec = {"mode": "Enforce", "simulated": True, "pools": [{"name": "plain", "trustModel": "None"}]}
@@ -351,7 +352,7 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
                 certificate=shown.certificate.pem, key=shown.key_pem, token=SecretText(""),
             )  # fmt: skip
             async with connect(bare) as itself:
-                assert (await itself.get(NODES, "plain-1"))["metadata"]["name"] == "plain-1"
+                assert (await itself.get(NODE.resource, "plain-1"))["metadata"]["name"] == "plain-1"
                 with pytest.raises(Forbidden):
                     await itself.get(CONFIG, own)
             tls = context_for(replace(bare, ca=door.doors.bundle.encode()))

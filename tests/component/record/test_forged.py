@@ -12,12 +12,13 @@ from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.record.signing import LATEST, batch_name, signed
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import metrics
 from fastness.trust.doorkeys import DOOR_KEYS, REGISTRY, RecordRole, registered_doors
 from fastness.trust.errors import RecordError
 from fastness.trust.keyrings import PUBLISHED_FOR
 from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import World, entry
 from tests.virtual import SeededEntropy
 
@@ -161,4 +162,4 @@ async def test_a_door_registers_its_next_key_before_it_signs_with_it(world: Worl
     assert len(keys) == 2
     assert await refused(world) == []
     assert set(first["broker"]) < set((await registered_doors(world.cluster))["broker"])
-    assert set((await world.cluster.get(CONFIG_MAPS, REGISTRY, NAMESPACE))["data"]) == {"broker"}
+    assert set((await world.cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE))["data"]) == {"broker"}

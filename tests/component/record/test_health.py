@@ -6,9 +6,10 @@ import pytest
 
 from fastness.cluster.port import PatchType
 from fastness.formats.tlog import entries_path, tile_path
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.recordhead import NAME
 from fastness.trust.recordhealth import RecordHealth
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.component.record.test_record import door
 
@@ -49,5 +50,5 @@ async def test_tiles_of_another_record_are_noticed(world: World) -> None:
 
 async def test_a_head_that_somebody_edited_is_told(world: World) -> None:
     await filled(world)
-    await world.cluster.patch(CONFIG_MAPS, NAME, {"data": {"head": "{}"}}, PatchType.MERGE, NAMESPACE)
+    await world.cluster.patch(CONFIG_MAP.resource, NAME, {"data": {"head": "{}"}}, PatchType.MERGE, NAMESPACE)
     assert "does not hold the state of a record" in await checked(world)

@@ -8,7 +8,8 @@ import pytest
 
 from fastness.cluster.port import PatchType
 from fastness.formats.tlog import TlogError
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE, ConfigMapTiles, FileTiles, TileStore
+from fastness.model.kubernetes.core import CONFIG_MAP
+from fastness.trust.tiles import NAMESPACE, ConfigMapTiles, FileTiles, TileStore
 from tests.component.record.conftest import World
 
 
@@ -42,7 +43,7 @@ async def test_a_config_map_that_was_changed_by_hand_is_an_error(world: World, d
     tiles = ConfigMapTiles(world.cluster)
     await tiles.write("tile/0/000", bytes(64))
     patch = [{"op": "replace", "path": "/binaryData", "value": damage}]
-    await world.cluster.patch(CONFIG_MAPS, "record.tile.0.000", patch, PatchType.JSON, NAMESPACE)
+    await world.cluster.patch(CONFIG_MAP.resource, "record.tile.0.000", patch, PatchType.JSON, NAMESPACE)
     with pytest.raises(TlogError):
         await tiles.read("tile/0/000")
 

@@ -21,6 +21,7 @@ from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import condition
 from fastness.services.witness.server import WitnessServer, witness_server
 from fastness.trust.log import LogView, extend
@@ -31,7 +32,7 @@ from fastness.trust.recordguard import RecordGuard
 from fastness.trust.recordhead import NAME as HEAD
 from fastness.trust.recordhead import read_head, write_head
 from fastness.trust.recordview import whole_note
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.virtual import SeededEntropy, VirtualClock
 
@@ -106,7 +107,7 @@ class Watched:
 
     async def backup(self) -> Backup:
         """Everything of the record that the control plane keeps."""
-        head = await self.world.cluster.get(CONFIG_MAPS, HEAD, NAMESPACE)
+        head = await self.world.cluster.get(CONFIG_MAP.resource, HEAD, NAMESPACE)
         checkpoints = (await self.world.cluster.list(AUDIT_CHECKPOINT.resource)).items
         return Backup(copy.deepcopy(head), copy.deepcopy(list(checkpoints)), dict(self.tiles.pieces))
 
@@ -114,7 +115,7 @@ class Watched:
         """What an administrator does who restores yesterday's backup: objects, tiles, and a new process."""
         cluster = self.world.cluster
         data = {"data": backup.head["data"]}
-        await cluster.patch(CONFIG_MAPS, HEAD, data, PatchType.MERGE, NAMESPACE)
+        await cluster.patch(CONFIG_MAP.resource, HEAD, data, PatchType.MERGE, NAMESPACE)
         for item in (await cluster.list(AUDIT_CHECKPOINT.resource)).items:
             await cluster.delete(AUDIT_CHECKPOINT.resource, str(item["metadata"]["name"]))
         for item in backup.checkpoints:
@@ -198,11 +199,11 @@ async def test_without_its_head_the_record_does_not_begin_anew(watched: Watched)
     """`kubectl delete configmap record-head` by somebody who may."""
     await watched.open(0)
     await watched.grow(1, 2, 3)
-    await watched.world.cluster.delete(CONFIG_MAPS, HEAD, NAMESPACE)
+    await watched.world.cluster.delete(CONFIG_MAP.resource, HEAD, NAMESPACE)
     await watched.grow(4)
     assert int((await watched.newest())["spec"]["size"]) == 3
     with pytest.raises(NotFound):
-        await watched.world.cluster.get(CONFIG_MAPS, HEAD, NAMESPACE)
+        await watched.world.cluster.get(CONFIG_MAP.resource, HEAD, NAMESPACE)
     assert "was signed over 3" in (await watched.condition("Recorded"))[2]
 
 
@@ -210,7 +211,7 @@ async def test_without_its_head_the_record_does_not_begin_anew(watched: Watched)
 async def test_any_place_that_remembers_is_enough(watched: Watched, left: str) -> None:
     await watched.open(0)
     await watched.grow(1, 2, 3)
-    await watched.world.cluster.delete(CONFIG_MAPS, HEAD, NAMESPACE)
+    await watched.world.cluster.delete(CONFIG_MAP.resource, HEAD, NAMESPACE)
     if left != "objects":
         for item in (await watched.world.cluster.list(AUDIT_CHECKPOINT.resource)).items:
             await watched.world.cluster.delete(AUDIT_CHECKPOINT.resource, str(item["metadata"]["name"]))
@@ -225,7 +226,7 @@ async def test_any_place_that_remembers_is_enough(watched: Watched, left: str) -
 async def test_a_head_that_was_lost_is_found_again_by_a_restart(watched: Watched) -> None:
     await watched.open(0)
     await watched.grow(1, 2, 3)
-    await watched.world.cluster.delete(CONFIG_MAPS, HEAD, NAMESPACE)
+    await watched.world.cluster.delete(CONFIG_MAP.resource, HEAD, NAMESPACE)
     await watched.grow(4)
     await restart(watched.world.cluster, "the head was deleted", watched.world.clock.now())
     await watched.turn()

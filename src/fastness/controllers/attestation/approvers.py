@@ -17,7 +17,9 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Source
 from fastness.domain.attestation.approvers import (
-    CONFIG_MAP,
+    CONFIG_MAP as APPOINTMENTS,
+)
+from fastness.domain.attestation.approvers import (
     CONTENT,
     Announcement,
     Appointments,
@@ -28,9 +30,10 @@ from fastness.formats import json
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import ObjectName
 from fastness.trust.entry import Entry, Record
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE
+from fastness.trust.tiles import NAMESPACE
 
 KEY: Final = ObjectName("", NAME)
 _AS: Final = WriteOptions(manager="break-glass-approvers")
@@ -44,7 +47,7 @@ class Approvers:
     """Keeps the ConfigMap of those who count."""
 
     name = "break-glass-approvers"
-    writes: Sequence[Resource] = (CONFIG_MAPS, AUDIT_BATCH.resource, EVENTS)
+    writes: Sequence[Resource] = (CONFIG_MAP.resource, AUDIT_BATCH.resource, EVENTS)
     sources: Sequence[Source] = (Source(CONFIDENTIAL_CLUSTER.resource, _one),)
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
@@ -69,7 +72,7 @@ class Approvers:
 
     async def _stored(self) -> JsonObject | None:
         try:
-            return await self._cluster.get(CONFIG_MAPS, CONFIG_MAP, NAMESPACE)
+            return await self._cluster.get(CONFIG_MAP.resource, APPOINTMENTS, NAMESPACE)
         except NotFound:
             return None
 
@@ -81,12 +84,12 @@ class Approvers:
 
     async def _write(self, appointments: Appointments, stored: JsonObject | None) -> None:
         data = {CONTENT: json.encode(appointments.to_json()).decode()}
-        meta: JsonObject = {"name": CONFIG_MAP, "namespace": NAMESPACE}
+        meta: JsonObject = {"name": APPOINTMENTS, "namespace": NAMESPACE}
         if stored is not None:
             version = {"resourceVersion": stored["metadata"]["resourceVersion"]}
             patch = {"metadata": version, "data": data}
-            await self._cluster.patch(CONFIG_MAPS, CONFIG_MAP, patch, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(CONFIG_MAP.resource, APPOINTMENTS, patch, PatchType.MERGE, NAMESPACE, _AS)
             return
         with suppress(AlreadyExists):
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
-            await self._cluster.create(CONFIG_MAPS, body, _AS)
+            await self._cluster.create(CONFIG_MAP.resource, body, _AS)

@@ -20,7 +20,8 @@ from fastness.controllers.attestation.guarding import Guard
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.domain.attestation.alarms import approvers_said, newest_success, override_said, verifying
 from fastness.domain.attestation.anchors import accepted_evidence
-from fastness.domain.attestation.approvers import CONFIG_MAP, LOST, pending_text, read_appointments
+from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.domain.attestation.approvers import LOST, pending_text, read_appointments
 from fastness.domain.attestation.clusterstatus import StandingRules, conditions_of, counted
 from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.unprovednodes import never_attested
@@ -29,6 +30,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_EVICT, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP, NODE
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import (
     ObjectName,
@@ -46,10 +48,10 @@ from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEV
 from fastness.trust import collateralnews
 from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.entry import Entry, Record
-from fastness.trust.tiles import CONFIG_MAPS, NAMESPACE, TileStore
+from fastness.trust.tiles import NAMESPACE, TileStore
 
 KEY: Final = ObjectName("", NAME)
-NODES: Final = Resource("", "v1", "nodes", "Node", False)
+NODES: Final = NODE.resource
 POOLS: Final = MACHINE_CONFIG_POOL.resource
 MOST_NAMED: Final = 100
 GATHER_SECONDS: Final = 0.5
@@ -67,7 +69,7 @@ def _one(_: Any) -> Iterable[ObjectName]:
 
 def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
     meta = found["metadata"]
-    return (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateralnews.NAME, CONFIG_MAP) else ()
+    return (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateralnews.NAME, APPOINTMENTS) else ()
 
 
 class Confidential:
@@ -90,7 +92,7 @@ class Confidential:
             Source(MACHINE.resource, self._if_changed, delay=GATHER_SECONDS),
             Source(REFERENCE_VALUE_SET.resource, _one, delay=GATHER_SECONDS),
             Source(APPROVED_IMAGE.resource, _one, delay=GATHER_SECONDS),
-            Source(CONFIG_MAPS, _news, scope=HERE, delay=GATHER_SECONDS),
+            Source(CONFIG_MAP.resource, _news, scope=HERE, delay=GATHER_SECONDS),
             Source(NODES, self._if_changed, delay=GATHER_SECONDS),
             Source(POOLS, self._if_changed, delay=GATHER_SECONDS),
         )
@@ -102,7 +104,7 @@ class Confidential:
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._images = informers.of(APPROVED_IMAGE.resource)
-        self._maps = informers.of(CONFIG_MAPS, HERE)
+        self._maps = informers.of(CONFIG_MAP.resource, HERE)
         self._nodes, self._pools = informers.of(NODES), informers.of(POOLS)
         self._nodes.subscribe(self._node_changed)
         self._pools.subscribe(self._pool_changed)
@@ -185,7 +187,7 @@ class Confidential:
 
     def _status(self, found: JsonObject) -> JsonObject:
         now = self._clock.now()
-        appointments = read_appointments(self._maps.get(NAMESPACE, CONFIG_MAP))
+        appointments = read_appointments(self._maps.get(NAMESPACE, APPOINTMENTS))
         machines, rules = self._seen.values(), StandingRules.of(found, now, appointments.counting)
         standings = [rules.standing(machine, now) for machine in machines]
         MACHINE_STANDINGS.show((str(one.state), one.simulated) for one in standings)

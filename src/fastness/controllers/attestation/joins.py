@@ -26,7 +26,6 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.clusterstatus import interval_of
@@ -52,6 +51,7 @@ from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.objects import (
     ObjectName,
     annotations_of,
@@ -113,7 +113,7 @@ class Joins:
         self.sources: Sequence[Source] = (
             Source(REQUESTS, indexes=_REQUESTS),
             Source(MACHINE.resource, keys=self._of_machine, indexes=_MACHINES),
-            Source(NODES, keys=self._of_node, indexes=_NODES),
+            Source(NODE.resource, keys=self._of_node, indexes=_NODES),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._all),
             Source(DISTRUST.resource, keys=self._all),
         )
@@ -122,7 +122,7 @@ class Joins:
         self._clock = clock
         self._requests = informers.of(REQUESTS, indexers=_REQUESTS)
         self._machines = informers.of(MACHINE.resource, indexers=_MACHINES)
-        self._nodes = informers.of(NODES, indexers=_NODES)
+        self._nodes = informers.of(NODE.resource, indexers=_NODES)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._distrusts = Distrusts(informers)
         self._recorder = Recorder(cluster, self.name, clock)

@@ -23,13 +23,14 @@ from fastness.domain.attestation.membership import NAMESPACE, Membership, member
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.rbac import CLUSTER_ROLE_BINDING
 from fastness.model.objects import ObjectName, annotations_of, metadata, object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
 from fastness.trust.bootstrap import PUBLISHED, TAKEN, asked_token, join_token, mark_of, published
 
-BINDINGS: Final = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False)
+BINDINGS: Final = CLUSTER_ROLE_BINDING.resource
 BINDING: Final = "fastness:node-bootstrapper"
 TOKENS: Final = Scope(bootstrap.NAMESPACE, labels=f"{bootstrap.LABEL}=true")
 ASKED: Final = Scope(bootstrap.ASKED_NAMESPACE)

@@ -39,6 +39,7 @@ from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP, SECRET
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, with_condition
 from fastness.trust import collateralnews
 from fastness.trust.authorities import HERE
@@ -49,8 +50,8 @@ CONFIGS: Final = KBS_CONFIG.resource
 TRUSTEES: Final = TRUSTEE_CONFIG.resource
 POLICIES: Final = APPRAISAL_POLICY.resource
 SETS: Final = REFERENCE_VALUE_SET.resource
-MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
-SECRETS: Final = Resource("", "v1", "secrets", "Secret", True)
+MAPS: Final = CONFIG_MAP.resource
+SECRETS: Final = SECRET.resource
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 BROKERS: Final = ObjectName(NAMESPACE, collateralnews.NAME)
 LOOK_SECONDS: Final = 60.0

@@ -22,11 +22,11 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.domain.machineconfig.overlay import Overlay, examine, is_member, matches, recipient_of
 from fastness.domain.machineconfig.problem import fatal
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, annotations_of, object_name, with_condition
 from fastness.model.trusted_execution.machine import MACHINE
@@ -48,13 +48,13 @@ class NodeOverlays:
         self.sources: Sequence[Source] = (
             Source(NODE_OVERLAY.resource, lambda _: (KEY,)),
             Source(MACHINE.resource, self._if_it_matters, delay=GATHER_SECONDS),
-            Source(NODES, self._if_it_matters, delay=GATHER_SECONDS),
+            Source(NODE.resource, self._if_it_matters, delay=GATHER_SECONDS),
         )
         self._cluster = cluster
         self._clock = clock
         self._overlays = informers.of(NODE_OVERLAY.resource)
         self._machines = informers.of(MACHINE.resource)
-        self._nodes = informers.of(NODES)
+        self._nodes = informers.of(NODE.resource)
         self._said: dict[ObjectName, Any] = {}
 
     def _if_it_matters(self, obj: Object) -> Iterable[ObjectName]:

@@ -17,15 +17,16 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.attestation.imagelife import KEEP, Life, Uses, advanced, digest_of, life_of, retires_at
 from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.properties import images_in
 from fastness.domain.attestation.tuples import IMAGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, view
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
@@ -45,7 +46,13 @@ class ImageLives:
     writes: Sequence[Resource] = (REFERENCE_VALUE_SET.resource,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
-        watched = (REFERENCE_VALUE_SET.resource, APPROVED_IMAGE.resource, POOLS, NODES, MACHINE.resource)
+        watched = (
+            REFERENCE_VALUE_SET.resource,
+            APPROVED_IMAGE.resource,
+            MACHINE_CONFIG_POOL.resource,
+            NODE.resource,
+            MACHINE.resource,
+        )
         self.sources: Sequence[Source] = tuple(Source(one, self._if_changed, delay=GATHER_SECONDS) for one in watched)
         self._cluster = cluster
         self._clock = clock
@@ -54,10 +61,10 @@ class ImageLives:
         self._booted: dict[str, tuple[str, ...]] = {}
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._approvals = informers.of(APPROVED_IMAGE.resource)
-        self._pools, self._configs = informers.of(POOLS), informers.of(MACHINE_CONFIG.resource)
+        self._pools, self._configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
         for one in watched[:3]:
             informers.of(one).subscribe(self._something)
-        informers.of(NODES).subscribe(lambda old, new: self._note(self._named, old, new, _named))
+        informers.of(NODE.resource).subscribe(lambda old, new: self._note(self._named, old, new, _named))
         informers.of(MACHINE.resource).subscribe(lambda old, new: self._note(self._booted, old, new, _booted))
 
     def _something(self, _old: JsonObject | None, _new: JsonObject | None) -> None:

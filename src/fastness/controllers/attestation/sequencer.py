@@ -38,6 +38,7 @@ from fastness.formats.tlog import Checkpoint, TlogError
 from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import ObjectName, rfc3339
 from fastness.observe import logs, metrics
 from fastness.trust.authorities import SECRETS
@@ -48,7 +49,7 @@ from fastness.trust.logkey import log_key, log_name
 from fastness.trust.recordepoch import Epoch, read_epoch
 from fastness.trust.recordguard import RecordGuard
 from fastness.trust.recordhead import Intent, RecordHead, read_head, write_head
-from fastness.trust.tiles import CONFIG_MAPS, TileStore
+from fastness.trust.tiles import TileStore
 
 KEY: Final = ObjectName("", "record")
 GATHER_SECONDS: Final = 0.2
@@ -70,7 +71,7 @@ class Sequencer:
     name = "record-sequencer"
     sources: Sequence[Source] = (Source(AUDIT_BATCH.resource, _record, delay=GATHER_SECONDS),)
     writes: Sequence[Resource] = (
-        AUDIT_BATCH.resource, AUDIT_CHECKPOINT.resource, CONFIG_MAPS, SECRETS, EVENTS, CONFIDENTIAL_CLUSTER.resource,
+        AUDIT_BATCH.resource, AUDIT_CHECKPOINT.resource, CONFIG_MAP.resource, SECRETS, EVENTS, CONFIDENTIAL_CLUSTER.resource,
     )  # fmt: skip
 
     def __init__(

@@ -25,8 +25,7 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
+from fastness.controllers.machineconfig.eviction import evict_all, pods_to_go
 from fastness.domain.attestation.breakglass import ANNOTATION, Override, listed_approvers, live_override
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
@@ -52,7 +51,9 @@ from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE, POD
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import (
     ObjectName,
     annotations_of,
@@ -76,23 +77,23 @@ class Standing:
     """Keeps Nodes in step with what their machines prove."""
 
     name = "standing"
-    writes: Sequence[Resource] = (MACHINE.resource, NODES, PODS, EVENTS)
+    writes: Sequence[Resource] = (MACHINE.resource, NODE.resource, POD.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(MACHINE.resource, keys=self._of_changed_machine),
-            Source(NODES, keys=self._of_changed_node),
+            Source(NODE.resource, keys=self._of_changed_node),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._everybody),
-            Source(POOLS, keys=self._unclaimed_nodes),
+            Source(MACHINE_CONFIG_POOL.resource, keys=self._unclaimed_nodes),
         )
         self._cluster = cluster
         self._clock = clock
         self._machines = informers.of(MACHINE.resource)
         self._machines.add_index(_BY_NODE, _node_of)
-        self._nodes = informers.of(NODES)
+        self._nodes = informers.of(NODE.resource)
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._recorder = Recorder(cluster, self.name, clock)
-        self._pools = informers.of(POOLS)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._asked: tuple[object, object] | None = None
         self._selecting: object = None
         self._seen: dict[str, object] = {}
@@ -216,7 +217,7 @@ class Standing:
         patch = node_patch(node, demand)
         if patch is not None:
             try:
-                await self._cluster.patch(NODES, name, patch, PatchType.MERGE, "", _AS)
+                await self._cluster.patch(NODE.resource, name, patch, PatchType.MERGE, "", _AS)
             except NotFound:
                 return GONE
             await self._announce(node, demand, patch)

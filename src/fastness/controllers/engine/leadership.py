@@ -23,10 +23,11 @@ from datetime import datetime
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.coordination import LEASE
 from fastness.observe import logs, metrics
 
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+LEASES = LEASE.resource
 RELEASE_SECONDS = 5.0
 _log = logs.logger("leader")
 

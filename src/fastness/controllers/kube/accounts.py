@@ -10,10 +10,11 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.kube.namespaces import NAMESPACES
 from fastness.domain.places import ROOT_CA
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP, SERVICE_ACCOUNT
 from fastness.model.objects import ObjectName, is_being_deleted, object_name
 
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True)
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True)
+ACCOUNTS = SERVICE_ACCOUNT.resource
+CONFIG_MAPS = CONFIG_MAP.resource
 ACCOUNT = "default"
 _AS = WriteOptions(manager="namespace-furniture")
 

@@ -13,10 +13,12 @@ from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
 from fastness.domain import disruption
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import POD
+from fastness.model.kubernetes.policy import POD_DISRUPTION_BUDGET
 from fastness.model.objects import ObjectName, object_name, with_condition
 
-BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True)
-PODS = Resource("", "v1", "pods", "Pod", True)
+BUDGETS = POD_DISRUPTION_BUDGET.resource
+PODS = POD.resource
 _AS = WriteOptions(manager="disruption-controller", subresource="status")
 ANY = "*"
 

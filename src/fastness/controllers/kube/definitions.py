@@ -14,9 +14,10 @@ from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.kube.garbage import EVERYTHING
 from fastness.controllers.kube.inventory import Inventory
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from fastness.model.objects import ObjectName
 
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
+DEFINITIONS = CUSTOM_RESOURCE_DEFINITION.resource
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 AGAIN_SECONDS = 0.5
 PAGE = 500

@@ -15,9 +15,10 @@ from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.kube.garbage import EVERYTHING
 from fastness.controllers.kube.inventory import Inventory
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NAMESPACE
 from fastness.model.objects import ObjectName, with_condition
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
+NAMESPACES = NAMESPACE.resource
 FINALIZER = "kubernetes"
 AGAIN_SECONDS = 0.5
 PAGE = 500

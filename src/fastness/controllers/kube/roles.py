@@ -14,9 +14,10 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.rbac import CLUSTER_ROLE
 from fastness.model.objects import ObjectName, labels_of, object_name
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
+ROLES = CLUSTER_ROLE.resource
 AGGREGATED = ObjectName("", "*")
 _AS = WriteOptions(manager="role-aggregation")
 

@@ -13,15 +13,16 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.rollout import INFRASTRUCTURES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.disruption import policies_status
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, is_being_deleted, labels_of
-from fastness.model.registry import find
+from fastness.model.openshift.config import INFRASTRUCTURE
+from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 
-SETTINGS = find("operator.openshift.io", "v1", "machineconfigurations").resource
+SETTINGS = MACHINE_CONFIGURATION.resource
 CLUSTER = ObjectName("", "cluster")
 _AS = WriteOptions(manager="machine-config-defaults")
 _STATUS = WriteOptions(manager="machine-config-defaults", subresource="status")
@@ -37,9 +38,10 @@ class Defaults:
 
     name = "machine-config-defaults"
     sources: Sequence[Source] = (
-        Source(POOLS, keys=_cluster), Source(SETTINGS, keys=_cluster), Source(INFRASTRUCTURES, keys=_cluster),
+        Source(MACHINE_CONFIG_POOL.resource, keys=_cluster),
+        Source(SETTINGS, keys=_cluster), Source(INFRASTRUCTURE.resource, keys=_cluster),
     )  # fmt: skip
-    writes: Sequence[Resource] = (POOLS, SETTINGS)
+    writes: Sequence[Resource] = (MACHINE_CONFIG_POOL.resource, SETTINGS)
     always = (CLUSTER,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
@@ -55,7 +57,7 @@ class Defaults:
 
     async def _has_arbiter(self) -> bool:
         try:
-            found = await self._cluster.get(INFRASTRUCTURES, CLUSTER.name)
+            found = await self._cluster.get(INFRASTRUCTURE.resource, CLUSTER.name)
         except NotFound:
             return False
         return bool((found.get("status") or {}).get("controlPlaneTopology") == names.HIGHLY_AVAILABLE_ARBITER)
@@ -63,13 +65,15 @@ class Defaults:
     async def _pool(self, name: str) -> None:
         wanted = built_in_pool(name)
         try:
-            found = await self._cluster.get(POOLS, name)
+            found = await self._cluster.get(MACHINE_CONFIG_POOL.resource, name)
         except NotFound:
-            await self._create(POOLS, wanted)
+            await self._create(MACHINE_CONFIG_POOL.resource, wanted)
             return
         missing = {key: "" for key in labels_of(wanted) if key not in labels_of(found)}
         if missing and not is_being_deleted(found):
-            await self._cluster.patch(POOLS, name, {"metadata": {"labels": missing}}, PatchType.MERGE, "", _AS)
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, name, {"metadata": {"labels": missing}}, PatchType.MERGE, "", _AS
+            )
 
     async def _settings(self) -> None:
         try:

@@ -20,11 +20,11 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.controllers.machineconfig.eviction import PODS, evict_all, pods_to_go
-from fastness.controllers.machineconfig.rollout import NODES
+from fastness.controllers.machineconfig.eviction import evict_all, pods_to_go
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.nodes import drain_pending, drain_verb
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE, POD
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import ObjectName, metadata, object_name
 
@@ -35,10 +35,10 @@ class Drains:
     """Carries out what nodes ask for."""
 
     name = "machine-config-drain"
-    writes: Sequence[Resource] = (NODES, PODS, EVENTS)
+    writes: Sequence[Resource] = (NODE.resource, POD.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
-        self.sources: Sequence[Source] = (Source(NODES, delay=timing.drain_delay),)
+        self.sources: Sequence[Source] = (Source(NODE.resource, delay=timing.drain_delay),)
         self._cluster = cluster
         self._clock = clock
         self._timing = timing
@@ -48,7 +48,7 @@ class Drains:
     async def reconcile(self, key: ObjectName) -> Done:
         """One step for one node."""
         try:
-            node = await self._cluster.get(NODES, key.name)
+            node = await self._cluster.get(NODE.resource, key.name)
         except NotFound:
             self._since.pop(key.name, None)
             return GONE
@@ -70,7 +70,7 @@ class Drains:
         blocked = await evict_all(self._cluster, name)
         left = await pods_to_go(self._cluster, name)
         if not left:
-            return await self._finish(await self._cluster.get(NODES, name), request)
+            return await self._finish(await self._cluster.get(NODE.resource, name), request)
         if not blocked:
             return Done(again_after=self._timing.evict_retry)
         return await self._wait(node, blocked)
@@ -123,4 +123,4 @@ class Drains:
         """Write to a node if it is still as it was read; raises Conflict."""
         version = {"resourceVersion": metadata(node)["resourceVersion"]}
         patch = {**change, "metadata": {**change.get("metadata", {}), **version}}
-        await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        await self._cluster.patch(NODE.resource, object_name(node).name, patch, PatchType.MERGE, "", _AS)

@@ -9,10 +9,10 @@ from typing import Final
 
 from fastness.cluster.errors import ApiError, NotFound, TooManyRequests
 from fastness.cluster.port import Cluster, Scope
-from fastness.model.kind import JsonObject, Resource
+from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import POD
 from fastness.model.objects import annotations_of, is_being_deleted, metadata, object_name
 
-PODS: Final = Resource("", "v1", "pods", "Pod", True)
 MIRROR: Final = "kubernetes.io/config.mirror"
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -27,7 +27,7 @@ async def evict_all(cluster: Cluster, node: str) -> list[str]:
         meta = {"name": place.name, "namespace": place.namespace}
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
         try:
-            await cluster.connect(PODS, place.name, place.namespace, "eviction", eviction)
+            await cluster.connect(POD.resource, place.name, place.namespace, "eviction", eviction)
         except NotFound:
             continue
         except TooManyRequests as error:
@@ -40,7 +40,7 @@ async def evict_all(cluster: Cluster, node: str) -> list[str]:
 
 async def pods_to_go(cluster: Cluster, node: str) -> list[JsonObject]:
     """The pods that a drain has to wait for."""
-    page = await cluster.list(PODS, Scope(fields=f"spec.nodeName={node}"))
+    page = await cluster.list(POD.resource, Scope(fields=f"spec.nodeName={node}"))
     return [pod for pod in page.items if _must_go(pod)]
 
 

@@ -17,7 +17,6 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
 from fastness.controllers.machineconfig.prune import CONFIGS
-from fastness.controllers.machineconfig.rollout import POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import generated as domain
 from fastness.domain.machineconfig.errors import BadSettings
@@ -27,13 +26,15 @@ from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.cluster import NAME as CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.controller_config import CONTROLLER_CONFIG
+from fastness.model.machineconfiguration.kubelet_config import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
-from fastness.model.registry import find
 
 MCO = "machineconfiguration.openshift.io"
-KUBELETS = find(MCO, "v1", "kubeletconfigs").resource
-RUNTIMES = find(MCO, "v1", "containerruntimeconfigs").resource
-CONTROLLERS = find(MCO, "v1", "controllerconfigs").resource
+KUBELETS = KUBELET_CONFIG.resource
+RUNTIMES = CONTAINER_RUNTIME_CONFIG.resource
+CONTROLLERS = CONTROLLER_CONFIG.resource
 CONTROLLER_NAME = "machine-config-controller"
 VERSION = f"fastness-{__version__}"
 ALL = ObjectName("", "*")
@@ -59,7 +60,8 @@ class Generated:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
-            Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything), Source(POOLS, keys=_everything),
+            Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything),
+            Source(MACHINE_CONFIG_POOL.resource, keys=_everything),
             Source(CONTROLLERS, keys=_everything), Source(CONFIGS, keys=_if_generated, delay=timing.render_delay),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_other_models, delay=timing.render_delay),
         )  # fmt: skip
@@ -77,7 +79,7 @@ class Generated:
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring everything generated in step with its owners."""
         controller = await self._controller()
-        pools = (await self._cluster.list(POOLS)).items
+        pools = (await self._cluster.list(MACHINE_CONFIG_POOL.resource)).items
         known = {object_name(one).name: one for one in (await self._cluster.list(CONFIGS)).items}
         for pool in pools:
             name = object_name(pool).name

@@ -14,11 +14,12 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.nodes import first_pool, selector_labels
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName
 
 _AS = WriteOptions(manager="machine-config-first-labels")
@@ -28,13 +29,13 @@ class FirstLabels:
     """Labels nodes that booted straight into a custom pool."""
 
     name = "machine-config-first-labels"
-    sources: Sequence[Source] = (Source(NODES),)
-    writes: Sequence[Resource] = (NODES,)
+    sources: Sequence[Source] = (Source(NODE.resource),)
+    writes: Sequence[Resource] = (NODE.resource,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self._cluster = cluster
-        self._nodes = informers.of(NODES)
-        self._pools = informers.of(POOLS)
+        self._nodes = informers.of(NODE.resource)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Label one node, if it is such a one and was not labelled before."""
@@ -46,5 +47,5 @@ class FirstLabels:
         labels = selector_labels(pool) if pool is not None else None
         if labels:
             patch = {"metadata": {"labels": labels, "annotations": {names.CUSTOM_POOL_LABELS_APPLIED: ""}}}
-            await self._cluster.patch(NODES, key.name, patch, PatchType.MERGE, "", _AS)
+            await self._cluster.patch(NODE.resource, key.name, patch, PatchType.MERGE, "", _AS)
         return Done()

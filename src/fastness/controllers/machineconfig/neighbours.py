@@ -20,12 +20,13 @@ from typing import Any, Final
 from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Cluster
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.coordination import LEASE
 from fastness.model.registry import find
 
 FAMILY: Final = "machine-config"
 NAMESPACE: Final = "openshift-machine-config-operator"
 DEPLOYMENTS: Final = find("apps", "v1", "deployments").resource
-LEASES: Final = find("coordination.k8s.io", "v1", "leases").resource
+LEASES: Final = LEASE.resource
 DEPLOYED: Final = ("machine-config-controller", "machine-config-operator")
 LED: Final = ("machine-config-controller", "machine-config")
 DEFAULT_LEASE: Final = 137

@@ -15,17 +15,18 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.proofs import Proofs, node_name_of
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools, machine_membership
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, object_name
-from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 
-MACHINE_CONFIG_NODES = find("machineconfiguration.openshift.io", "v1", "machineconfignodes").resource
+MACHINE_CONFIG_NODES = MACHINE_CONFIG_NODE.resource
 _AS = WriteOptions(manager="machine-config-nodes")
 EVERY = ObjectName("", "*")
 
@@ -42,15 +43,16 @@ class ConfigNodes:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
-            Source(NODES), Source(MACHINE_CONFIG_NODES), Source(POOLS, keys=_every_node, delay=timing.rollout_delay),
+            Source(NODE.resource), Source(MACHINE_CONFIG_NODES),
+            Source(MACHINE_CONFIG_POOL.resource, keys=_every_node, delay=timing.rollout_delay),
             Source(MACHINE.resource, keys=self._if_moved), Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_asked),
         )  # fmt: skip
         self._proofs = Proofs(informers, clock)
         self._places: dict[str, str] = {}
         self._asked: object = None
         self._cluster = cluster
-        self._nodes = informers.of(NODES)
-        self._pools = informers.of(POOLS)
+        self._nodes = informers.of(NODE.resource)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._known = informers.of(MACHINE_CONFIG_NODES)
         self._signature: object = None
         self._selectors = PoolSelectors(())

@@ -11,11 +11,11 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.domain.machineconfig.wavestatus import PoolProgress, policy_status
+from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
-from fastness.model.registry import find
 
-POLICIES = find("fastness.dev", "v1alpha1", "rolloutpolicies").resource
+POLICIES = ROLLOUT_POLICY.resource
 _STATUS = WriteOptions(manager="machine-config-rollout", subresource="status")
 
 

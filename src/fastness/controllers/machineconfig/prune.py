@@ -9,11 +9,12 @@ from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig.prune import in_use, is_rendered, prunable
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName
 
 CONFIGS = MACHINE_CONFIG.resource
@@ -36,8 +37,8 @@ class Pruning:
         self._cluster = cluster
         self._timing = timing
         self._configs = informers.of(CONFIGS)
-        self._pools = informers.of(POOLS)
-        self._nodes = informers.of(NODES)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
+        self._nodes = informers.of(NODE.resource)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Delete what may go."""

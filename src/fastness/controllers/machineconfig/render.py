@@ -24,7 +24,7 @@ from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.defaults import SETTINGS
 from fastness.controllers.machineconfig.generated import CONTROLLERS, KUBELETS, RUNTIMES
 from fastness.controllers.machineconfig.prune import CONFIGS
-from fastness.controllers.machineconfig.rollout import EVERY, POOLS
+from fastness.controllers.machineconfig.rollout import EVERY
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.domain.machineconfig import render as domain
 from fastness.domain.machineconfig.generated import Owners
@@ -35,13 +35,15 @@ from fastness.domain.machineconfig.status import render_condition
 from fastness.domain.machineconfig.streams import with_stream
 from fastness.domain.machineconfig.validate import Examined, examine
 from fastness.domain.trustmodel import TrustModel, trust_model
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pinned_images import OS_IMAGE_STREAM
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, is_being_deleted, metadata, object_name
-from fastness.model.registry import find
 
-CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-STREAMS = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
+CONFIDENTIAL = CONFIDENTIAL_CLUSTER.resource
+STREAMS = OS_IMAGE_STREAM.resource
 OURS = "fastness-"
 CONTROLLER_VERSION = f"{OURS}{__version__}"
 MAX_EXAMINED = 4096
@@ -65,11 +67,11 @@ class Rendering:
     """Keeps the rendered config of every pool."""
 
     name = "machine-config-render"
-    writes: Sequence[Resource] = (CONFIGS, POOLS, EVENTS)
+    writes: Sequence[Resource] = (CONFIGS, MACHINE_CONFIG_POOL.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
-            Source(POOLS, delay=timing.render_delay),
+            Source(MACHINE_CONFIG_POOL.resource, delay=timing.render_delay),
             Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
             Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
             Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
@@ -81,7 +83,7 @@ class Rendering:
         self._cluster = cluster
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
-        self._pools = informers.of(POOLS)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._configs = informers.of(CONFIGS)
         self._confidential = informers.of(CONFIDENTIAL)
         self._settings = informers.of(SETTINGS)
@@ -178,7 +180,9 @@ class Rendering:
             return
         try:
             patch = {"spec": {"configuration": wanted}}
-            await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _AS)
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _AS
+            )
         except NotFound:
             return
 
@@ -193,6 +197,8 @@ class Rendering:
             patch: JsonObject = {"status": {"conditions": conditions}}
             if not failure:
                 patch["status"]["osImageStream"] = followed
-            await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS)
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS
+            )
         except NotFound:
             return

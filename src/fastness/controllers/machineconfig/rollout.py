@@ -45,16 +45,13 @@ from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE, POD
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name
 from fastness.model.openshift.config import INFRASTRUCTURE
 from fastness.model.trusted_execution.machine import MACHINE
 
-POOLS = MACHINE_CONFIG_POOL.resource
-NODES = Resource("", "v1", "nodes", "Node", False)
-PODS = Resource("", "v1", "pods", "Pod", True)
-INFRASTRUCTURES = INFRASTRUCTURE.resource
 OPERATOR_PODS = "k8s-app=machine-config-operator"
 WAVES = "fastness.dev/rollout-waves"
 EVERY = ObjectName("", "*")
@@ -72,14 +69,14 @@ class Rollout:
     """Brings the nodes of every pool to its config, a few at a time."""
 
     name = "machine-config-rollout"
-    writes: Sequence[Resource] = (POOLS, NODES, POLICIES, MACHINE.resource, EVENTS)
+    writes: Sequence[Resource] = (MACHINE_CONFIG_POOL.resource, NODE.resource, POLICIES, MACHINE.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
-            Source(POOLS, delay=timing.rollout_delay),
-            Source(NODES, keys=self._pools_of, delay=timing.rollout_delay),
+            Source(MACHINE_CONFIG_POOL.resource, delay=timing.rollout_delay),
+            Source(NODE.resource, keys=self._pools_of, delay=timing.rollout_delay),
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
-            Source(INFRASTRUCTURES, keys=_all_pools, delay=timing.rollout_delay),
+            Source(INFRASTRUCTURE.resource, keys=_all_pools, delay=timing.rollout_delay),
             *(Source(one, keys=_all_pools, delay=timing.rollout_delay) for one in ImageGate.reads),
             Source(MACHINE.resource, keys=self._pools_of_machine, delay=timing.rollout_delay),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._pools_asked, delay=timing.rollout_delay),
@@ -87,9 +84,9 @@ class Rollout:
         self._cluster = cluster
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
-        self._pools = informers.of(POOLS)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._policies = informers.of(POLICIES)
-        self._infrastructures = informers.of(INFRASTRUCTURES)
+        self._infrastructures = informers.of(INFRASTRUCTURE.resource)
         self._images = ImageGate(informers, clock)
         self._proofs = Proofs(informers, clock)
         self._held: dict[str, str] = {}
@@ -99,8 +96,10 @@ class Rollout:
         self._ledger = Ledger(self._proofs.pool, self._proofs.enforces)
         self._concerned: dict[str, set[str]] = {}
         self._moved: dict[str, set[str]] = {}
-        informers.of(POOLS).subscribe(lambda _old, _new: self._ledger.pools_changed(self._pools.list()))
-        informers.of(NODES).subscribe(self._node_changed)
+        informers.of(MACHINE_CONFIG_POOL.resource).subscribe(
+            lambda _old, _new: self._ledger.pools_changed(self._pools.list())
+        )
+        informers.of(NODE.resource).subscribe(self._node_changed)
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
@@ -277,9 +276,9 @@ class Rollout:
         now = self._clock.now()
         found = trying.trying(book.nodes.values(), goal, patience, now)
         stamp: JsonObject = {"metadata": {"annotations": trying.timing(goal, now)}}
-        await _abreast([self._patch(NODES, node.name, stamp, _AS) for node in found.untimed])
+        await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in found.untimed])
         for node in found.overdue:
-            written = await self._patch(NODES, node.name, trying.back_patch(node, goal), _AS)
+            written = await self._patch(NODE.resource, node.name, trying.back_patch(node, goal), _AS)
             if written is not None:
                 book.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
                 text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"
@@ -309,7 +308,7 @@ class Rollout:
         """The master that runs an operator; asked for only where it makes a difference."""
         if object_name(pool).name != names.MASTER or waiting < 2:
             return ""
-        pods = (await self._cluster.list(PODS, Scope(labels=OPERATOR_PODS))).items
+        pods = (await self._cluster.list(POD.resource, Scope(labels=OPERATOR_PODS))).items
         return next((str(pod["spec"]["nodeName"]) for pod in pods if (pod.get("spec") or {}).get("nodeName")), "")
 
     async def _remember(self, pool: JsonObject, state: waves.WaveState) -> None:
@@ -318,7 +317,9 @@ class Rollout:
             return
         since = state.complete_since.isoformat() if state.complete_since else ""
         told = json.encode({"goal": state.goal, "wave": state.wave, "since": since}).decode() if state.wave else None
-        await self._patch(POOLS, object_name(pool).name, {"metadata": {"annotations": {WAVES: told}}}, _AS)
+        await self._patch(
+            MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"metadata": {"annotations": {WAVES: told}}}, _AS
+        )
 
     async def _mark(self, book: PoolBook, goal: Goal) -> None:
         """Ask the scheduler to avoid nodes that will be disturbed soon."""
@@ -334,7 +335,7 @@ class Rollout:
     async def _taint(self, name: str, patch: JsonObject) -> None:
         """A node that moved on in between is seen again, so a mark may wait."""
         with suppress(Conflict):
-            await self._patch(NODES, name, patch, _AS)
+            await self._patch(NODE.resource, name, patch, _AS)
 
     async def _target(
         self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]
@@ -345,7 +346,7 @@ class Rollout:
         patch["metadata"]["annotations"] |= more
         if topology := self._topology():
             patch["metadata"]["annotations"][names.CONTROL_PLANE_TOPOLOGY] = topology
-        written = await self._patch(NODES, node.name, patch, _AS)
+        written = await self._patch(NODE.resource, node.name, patch, _AS)
         if written is None:
             return
         book.put(replace(node, desired=goal.config, desired_image=goal.image or None))
@@ -359,7 +360,7 @@ class Rollout:
         if status == known:
             return
         changed = {name: value for name, value in status.items() if known.get(name) != value}
-        await self._patch(POOLS, object_name(pool).name, {"status": changed}, _STATUS)
+        await self._patch(MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"status": changed}, _STATUS)
         if all_updated(observed) and (known.get("configuration") or {}).get("name") != goal.config and goal.config:
             await self._recorder.normal(
                 pool, names.Event.COMPLETED, f"pool {object_name(pool).name} has completed update to {goal.config}"

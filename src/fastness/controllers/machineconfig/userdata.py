@@ -32,21 +32,23 @@ from fastness.controllers.machineconfig.poolticket import (
     PoolTickets,
 )
 from fastness.controllers.machineconfig.render import CONFIDENTIAL
-from fastness.controllers.machineconfig.rollout import EVERY, POOLS
+from fastness.controllers.machineconfig.rollout import EVERY
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import trust_model
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NAMESPACE, SECRET
 from fastness.model.machineconfiguration import names
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
 from fastness.model.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.trust.authorities import named
 from fastness.trust.doors import NAME as DOORS_NAME
 
-SECRETS = Resource("", "v1", "secrets", "Secret", True)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
+SECRETS = SECRET.resource
+NAMESPACES = NAMESPACE.resource
 GATHER_SECONDS = 0.2  # a ticket changes with every machine that uses it
 CA_DELAY = 1.0  # seconds: whoever tells where the doors are reads the same Secret, and may see it a moment later
 _AS = WriteOptions(manager="user-data")
@@ -83,7 +85,8 @@ class UserData:
     ) -> None:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (
-            Source(POOLS), Source(CONFIDENTIAL, keys=_every_pool), Source(SECRETS, keys=_pool_of_secret, scope=here),
+            Source(MACHINE_CONFIG_POOL.resource), Source(CONFIDENTIAL, keys=_every_pool),
+            Source(SECRETS, keys=_pool_of_secret, scope=here),
             Source(TICKETS, keys=_pool_of_ticket, delay=GATHER_SECONDS),
             Source(MACHINE_SETS, keys=_every_pool, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_pool, scope=here),
             Source(SECRETS, keys=_every_pool, scope=named(DOORS_NAME), delay=CA_DELAY),
@@ -94,7 +97,7 @@ class UserData:
         # A pool comes up under its own key and under that of all: two at once would mint two tickets.
         self._turn = asyncio.Lock()
         self._recorder = Recorder(cluster, self.name, clock)
-        self._pools = informers.of(POOLS)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._confidential = informers.of(CONFIDENTIAL)
         self._tickets = PoolTickets(cluster, informers, clock, entropy, self._recorder)
 

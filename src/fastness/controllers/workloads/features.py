@@ -24,7 +24,6 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
-from fastness.controllers.machineconfig.rollout import NODES, POOLS
 from fastness.domain.machineconfig.nodes import selector_keys
 from fastness.domain.workloads.features.book import NodeOutcome, RuleBook
 from fastness.domain.workloads.features.builtin import builtin_labels
@@ -34,6 +33,8 @@ from fastness.domain.workloads.features.outputs import DEFAULT, Settings, kept_l
 from fastness.domain.workloads.features.ownership import changes
 from fastness.domain.workloads.features.rules import in_order
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.model.nfd.rule import NODE_FEATURE_RULE
@@ -56,22 +57,22 @@ class NodeFeatures:
     """Keeps Nodes in step with what was found on them and what rules make of it."""
 
     name = "node-features"
-    writes: Sequence[Resource] = (NODES, EVENTS)
+    writes: Sequence[Resource] = (NODE.resource, EVENTS)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(NODES),
+            Source(NODE.resource),
             Source(NODE_FEATURE.resource, keys=_keys_of_feature, indexes={BY_NODE: node_of}),
             Source(NODE_FEATURE_RULE.resource, keys=self._every_node, delay=BURST_SECONDS),
             Source(NODE_FEATURE_DISCOVERY.resource, keys=self._every_node, delay=BURST_SECONDS),
-            Source(POOLS, keys=self._if_selected_anew, delay=BURST_SECONDS),
+            Source(MACHINE_CONFIG_POOL.resource, keys=self._if_selected_anew, delay=BURST_SECONDS),
         )
         self._cluster = cluster
-        self._nodes = informers.of(NODES)
+        self._nodes = informers.of(NODE.resource)
         self._features = informers.of(NODE_FEATURE.resource, indexers={BY_NODE: node_of})
         self._rules = informers.of(NODE_FEATURE_RULE.resource)
         self._discoveries = informers.of(NODE_FEATURE_DISCOVERY.resource)
-        self._pools = informers.of(POOLS)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._selecting: frozenset[str] = frozenset()
         self._recorder = Recorder(cluster, self.name, clock)
         self._book = RuleBook(())
@@ -160,13 +161,13 @@ class NodeFeatures:
         difference, name = changes(node, wanted), object_name(node).name
         # Resources first: the note that remembers them must not be there before they are.
         if difference.status is not None:
-            await self._cluster.patch(NODES, name, difference.status, PatchType.MERGE, "", _STATUS)
+            await self._cluster.patch(NODE.resource, name, difference.status, PatchType.MERGE, "", _STATUS)
         if difference.node is not None:
             patch = difference.node
             if difference.status is not None and "resourceVersion" in patch.get("metadata", {}):
                 # The status was just written, so this version is old; the next look, which that write causes, does the rest.
                 return
-            await self._cluster.patch(NODES, name, patch, PatchType.MERGE, "", _AS)
+            await self._cluster.patch(NODE.resource, name, patch, PatchType.MERGE, "", _AS)
 
 
 def _keys_of_feature(feature: Object) -> Iterable[ObjectName]:

@@ -27,6 +27,7 @@ from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
@@ -40,7 +41,6 @@ from fastness.services.broker.policies import ActivePolicies
 from fastness.services.broker.settings import Settings
 from fastness.services.broker.values import RegisteredValues
 from fastness.services.configs import ConfigSource
-from fastness.services.configserver.server import POOLS
 from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
 from fastness.services.http.door import ListenOptions, OpenDoor, Tasks, open_door
@@ -157,7 +157,7 @@ async def _configs(
     """Delivery of configurations, where there is a config server to get them from."""
     if source is None:
         return None
-    pools, confidential = informers.of(POOLS), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    pools, confidential = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(CONFIDENTIAL_CLUSTER.resource)
     overlays = informers.of(NODE_OVERLAY.resource)
     await pools.synced()
     await overlays.synced()

@@ -32,6 +32,7 @@ from fastness.domain.machineconfig.members import PoolSelectors
 from fastness.domain.machineconfig.unattested import NOT_ASSIGNED, withheld
 from fastness.model.fastness_dev.cluster import NAME
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
 from fastness.observe import logs
@@ -39,7 +40,6 @@ from fastness.services.http.door import Authorities
 from fastness.services.refusals import Refusal
 from fastness.services.releases import in_time
 
-NODES: Final = Resource("", "v1", "nodes", "Node", False)
 BARRED: Final = frozenset({Membership.QUARANTINED, Membership.REVOKED})
 _log = logs.logger("configserver")
 
@@ -73,7 +73,7 @@ class NodeCallers:
         name = caller.node
         try:
             async with in_time():
-                node = await self._read(NODES, name)
+                node = await self._read(NODE.resource, name)
                 machine = machine_of_node(name)
                 found = await self._read(MACHINE.resource, machine, NAMESPACE) if machine else None
         except ApiError as error:

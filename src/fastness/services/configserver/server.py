@@ -18,8 +18,11 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.crypto.errors import BadCertificate
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.registry import find
+from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import metrics
 from fastness.services.configserver.admission import by_ticket
@@ -38,10 +41,8 @@ from fastness.trust.ticketbook import TicketBook
 from fastness.trust.touch import Touch
 
 MCO = "machineconfiguration.openshift.io"
-POOLS = find(MCO, "v1", "machineconfigpools").resource
-CONFIGS = find(MCO, "v1", "machineconfigs").resource
-TICKETS = find("fastness.dev", "v1alpha1", "jointickets").resource
-CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
+TICKETS = JOIN_TICKET.resource
+CONFIDENTIAL = CONFIDENTIAL_CLUSTER.resource
 ROLE: Final = "configserver"
 TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
 
@@ -67,7 +68,7 @@ async def config_server(
 
     `clients` are the authorities of nodes' certificates; without them nodes get nothing for a certificate.
     """
-    pools, configs = informers.of(POOLS), informers.of(CONFIGS)
+    pools, configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
     for informer in (pools, configs, tickets, confidential):
         await informer.synced()

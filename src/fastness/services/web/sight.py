@@ -28,7 +28,11 @@ from fastness.model.fastness_dev.rollout import ROLLOUT_POLICY
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import condition, view
+from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.model.registry import find
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
@@ -36,10 +40,10 @@ from fastness.services.http import Request
 
 MACHINES: Final = MACHINE.resource
 VERDICTS: Final = VERDICT.resource
-NODES: Final = find("", "v1", "nodes").resource
-POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
-CONFIGS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource
-CONFIGURATIONS: Final = find("operator.openshift.io", "v1", "machineconfigurations").resource
+NODES: Final = NODE.resource
+POOLS: Final = MACHINE_CONFIG_POOL.resource
+CONFIGS: Final = MACHINE_CONFIG.resource
+CONFIGURATIONS: Final = MACHINE_CONFIGURATION.resource
 ROLLOUTS: Final = ROLLOUT_POLICY.resource
 CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
 IMAGES: Final = APPROVED_IMAGE.resource

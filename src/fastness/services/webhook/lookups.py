@@ -19,21 +19,26 @@ from fastness.domain.admission import AdmissionRequest
 from fastness.domain.admission.workloads import policy_to_try
 from fastness.domain.attestation import approvers
 from fastness.domain.places import HOME
+from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kata import names
+from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.model.openshift.operators import OPERATOR_GROUP
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.policytrials import PolicyTrials
 
-NODES: Final = find("", "v1", "nodes").resource
-PODS: Final = find("", "v1", "pods").resource
-NAMESPACES: Final = find("", "v1", "namespaces").resource
+NODES: Final = NODE.resource
+PODS: Final = POD.resource
+NAMESPACES: Final = NAMESPACE.resource
 CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
-GROUPS: Final = find("operators.coreos.com", "v1", "operatorgroups").resource
-CLUSTERS: Final = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-POOLS: Final = find("machineconfiguration.openshift.io", "v1", "machineconfigpools").resource
-KATA_CONFIGS: Final = find("kataconfiguration.openshift.io", "v1", "kataconfigs").resource
-CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
+GROUPS: Final = OPERATOR_GROUP.resource
+CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
+POOLS: Final = MACHINE_CONFIG_POOL.resource
+KATA_CONFIGS: Final = KATA_CONFIG.resource
+CONFIG_MAPS: Final = CONFIG_MAP.resource
 
 
 @dataclass(slots=True)

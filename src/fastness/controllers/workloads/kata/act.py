@@ -16,12 +16,12 @@ from typing import Any, Final
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, WriteOptions
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.workloads.kata.look import HOME, KATA_CONFIGS, NAMESPACES, shown_by
 from fastness.domain.workloads.kata.world import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remember, Remove, at
 from fastness.model.kata import names
 from fastness.model.kata.config import FINALIZER
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import NODE
 from fastness.model.objects import labels_of, metadata, object_name
 from fastness.observe.logs import logger
 
@@ -68,7 +68,7 @@ class Act:
         if mark.notes:
             meta["annotations"] = dict(mark.notes)
         try:
-            await self._cluster.patch(NODES, mark.node, {"metadata": meta}, PatchType.MERGE, options=AS)
+            await self._cluster.patch(NODE.resource, mark.node, {"metadata": meta}, PatchType.MERGE, options=AS)
         except NotFound:
             return  # it vanished, and with it what was to be done
 

@@ -15,7 +15,6 @@ from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, Scope
 from fastness.controllers.engine.controller import Source
-from fastness.controllers.machineconfig.rollout import NODES, PODS, POOLS
 from fastness.domain.workloads.kata import dashboard, operator, peerpods
 from fastness.domain.workloads.kata.eligibility import SIMULATED
 from fastness.domain.workloads.kata.gates import read_gates
@@ -26,28 +25,33 @@ from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kata import names
 from fastness.model.kata.config import KATA_CONFIG
 from fastness.model.kind import JsonObject, Resource
-from fastness.model.machineconfiguration import GROUP as MCO
+from fastness.model.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
+from fastness.model.kubernetes.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from fastness.model.machineconfiguration import names as mco
+from fastness.model.machineconfiguration.config import MACHINE_CONFIG
+from fastness.model.machineconfiguration.kubelet_config import CONTAINER_RUNTIME_CONFIG
+from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, labels_of, metadata, object_name
 from fastness.model.openshift.config import CLUSTER_VERSION
 from fastness.model.openshift.operators import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
+from fastness.model.openshift.security import SECURITY_CONTEXT_CONSTRAINTS
 from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import MACHINE
 
 KATA_CONFIGS: Final = KATA_CONFIG.resource
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 VERSIONS: Final = CLUSTER_VERSION.resource
-CONFIGS: Final = find(MCO, "v1", "machineconfigs").resource
-RUNTIMES: Final = find(MCO, "v1", "containerruntimeconfigs").resource
+CONFIGS: Final = MACHINE_CONFIG.resource
+RUNTIMES: Final = CONTAINER_RUNTIME_CONFIG.resource
 CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
-CONSTRAINTS: Final = find("security.openshift.io", "v1", "securitycontextconstraints").resource
+CONSTRAINTS: Final = SECURITY_CONTEXT_CONSTRAINTS.resource
 DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource
-ACCOUNTS: Final = find("", "v1", "serviceaccounts").resource
-ROLES: Final = find("rbac.authorization.k8s.io", "v1", "clusterroles").resource
-BINDINGS: Final = find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource
-SECRETS: Final = find("", "v1", "secrets").resource
-CONFIG_MAPS: Final = find("", "v1", "configmaps").resource
-NAMESPACES: Final = find("", "v1", "namespaces").resource
+ACCOUNTS: Final = SERVICE_ACCOUNT.resource
+ROLES: Final = CLUSTER_ROLE.resource
+BINDINGS: Final = CLUSTER_ROLE_BINDING.resource
+SECRETS: Final = SECRET.resource
+CONFIG_MAPS: Final = CONFIG_MAP.resource
+NAMESPACES: Final = NAMESPACE.resource
 OPERATORS: Final = CLUSTER_SERVICE_VERSION.resource
 SUBSCRIPTIONS: Final = SUBSCRIPTION.resource
 HERE: Final = Scope(namespace=names.NAMESPACE)
@@ -58,8 +62,9 @@ THE_ONE: Final = ObjectName("", "kataconfig")
 NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
 # Where the objects that are made live: the informer that shows each kind.
 MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
-    "MachineConfig": (CONFIGS, Scope()), "MachineConfigPool": (POOLS, Scope()), "ContainerRuntimeConfig": (RUNTIMES, Scope()),
-    "RuntimeClass": (CLASSES, Scope()), "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
+    "MachineConfig": (CONFIGS, Scope()), "MachineConfigPool": (MACHINE_CONFIG_POOL.resource, Scope()),
+    "ContainerRuntimeConfig": (RUNTIMES, Scope()), "RuntimeClass": (CLASSES, Scope()),
+    "SecurityContextConstraints": (CONSTRAINTS, Scope()), "DaemonSet": (DAEMON_SETS, HERE),
     "ServiceAccount": (ACCOUNTS, HERE), "Secret": (SECRETS, HERE), "ClusterRole": (ROLES, Scope()),
     "ClusterRoleBinding": (BINDINGS, Scope()), "ConfigMap": (CONFIG_MAPS, HERE),
 }  # fmt: skip
@@ -102,7 +107,7 @@ class NodeNews:
 
     def __init__(self, informers: Informers) -> None:
         self._changed: set[str] = set()
-        informers.of(NODES).subscribe(self._hear)
+        informers.of(NODE.resource).subscribe(self._hear)
 
     def _hear(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None or _facts(old) != _facts(new):
@@ -128,8 +133,8 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
     """What is read; kinds that a cluster may not serve do not hold up the others."""
     return (
         Source(KATA_CONFIGS, keys=the_one),
-        Source(NODES, keys=news.keys, delay=delay),
-        Source(POOLS, keys=the_one, delay=delay, optional=True),
+        Source(NODE.resource, keys=news.keys, delay=delay),
+        Source(MACHINE_CONFIG_POOL.resource, keys=the_one, delay=delay, optional=True),
         Source(CONFIGS, keys=_ours, delay=delay, optional=True),
         Source(RUNTIMES, keys=the_one, delay=delay, optional=True),
         Source(CLASSES, keys=the_one, delay=delay),
@@ -175,14 +180,14 @@ class Look:
         """Everything that the plan depends on; raises ApiError."""
         maps = self._informers.of(CONFIG_MAPS, HERE)
         served = await self._served()
-        for resource in (POOLS, CONFIGS, RUNTIMES) if served else ():
+        for resource in (MACHINE_CONFIG_POOL.resource, CONFIGS, RUNTIMES) if served else ():
             await self._informers.of(resource).synced()
         known = self._objects(served=served)
         world = World(
             config,
             gates=read_gates(maps.get(names.NAMESPACE, names.FEATURE_GATES)),
-            nodes=self._informers.of(NODES).list(),
-            pools=self._informers.of(POOLS).list() if served else (),
+            nodes=self._informers.of(NODE.resource).list(),
+            pools=self._informers.of(MACHINE_CONFIG_POOL.resource).list() if served else (),
             objects=known,
             cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
             machines=self._informers.of(MACHINE.resource).list(),
@@ -239,7 +244,7 @@ class Look:
         told: Sequence[str] = ((world.config or {}).get("status") or {}).get("runtimeClasses") or ()
         classes = {*told, *(ref.name for ref in world.objects if ref.kind == "RuntimeClass")}
         try:
-            return pod_use((await self._cluster.list(PODS)).items, sorted(classes))
+            return pod_use((await self._cluster.list(POD.resource)).items, sorted(classes))
         except ApiError as error:
             return PodUse(error=error.message)
 

@@ -21,7 +21,6 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Source
-from fastness.controllers.machineconfig.rollout import NODES
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.workloads.kata.act import Act
 from fastness.controllers.workloads.kata.look import KATA_CONFIGS, MADE, NAMESPACES, THE_ONE, Look, NodeNews, sources
@@ -32,6 +31,7 @@ from fastness.domain.workloads.kata.plan import plan
 from fastness.domain.workloads.kata.status import Said, Status, status_patch
 from fastness.domain.workloads.kata.world import LetGo
 from fastness.model.kind import JsonObject, Resource
+from fastness.model.kubernetes.core import NODE
 from fastness.model.objects import ObjectName, condition, object_name
 from fastness.observe import metrics
 
@@ -44,7 +44,13 @@ class KataConfigs:
     """Keeps the runtime where the KataConfig wants it."""
 
     name = "kata-config"
-    writes: Sequence[Resource] = (KATA_CONFIGS, NODES, EVENTS, NAMESPACES, *(resource for resource, _ in MADE.values()))
+    writes: Sequence[Resource] = (
+        KATA_CONFIGS,
+        NODE.resource,
+        EVENTS,
+        NAMESPACES,
+        *(resource for resource, _ in MADE.values()),
+    )
     always = (THE_ONE,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:

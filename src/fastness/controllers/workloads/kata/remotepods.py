@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.cluster.informers import Informers
-from fastness.controllers.machineconfig.rollout import PODS
 from fastness.controllers.workloads.kata.look import CLASSES
 from fastness.model.kata import names
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import POD
 from fastness.model.objects import ObjectName, object_name
 from fastness.observe import metrics
 
@@ -36,7 +36,7 @@ class RemotePods:
         self._tell(available=new is not None)
         if new is not None and not self._following:
             self._following = True
-            self._informers.of(PODS).subscribe(self._hear_pod)
+            self._informers.of(POD.resource).subscribe(self._hear_pod)
 
     def _hear_pod(self, old: JsonObject | None, new: JsonObject | None) -> None:
         pod = new or old or {}

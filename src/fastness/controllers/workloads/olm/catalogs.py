@@ -13,11 +13,11 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
 from fastness.domain.workloads.olm import catalog
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.core import NAMESPACE
 from fastness.model.objects import ObjectName, is_being_deleted, object_name, rfc3339
 from fastness.model.openshift.operators import CATALOG_SOURCE
-from fastness.model.registry import find
 
-NAMESPACES: Final = find("", "v1", "namespaces").resource
+NAMESPACES: Final = NAMESPACE.resource
 SOURCES: Final = CATALOG_SOURCE.resource
 ALL: Final = ObjectName("", "*")
 READY: Final = "READY"

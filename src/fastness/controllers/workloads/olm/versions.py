@@ -21,12 +21,12 @@ from fastness.domain.workloads.olm import phases, plans
 from fastness.domain.workloads.olm.catalog import package_of, part
 from fastness.domain.workloads.olm.resolve import version_object
 from fastness.model.kind import Resource
+from fastness.model.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from fastness.model.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339
 from fastness.model.openshift.operators import OPERATOR_GROUP
-from fastness.model.registry import find
 
 GROUPS: Final = OPERATOR_GROUP.resource
-DEFINITIONS: Final = find("apiextensions.k8s.io", "v1", "customresourcedefinitions").resource
+DEFINITIONS: Final = CUSTOM_RESOURCE_DEFINITION.resource
 _AS: Final = WriteOptions(manager="operator-versions")
 _STATUS: Final = WriteOptions(manager="operator-versions", subresource="status")
 

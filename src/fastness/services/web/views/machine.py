@@ -14,8 +14,8 @@ from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.render import sources_of
 from fastness.domain.record.because import because, by_person
 from fastness.model.kind import JsonObject
+from fastness.model.kubernetes.core import EVENT
 from fastness.model.objects import view
-from fastness.model.registry import find
 from fastness.model.trusted_execution.machine import Machine
 from fastness.services.web.fleet import row_of
 from fastness.services.web.pages.machine import Drifted, Moment, Story, machine_page
@@ -23,7 +23,7 @@ from fastness.services.web.sight import CONFIGS, MACHINES, NODES, POOLS, VERDICT
 from fastness.services.web.views.shown import NEWEST, Shown, newest_checkpoint
 
 LOOK_BACK: Final = 2000
-EVENTS: Final = find("", "v1", "events").resource
+EVENTS: Final = EVENT.resource
 _DRIFT: Final = "unexpected on-disk state validating against "
 _TONES: Final = {"refusal": "Refused", "revocation": "Refused", "verdict": ""}
 

@@ -10,13 +10,14 @@ from fastness.domain.machineconfig.nodes import NodeFacts, facts
 from fastness.domain.machineconfig.plan import Plan, State, under_way
 from fastness.domain.machineconfig.waves import policy_of, schedule_of
 from fastness.model.kind import JsonObject
-from fastness.model.registry import find
+from fastness.model.kubernetes.core import POD
+from fastness.model.kubernetes.policy import POD_DISRUPTION_BUDGET
 from fastness.services.web.pages.pools import PoolStory, pools_page
 from fastness.services.web.sight import CLUSTERS, CONFIGS, CONFIGURATIONS, MACHINES, NODES, POOLS, ROLLOUTS, Sight
 from fastness.services.web.views.shown import Shown
 
-BUDGETS: Final = find("policy", "v1", "poddisruptionbudgets").resource
-PODS: Final = find("", "v1", "pods").resource
+BUDGETS: Final = POD_DISRUPTION_BUDGET.resource
+PODS: Final = POD.resource
 
 
 async def pools_view(shown: Shown) -> bytes:
