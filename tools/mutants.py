@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 PACKAGE = Path("src/fastness")
 PLACES = (
-    "crypto", "domain/attestation", "domain/record", "formats/kbspath.py", "services/broker", "services/configserver",
+    "crypto", "domain/access/kubeletrequests.py", "domain/attestation", "domain/record", "formats/kbspath.py",
+    "services/broker", "services/configserver",
     "services/enrol", "services/gate", "services/http", "services/*.py", "trust",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)

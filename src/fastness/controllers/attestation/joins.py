@@ -28,21 +28,10 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
+from fastness.domain.access.kubeletrequests import Asked, Deny, is_decided, read_asked
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine
-from fastness.domain.attestation.joins import (
-    Approve,
-    Asked,
-    Decision,
-    Deny,
-    JoinToken,
-    Known,
-    NotOurs,
-    Wait,
-    decide,
-    is_decided,
-    read_asked,
-)
+from fastness.domain.attestation.joins import Approve, Decision, JoinToken, Known, NotOurs, Wait, decide
 from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, addresses_of
 from fastness.domain.attestation.nodekeys import KEY_REUSED, alarm

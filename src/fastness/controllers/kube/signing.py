@@ -20,7 +20,7 @@ from fastness.cluster.errors import Conflict, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.joins import Asked, malformed, read_asked
+from fastness.domain.access.kubeletrequests import Asked, malformed, read_asked
 from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, LONGEST
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, metadata, rfc3339

@@ -12,19 +12,16 @@ from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
+from fastness.domain.access.kubeletrequests import Asked, Deny, is_decided, read_asked
 from fastness.domain.attestation.joins import (
     BOOTSTRAP_GROUP,
     Approve,
-    Asked,
-    Deny,
     JoinToken,
     Known,
     NotOurs,
     Wait,
     decide,
-    is_decided,
     other_approvers,
-    read_asked,
 )
 from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, SERVING_SIGNER, addresses_of
 from fastness.model.kind import JsonObject
