@@ -18,7 +18,7 @@ from fastness.cluster.embedded.store.records import LogEntry
 from fastness.cluster.port import EventType
 from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
 from fastness.domain.attestation.standing import proof_of
-from fastness.domain.machineconfig.nodes import drain_verb, facts
+from fastness.domain.machineconfig.nodes import facts
 from fastness.domain.machineconfig.rollout import max_unavailable
 from fastness.formats import json
 from fastness.model.kind import JsonObject
@@ -32,7 +32,7 @@ def disturbed(node: JsonObject) -> bool:
     """Whether a node is out of service because of a rollout."""
     seen = facts(node)
     cordoned = bool((node.get("spec") or {}).get("unschedulable"))
-    drained = cordoned and drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
+    drained = cordoned and names.drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
     going = seen.managed and seen.desired != seen.current and not seen.failing
     return going or drained
 

@@ -38,7 +38,7 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster, Scope
-from fastness.domain.machineconfig.nodes import drain_request, drain_verb
+from fastness.domain.machineconfig.nodes import drain_request
 from fastness.drivers.errors import DriverError
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
@@ -221,7 +221,7 @@ class Agent:
         await self._check(current, node)
         notes = annotations_of(node)
         marked = self._progress(current.name, current.name)
-        if drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
+        if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
             await marked(Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", Progress.UNCORDONED))
             await self._uncordon(current.name)
             await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", Progress.UNCORDONED, TRUE))

@@ -36,7 +36,7 @@ from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.domain.places import EMBEDDED
 from fastness.formats import json
 from fastness.model.kind import JsonObject

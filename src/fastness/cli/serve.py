@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fastness.cluster.kube import KubeCluster
     from fastness.cluster.port import Cluster
     from fastness.controllers.engine import LeaderSettings
-    from fastness.domain.machineconfig.pointer import Doors
+    from fastness.domain.attestation.trustedcluster import Doors
     from fastness.services.api.health import Health
 
 CONTROLLERS = "controllers"
@@ -368,7 +368,7 @@ async def _doors(
 ) -> Callable[[], Doors | None]:
     """Where machines knock, with the authority as it is at that moment; nowhere without a URL."""
     from fastness.controllers.machineconfig.plane import nowhere
-    from fastness.domain.machineconfig.pointer import Doors
+    from fastness.domain.attestation.trustedcluster import Doors
     from fastness.trust.authorities import LiveAuthority
     from fastness.trust.doors import DOORS
 

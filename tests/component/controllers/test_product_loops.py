@@ -17,7 +17,7 @@ from fastness.controllers.engine.controller import Controller
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339

@@ -33,7 +33,7 @@ from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
 from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.services.api.server import EmbeddedServer, ServerOptions

@@ -13,7 +13,7 @@ import pytest
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.formats import dataurl, ignition, json
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

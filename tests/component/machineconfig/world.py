@@ -18,7 +18,7 @@ from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import Timing
 from fastness.controllers.plane import product_loops
 from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, condition

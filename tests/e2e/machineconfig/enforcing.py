@@ -46,7 +46,7 @@ from fastness.controllers.plane import product_loops
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority, Credential
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.drivers.polling import PollingWatcher
 from fastness.formats import json
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.machineconfig.pointer import Doors, pointer
+from fastness.domain.attestation.trustedcluster import Doors
+from fastness.domain.machineconfig.pointer import pointer
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import json
 from fastness.formats.errors import UserDataError

@@ -22,7 +22,7 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
 from fastness.controllers.machineconfig.eviction import evict_all, pods_to_go
 from fastness.controllers.machineconfig.timing import FIELD, Timing
-from fastness.domain.machineconfig.nodes import drain_pending, drain_verb
+from fastness.domain.machineconfig.nodes import drain_pending
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import NODE, POD
 from fastness.model.machineconfiguration import names
@@ -57,9 +57,9 @@ class Drains:
             self._since.pop(key.name, None)
             return Done()
         try:
-            if drain_verb(request) == names.UNCORDON:
+            if names.drain_verb(request) == names.UNCORDON:
                 return await self._put_back(node, request)
-            return await self._drain(node, request) if drain_verb(request) == names.DRAIN else Done()
+            return await self._drain(node, request) if names.drain_verb(request) == names.DRAIN else Done()
         except Conflict:  # somebody wrote to the node since it was read: look again
             return Done(again_after=self._timing.evict_retry)
 

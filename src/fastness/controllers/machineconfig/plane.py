@@ -21,7 +21,7 @@ from fastness.controllers.machineconfig.rollout import Rollout
 from fastness.controllers.machineconfig.stubs import InstallerStubs
 from fastness.controllers.machineconfig.timing import FIELD, Timing
 from fastness.controllers.machineconfig.userdata import UserData
-from fastness.domain.machineconfig.pointer import Doors
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.model.kind import Resource
 from fastness.trust.statuses import Statuses
 from fastness.trust.tiles import TileStore

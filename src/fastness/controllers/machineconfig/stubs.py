@@ -20,6 +20,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.controllers.machineconfig.userdata import CA_DELAY, SECRETS
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.model.kind import JsonObject, Resource
@@ -45,9 +46,7 @@ class InstallerStubs:
     name = "user-data-stubs"
     writes: Sequence[Resource] = (SECRETS, EVENTS)
 
-    def __init__(
-        self, cluster: Cluster, informers: Informers, clock: Clock, doors: Callable[[], pointer.Doors | None]
-    ) -> None:
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, doors: Callable[[], Doors | None]) -> None:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (
             Source(SECRETS, scope=here),

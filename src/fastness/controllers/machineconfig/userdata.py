@@ -33,6 +33,7 @@ from fastness.controllers.machineconfig.poolticket import (
 )
 from fastness.controllers.machineconfig.render import CONFIDENTIAL
 from fastness.controllers.machineconfig.rollout import EVERY
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.domain.machineconfig import pointer
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import trust_model
@@ -81,7 +82,7 @@ class UserData:
         informers: Informers,
         clock: Clock,
         entropy: Entropy,
-        doors: Callable[[], pointer.Doors | None],
+        doors: Callable[[], Doors | None],
     ) -> None:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (

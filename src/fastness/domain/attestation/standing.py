@@ -29,7 +29,6 @@ from fastness.domain.attestation.breakglass import Override
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, State, machine_standing
 from fastness.domain.attestation.membership import proved_as_enrolled
 from fastness.domain.attestation.properties import label_value
-from fastness.domain.machineconfig.nodes import drain_verb
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import annotations_of, labels_of, metadata
@@ -191,5 +190,5 @@ def _cordon_change(node: Object, demand: Demand, notes: dict[str, str | None]) -
     if not ours:
         return {}
     notes[CORDONED] = None
-    updating = drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
+    updating = names.drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
     return {"unschedulable": None} if cordoned and not updating else {}

@@ -20,6 +20,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from fastness.model.kind import JsonObject
@@ -33,6 +34,15 @@ _HOST: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9]([a-z0-9-]{0,62}))*\Z", re.ASCII | re.IGNORECASE
 )
 _UNUSED: Final = ("trusteeSecret", "registerServerSecret", "attestationKeyRegisterSecret")
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where machines knock: the gate for confidential pools, the config server for others with its CA (PEM)."""
+
+    gate: str
+    config_server: str
+    ca: str = ""
 
 
 class Said(NamedTuple):

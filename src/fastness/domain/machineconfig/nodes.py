@@ -191,11 +191,6 @@ def drain_request(config: str, *, uncordon: bool = False) -> str:
     return f"{names.UNCORDON if uncordon else names.DRAIN}-{config}"
 
 
-def drain_verb(request: str) -> str:
-    """The word before the first hyphen: `drain` or `uncordon`."""
-    return request.partition("-")[0]
-
-
 def drain_pending(node: Object) -> str:
     """The request that waits to be carried out, empty for none.
 
@@ -204,7 +199,7 @@ def drain_pending(node: Object) -> str:
     """
     notes = annotations_of(node)
     wanted, desired = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.DESIRED_CONFIG, "")
-    withdrawn = drain_verb(wanted) == names.DRAIN and bool(desired) and wanted != drain_request(desired)
+    withdrawn = names.drain_verb(wanted) == names.DRAIN and bool(desired) and wanted != drain_request(desired)
     return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") and not withdrawn else ""
 
 

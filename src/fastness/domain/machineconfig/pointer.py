@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.trustmodel import TrustModel
 from fastness.formats import dataurl, json
@@ -37,15 +37,6 @@ SECRET_TYPE: Final = "Opaque"
 _DISABLE_TEMPLATING: Final = "true\n"
 _CONTROL_PLANE: Final = "machines_v1beta1_machine_openshift_io"
 _VIP_PLATFORMS: Final = ("BareMetal", "OpenStack", "oVirt", "VSphere")
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """Where machines knock: the gate for confidential pools, the config server for others with its CA (PEM)."""
-
-    gate: str
-    config_server: str
-    ca: str = ""
 
 
 def pointer(pool: Object, trust: TrustModel, doors: Doors, ticket: str) -> JsonObject:

@@ -176,3 +176,8 @@ MANAGED_CA_LABEL: Final = f"{GROUP}/managed-ca-bundle-derived-from-configmap"
 STUB_UPGRADED_TO: Final = f"{GROUP}/stub-ignition-upgraded-to"
 STUB_UPGRADED_AT: Final = f"{GROUP}/stub-ignition-upgraded-at"
 CORE_USER: Final = "core"
+
+
+def drain_verb(request: str) -> str:
+    """What a request to drain asks for, the word before its first hyphen: `drain` or `uncordon`."""
+    return request.partition("-")[0]

@@ -14,7 +14,6 @@ from fastness.domain.machineconfig.nodes import (
     counted,
     drain_pending,
     drain_request,
-    drain_verb,
     facts,
     selector_labels,
     taint_change,
@@ -141,8 +140,8 @@ def test_the_words_of_the_drain_handshake() -> None:
     """Appendix A.8 of the behaviour."""
     assert drain_request("rendered-worker-1") == "drain-rendered-worker-1"
     assert drain_request("rendered-worker-1", uncordon=True) == "uncordon-rendered-worker-1"
-    assert drain_verb("drain-rendered-worker-1") == "drain"
-    assert drain_verb("uncordon-rendered-worker-1") == "uncordon"
+    assert names.drain_verb("drain-rendered-worker-1") == "drain"
+    assert names.drain_verb("uncordon-rendered-worker-1") == "uncordon"
     asked = node("n")
     asked["metadata"]["annotations"][names.DESIRED_DRAIN] = "drain-x"
     assert drain_pending(asked) == "drain-x"

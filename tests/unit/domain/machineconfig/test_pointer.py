@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fastness.domain.attestation.trustedcluster import Doors
 from fastness.domain.machineconfig.errors import BadPointer
 from fastness.domain.machineconfig.pointer import (
-    Doors,
     api_host,
     is_unmanaged_pointer,
     pointer,
