@@ -29,7 +29,8 @@ from fastness.crypto.chains import load_certificates
 from fastness.crypto.dcap import second_opinion
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Findings
-from fastness.domain.attestation.replay import PCR, judge_log, remembered, replay
+from fastness.domain.attestation.registers import PCR
+from fastness.domain.attestation.replay import judge_log, remembered, replay
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm

@@ -25,7 +25,7 @@ async def serve(told: IO[bytes]) -> None:
     """The cluster, until its input ends."""
     from fastness.cli.collector import settle_memory
     from fastness.cluster.port import PatchType
-    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.trusted_execution.machine import MACHINE
 
     with tempfile.TemporaryDirectory() as directory:
@@ -178,7 +178,7 @@ async def _rendered(source: Any) -> None:
 async def _fill(cluster: Cluster, count: int) -> None:
     """Machines that exist and do nothing, up to so many in all."""
     from fastness.cluster.port import PatchType, WriteOptions
-    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.trusted_execution.machine import MACHINE
 
     known = (await cluster.list(MACHINE.resource)).items

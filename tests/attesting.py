@@ -28,13 +28,14 @@ from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.membership import NAMESPACE, machine_name
-from fastness.domain.attestation.subject import key_kind
+from fastness.domain.attestation.machinenames import machine_name
 from fastness.domain.places import AT_HOME, Places
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.subject import key_kind
 from fastness.services.attesting import Around, AttestingDoors, attesting
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester

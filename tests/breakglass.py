@@ -13,8 +13,8 @@ from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.domain.attestation.approvers import CONTENT, Appointments, change_message, change_statement
 from fastness.domain.attestation.breakglass import message, statement_of
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.trust.tiles import NAMESPACE
 
 KEYS = {
     name: Ed25519Signer(SecretBytes(bytes([number]) * 32)) for number, name in enumerate(("ada", "grace", "eve"), 1)

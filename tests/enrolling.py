@@ -28,8 +28,8 @@ from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.anchors import SimulatedMaker
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject, Resource

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.machinenames import machine_of_node
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import rfc3339
 from fastness.model.trusted_execution.machine import MACHINE
 

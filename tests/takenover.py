@@ -17,9 +17,10 @@ import httpx
 from fastness.agent.imagetrust import ImageTrust
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.services.http.listener import server_context
 from fastness.services.http.showing import load
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.certificates import read, secret_name
 
 

@@ -21,10 +21,10 @@ from fastness.controllers.engine.controller import Done
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
 from fastness.domain.attestation.boots import Boot
-from fastness.domain.attestation.membership import Membership
 from fastness.domain.machineconfig.rollout import Choice
 from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
 from fastness.model.trusted_execution.machine import BootMark
+from fastness.model.trusted_execution.membership import Membership
 from fastness.trust.tiles import TileStore
 from tests.simulation.invariants import Broken
 from tests.simulation.loop import run

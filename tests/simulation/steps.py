@@ -11,8 +11,8 @@ from datetime import timedelta
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import PatchType
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig.nodes import NodeFacts, facts
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kubernetes.core import CONFIG_MAP, NODE

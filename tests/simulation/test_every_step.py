@@ -13,7 +13,7 @@ import os
 import pytest
 
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.sim.announce import announce_vendor

@@ -11,7 +11,7 @@ import pytest
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import NODE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.authorities import SECRETS

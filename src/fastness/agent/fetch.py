@@ -25,7 +25,7 @@ from fastness.cluster.https import Answered, HttpsClient, TooLong, unreachable
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.attestation.enrolment import identity_thumbprint
+from fastness.domain.attestation.machinenames import identity_thumbprint
 from fastness.formats.delivered import Delivered, DeliveredError, Question, parse_envelope
 
 MAX_CONFIG: Final = 32 * 1024 * 1024

@@ -35,13 +35,13 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.dpop import Demand, make_proof
 from fastness.domain.attestation.guestkey import boot_member, boot_message, identity_member, identity_message
-from fastness.domain.attestation.membership import node_name
+from fastness.domain.attestation.machinenames import node_name
 from fastness.domain.attestation.nodekeys import NamedKeys
-from fastness.domain.attestation.subject import key_kind
 from fastness.formats import json, kbs
 from fastness.formats.enrolment import TPM, jwk_of
 from fastness.formats.errors import JsonError
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import key_kind
 
 PREFIX: Final = "/kbs/v0"
 MAX_ANSWER: Final = 4 * 1024 * 1024

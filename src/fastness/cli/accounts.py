@@ -26,10 +26,10 @@ from fastness.domain.access.user import NODE_PREFIX, NODES
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.places import RESERVED, Places
 from fastness.model.crd.files import as_yaml
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.trust import bootstrap, clientca, collateralnews, resources
 from fastness.trust.admins import ADMIN_KEYS
-from fastness.trust.authorities import NAMESPACE
 from fastness.trust.certificates import secret_name
 from fastness.trust.configkey import CONFIG_JWKS, CONFIG_KEYS
 from fastness.trust.doorkeys import DOOR_KEYS

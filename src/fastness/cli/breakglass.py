@@ -209,9 +209,9 @@ async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any
     from fastness.cluster.errors import Forbidden, NotFound
     from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
     from fastness.domain.attestation.approvers import read_appointments
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
     from fastness.model.kubernetes.core import CONFIG_MAP
-    from fastness.trust.tiles import NAMESPACE
 
     async with connected(kubeconfig, context) as cluster:
         present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)

@@ -25,8 +25,8 @@ async def statuses(cluster: Cluster) -> list[Finding]:
     """Whether the control plane wrote what Machines say about themselves; nothing without Machines. Raises ApiError."""
     from fastness.cluster.clock import SystemClock, SystemEntropy
     from fastness.cluster.port import Scope
-    from fastness.domain.attestation.membership import NAMESPACE
     from fastness.domain.attestation.signedstatus import is_disbelieved
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.objects import object_name
     from fastness.model.trusted_execution.machine import MACHINE
     from fastness.trust.statuses import Statuses

@@ -32,10 +32,10 @@ from fastness.controllers.workloads.olm import neighbours as operators
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.nodecertificates import SIGNERS
 from fastness.domain.workloads.olm.catalog import MARKETPLACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kata import names as kata
 from fastness.model.machineconfiguration.names import USER_DATA_NAMESPACE
 from fastness.trust import bootstrap, guardstate, logkey
-from fastness.trust.authorities import NAMESPACE
 from fastness.trust.certificates import secret_name
 from fastness.trust.doorkeys import DOOR_KEYS
 from fastness.trust.doors import DOORS

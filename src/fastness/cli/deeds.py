@@ -12,7 +12,7 @@ from typing import Final
 from fastness.cluster.clock import Entropy
 from fastness.cluster.embedded.paths import Target
 from fastness.domain.access import User
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.observe import context

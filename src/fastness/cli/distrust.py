@@ -236,8 +236,8 @@ async def _carry_out(
     from fastness.crypto.digests import sha256
     from fastness.domain.attestation.blastradius import blast_radius
     from fastness.domain.attestation.distrust import read_distrust
-    from fastness.domain.attestation.membership import NAMESPACE
     from fastness.formats import json
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.fastness_dev.distrust import DISTRUST
     from fastness.model.trusted_execution.machine import MACHINE
 

@@ -22,13 +22,13 @@ from fastness.cli.imagetrust import trust
 from fastness.cli.imageways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.tickets import cluster_options
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import NAMESPACE as NAMESPACE_KIND
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
 
-NAMESPACE: Final = "fastness-system"
 MAX_MANIFEST: Final = 192 * 1024
 ZERO: Final = "0" * 64
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import binascii
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,11 +18,10 @@ from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cli.tickets import cluster_options
+from fastness.model.fastness_dev import NAMESPACE
 
 if TYPE_CHECKING:
     from fastness.cluster.port import Cluster
-
-NAMESPACE: Final = "fastness-system"
 
 
 @click.command("trust")

@@ -251,9 +251,9 @@ async def _write(
 def _standing(found: JsonObject, decision: Decision) -> Standing:
     """How a machine stands to a decision; raises CliError where it makes no sense."""
     from fastness.domain.attestation.decisions import Standing, standing, way_out
-    from fastness.domain.attestation.membership import membership_of
     from fastness.model.objects import view
     from fastness.model.trusted_execution.machine import Machine
+    from fastness.model.trusted_execution.membership import membership_of
 
     seen = view(found, Machine)
     if standing(seen, decision) is Standing.CLOSED:
@@ -264,7 +264,7 @@ def _standing(found: JsonObject, decision: Decision) -> Standing:
 async def all_machines(cluster: Cluster) -> list[JsonObject]:
     """Every Machine of the cluster; raises ApiError."""
     from fastness.cluster.port import Scope
-    from fastness.domain.attestation.membership import NAMESPACE
+    from fastness.model.fastness_dev import NAMESPACE
     from fastness.model.trusted_execution.machine import MACHINE
 
     return (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
@@ -311,10 +311,11 @@ def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> d
     from fastness.domain.attestation.dispute import HIDDEN, told_disputes
     from fastness.domain.attestation.identitydisk import identity_notes
     from fastness.domain.attestation.machinestanding import FIRST_USE
-    from fastness.domain.attestation.membership import CHIP_BARRED, membership_of
-    from fastness.domain.attestation.subject import Endorsement
+    from fastness.domain.attestation.membership import CHIP_BARRED
     from fastness.model.objects import condition, view
     from fastness.model.trusted_execution.machine import Machine
+    from fastness.model.trusted_execution.membership import membership_of
+    from fastness.model.trusted_execution.subject import Endorsement
 
     seen = view(found, Machine)
     stands = standing(seen)

@@ -32,6 +32,7 @@ from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX, NODES
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.formats import json
 from fastness.formats.snp.tcb import Generation
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
@@ -52,7 +53,6 @@ from fastness.sim.tee.vendor import SimVendor
 from fastness.trust.keyfiles import read_private, write_private
 
 SEED_FILE: Final = "simulated-vendor.seed"
-NAMESPACE: Final = "fastness-system"
 SWTPM: Final = "swtpm"
 Tell = Callable[[str], None]
 

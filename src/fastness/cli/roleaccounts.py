@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
-from fastness.trust.authorities import NAMESPACE
 
 LOOK: Final = ("get", "list", "watch")
 OWN: Final = (*LOOK, "patch")

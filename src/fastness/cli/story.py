@@ -25,8 +25,8 @@ from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cluster.port import PatchType, Scope, WriteOptions
 from fastness.domain.attestation.machinestanding import State
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG

@@ -29,7 +29,7 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.guestkey import SignedByBoot
-from fastness.domain.attestation.replay import RTMR
+from fastness.domain.attestation.registers import RTMR
 from fastness.domain.attestation.userdataevent import USER_DATA_RTMR
 from fastness.drivers import identity
 from fastness.drivers.errors import ReportFailure

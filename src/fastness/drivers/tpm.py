@@ -32,7 +32,7 @@ from fastness.crypto.credential import EndorsementKey
 from fastness.crypto.digests import same
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.replay import PCR
+from fastness.domain.attestation.registers import PCR
 from fastness.domain.attestation.userdataevent import USER_DATA_PCR, digests_of
 from fastness.drivers import identity
 from fastness.drivers.errors import CommandFailed, IdentityRefused, TpmFailure

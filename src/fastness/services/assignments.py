@@ -10,9 +10,9 @@ from __future__ import annotations
 from fastness.cluster.errors import BadRequest
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.membership import is_subject
-from fastness.domain.attestation.subject import Subject, key_kind
 from fastness.domain.machineconfig.assigned import is_assigned
 from fastness.formats.delivered import DeliveredError, parse_rendered
+from fastness.model.trusted_execution.subject import Subject, key_kind
 from fastness.services.http import Request
 from fastness.services.refusals import Refusal
 from fastness.trust.machines import find_machine

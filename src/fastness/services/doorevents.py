@@ -27,15 +27,15 @@ from fastness.cluster.errors import AlreadyExists, ApiError, Conflict
 from fastness.cluster.events import Recorder
 from fastness.cluster.informers import Informer
 from fastness.cluster.port import Cluster
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodekeys import KEY_REUSED
 from fastness.domain.attestation.policyquery import ActivePolicy
-from fastness.domain.attestation.subject import Subject
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.subject import Subject
 from fastness.observe import logs, metrics
 from fastness.services.refusals import Refusal
 

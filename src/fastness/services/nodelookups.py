@@ -9,13 +9,15 @@ from fastness.cluster.embedded.lookups import MCO, StoreLookups
 from fastness.cluster.embedded.store import Key
 from fastness.domain.attestation import approvers
 from fastness.domain.attestation.clusterstatus import interval_of
-from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
+from fastness.domain.attestation.machinenames import machine_of_node
 from fastness.domain.attestation.standing import proof_of
 from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools
 from fastness.domain.trustmodel import Mode, enforces, mode_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 _CONFIG_ANNOTATIONS: Final = tuple(f"{MCO}/{name}" for name in ("currentConfig", "desiredConfig"))
 

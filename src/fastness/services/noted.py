@@ -13,7 +13,7 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Basis
+from fastness.model.trusted_execution.subject import Basis
 from fastness.services.doorevents import Silent, Telling
 from fastness.services.refusals import Refusal
 from fastness.trust.entry import Entry, Record

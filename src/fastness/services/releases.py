@@ -23,9 +23,9 @@ from typing import Final
 
 from fastness.cluster.clock import Clock
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Basis, Grant
 from fastness.domain.machineconfig.assigned import is_assigned
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.subject import Basis, Grant
 from fastness.observe import logs
 from fastness.services.assignments import not_assigned
 from fastness.services.refusals import Refusal, demand_home

@@ -14,7 +14,7 @@ from fastness.agent.report import NODES
 from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import rfc3339

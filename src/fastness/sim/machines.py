@@ -46,14 +46,14 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.port import Cluster
 from fastness.crypto.verify import attestation_key
-from fastness.domain.attestation.membership import machine_name, machine_of_node
-from fastness.domain.attestation.subject import KeyKind
+from fastness.domain.attestation.machinenames import machine_name, machine_of_node
 from fastness.drivers.errors import DriverError
 from fastness.drivers.states import Absent, File
 from fastness.formats.tpm.public import parse_public
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import SECRET
 from fastness.model.machineconfiguration import names
+from fastness.model.trusted_execution.subject import KeyKind
 from fastness.observe.logs import logger
 from fastness.sim import kubelet
 from fastness.sim.cable import Cable, Cabled

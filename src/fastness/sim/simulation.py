@@ -19,7 +19,7 @@ from typing import Final
 
 from fastness.agent.errors import AgentError
 from fastness.cluster.errors import Conflict, InternalError, Unavailable
-from fastness.domain.attestation.membership import machine_of_node
+from fastness.domain.attestation.machinenames import machine_of_node
 from fastness.drivers.errors import DriverError
 from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
 from fastness.sim.daemons import daemons

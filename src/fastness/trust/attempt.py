@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from fastness.domain.attestation.subject import Subject
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import BACKDATE, Certificate, CertificateAuthority, split_pem
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import NAMESPACE as NAMESPACE_KIND
 from fastness.model.kubernetes.core import SECRET
@@ -41,7 +42,6 @@ from fastness.trust.errors import DamagedAuthority
 
 SECRETS: Final = SECRET.resource
 NAMESPACES: Final = NAMESPACE_KIND.resource
-NAMESPACE: Final = "fastness-system"
 HERE: Final = Scope(NAMESPACE)
 ACCOUNTS_HINT: Final = (
     "Install accounts and Secrets of the roles: fastness crds --accounts | kubectl apply --server-side -f -"

@@ -28,10 +28,10 @@ from fastness.cluster.embedded.store.seal import Cipher, unseal
 from fastness.cluster.embedded.store.tables import connect
 from fastness.formats import json
 from fastness.formats.tlog import TlogError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.trust.errors import DamagedRecord
 from fastness.trust.recordhead import NAME, RecordHead, parse_head
 from fastness.trust.recordtiles import Read, check_tiles, tiles_at
-from fastness.trust.tiles import NAMESPACE
 from fastness.trust.vault import Vault
 
 _HEAD: Final = Key("", "configmaps", NAMESPACE, NAME)

@@ -15,6 +15,7 @@ from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.domain.attestation.approvers import read_appointments
 from fastness.domain.attestation.policybook import PolicyBook
 from fastness.domain.attestation.values import ValueBook
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -22,7 +23,6 @@ from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.trust.distrusts import Distrusts
-from fastness.trust.tiles import NAMESPACE
 
 
 class _Stale:

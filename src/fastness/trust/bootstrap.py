@@ -34,11 +34,11 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.digests import Digest, sha256
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.joins import BOOTSTRAP_GROUP, JoinToken
-from fastness.domain.attestation.subject import Grant
 from fastness.domain.places import JOINS
 from fastness.formats.kbspath import ResourcePath
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name, rfc3339
+from fastness.model.trusted_execution.subject import Grant
 from fastness.trust.authorities import SECRETS, create_in_namespace
 from fastness.trust.errors import TokenContended
 

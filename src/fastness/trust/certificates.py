@@ -36,10 +36,11 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Credential, split_pem
 from fastness.domain.attestation.doorrole import DoorRole, role_named
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, metadata
 from fastness.observe import logs
-from fastness.trust.authorities import ACCOUNTS_HINT, NAMESPACE, SECRETS, Lineage, found_secret, named
+from fastness.trust.authorities import ACCOUNTS_HINT, SECRETS, Lineage, found_secret, named
 from fastness.trust.doors import DoorsAuthority
 from fastness.trust.errors import BadDoorNames
 from fastness.trust.internal import InternalAuthority, is_due

@@ -14,10 +14,10 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.errors import AlreadyExists, ApiError, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.domain.attestation.collateralstate import SILENT_AFTER, CollateralState, told_at
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import logs
-from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "collateral"
 LOOK_SECONDS: Final = 15.0

@@ -24,9 +24,9 @@ from fastness.crypto.secret import SecretBytes
 from fastness.domain.record.signing import Registered
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.trust.authorities import NAMESPACE
 from fastness.trust.keyrings import JWKS, KeySecret, Publication, RingKey, signing_first
 
 RecordRole = Literal["gate", "broker", "enrolment", "configserver", "controllers", "api", "webhook"]

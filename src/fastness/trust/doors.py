@@ -16,7 +16,8 @@ from fastness.cluster.clock import Entropy
 from fastness.cluster.port import Cluster
 from fastness.crypto.x509 import Credential
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.trust.authorities import NAMESPACE, SECRETS, AuthoritySecret, Lineage
+from fastness.model.fastness_dev import NAMESPACE
+from fastness.trust.authorities import SECRETS, AuthoritySecret, Lineage
 
 DOORS: Final = AuthoritySecret("doors-ca", "fastness doors", overlap=timedelta(days=30))
 NAME: Final = DOORS.name

@@ -39,8 +39,8 @@ from fastness.domain.attestation.enrolment import (
     prove,
     thumbprint_of,
 )
-from fastness.domain.attestation.membership import Membership, Newcomer, machine_name, membership_of
-from fastness.domain.attestation.subject import KeyKind, key_kind
+from fastness.domain.attestation.machinenames import machine_name
+from fastness.domain.attestation.membership import Newcomer
 from fastness.domain.attestation.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
 from fastness.formats.enrolment import Completion, Request
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
@@ -48,6 +48,8 @@ from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import KeyKind, key_kind
 from fastness.trust.authorities import HERE
 from fastness.trust.distrusts import Distrusts
 from fastness.trust.entry import Entry, Record

@@ -19,9 +19,10 @@ from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import metadata
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 
 NAME: Final = "guard-state"
 STATE: Final = "state.json"

@@ -12,9 +12,10 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.errors import ApiError, NotFound
 from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster, Scope
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.objects import is_being_deleted
-from fastness.trust.authorities import NAMESPACE, NAMESPACES
+from fastness.trust.authorities import NAMESPACES
 
 LOOK_SECONDS: Final = 10.0
 GONE: Final = f"namespace {NAMESPACE} is gone, and with it machines, approvals and keys: nothing is released"

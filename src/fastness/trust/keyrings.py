@@ -32,11 +32,12 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import FormatError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import metadata, rfc3339
 from fastness.observe import logs
-from fastness.trust.authorities import NAMESPACE, SECRETS, first_content, found_secret, named
+from fastness.trust.authorities import SECRETS, first_content, found_secret, named
 from fastness.trust.errors import DamagedKeys
 
 VERSION: Final = 1

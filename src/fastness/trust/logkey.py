@@ -21,11 +21,11 @@ from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.notes import NoteSigner, NoteVerifier
 from fastness.crypto.secret import SecretBytes
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import rfc3339
 from fastness.trust.authorities import NAMESPACES, SECRETS, first_content, found_secret
-from fastness.trust.tiles import NAMESPACE
 
 IDENTITY: Final = "kube-system"
 SECRET: Final = "record-key"

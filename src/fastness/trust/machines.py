@@ -23,25 +23,24 @@ from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, Writ
 from fastness.crypto.errors import BadDigest
 from fastness.domain.attestation.chip import kept_against, standing_against
 from fastness.domain.attestation.distrust import Distrusted
+from fastness.domain.attestation.machinenames import endorsement_label, machine_name
 from fastness.domain.attestation.membership import (
     ENDORSEMENT_LABEL,
-    NAMESPACE,
     Newcomer,
     attestation_key_object,
-    endorsement_label,
     key_conditions,
-    machine_name,
     machine_object,
     machine_status,
     of_same_tpm,
     predecessor_of,
 )
 from fastness.domain.attestation.signedstatus import is_disbelieved
-from fastness.domain.attestation.subject import KeyKind, key_kind
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, object_name, view
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.subject import KeyKind, key_kind
 
 _AS: Final = WriteOptions(manager="enrolment")
 _STATUS: Final = WriteOptions(manager="enrolment", subresource="status")

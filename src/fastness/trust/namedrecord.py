@@ -25,6 +25,7 @@ from fastness.domain.record.signing import is_genuine, role_of
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.formats.tlog import TlogError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import NAME as CLUSTER
 from fastness.observe import logs
@@ -33,7 +34,7 @@ from fastness.trust.entry import Entry, Record
 from fastness.trust.errors import TrustError
 from fastness.trust.lowerings import EDGES
 from fastness.trust.recordview import open_record
-from fastness.trust.tiles import NAMESPACE, TileStore
+from fastness.trust.tiles import TileStore
 
 LOOK_BACK: Final = 2_000
 MOST_ACTS: Final = 10_000

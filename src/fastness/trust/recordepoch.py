@@ -15,9 +15,9 @@ from typing import Final
 
 from fastness.cluster.errors import NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import rfc3339
-from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "record-epoch"
 MAX_REASON: Final = 1024

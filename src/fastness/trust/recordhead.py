@@ -20,10 +20,10 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.crypto.merkle import EMPTY_ROOT
 from fastness.domain.record.order import Head
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.errors import DamagedRecord
-from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "record-head"
 _AS: Final = WriteOptions(manager="record")

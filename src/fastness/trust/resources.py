@@ -28,9 +28,10 @@ from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.resources import STATUS
 from fastness.domain.places import SEALED
 from fastness.formats.kbspath import ResourcePath, parse_path
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import annotations_of, labels_of, metadata, object_name
-from fastness.trust.authorities import NAMESPACE, SECRETS, create_in_namespace
+from fastness.trust.authorities import SECRETS, create_in_namespace
 
 STORE_LABEL: Final = "fastness.dev/resource-store"
 RESOURCE_LABEL: Final = "fastness.dev/resource"

@@ -28,10 +28,12 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.cluster.port import Cluster
 from fastness.domain.attestation.distrust import Distrusted, about_claims, about_machine
 from fastness.domain.attestation.ear import subject_in
-from fastness.domain.attestation.membership import NAMESPACE, Membership, is_subject, membership_of
-from fastness.domain.attestation.subject import KeyKind, Subject, key_kind
+from fastness.domain.attestation.membership import is_subject
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import KeyKind, Subject, key_kind
 from fastness.trust.distrusts import Distrusts
 from fastness.trust.errors import CannotKnow
 from fastness.trust.machines import find_machine, known_machine

@@ -32,11 +32,11 @@ from fastness.formats.errors import JsonError
 from fastness.formats.snp.report import Report
 from fastness.formats.snp.tcb import Generation
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.authorities import HERE
 from fastness.trust.judges import CollateralSource, NoCollateral
-from fastness.trust.tiles import NAMESPACE
 
 NAME: Final = "simulated-vendor"
 SOURCE: Final = "a simulated vendor"

@@ -39,7 +39,6 @@ from fastness.cluster.port import (
     WriteOptions,
 )
 from fastness.crypto.eddsa import Ed25519Verifier
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.signedstatus import (
     FIELD,
     Doubt,
@@ -52,6 +51,7 @@ from fastness.domain.attestation.signedstatus import (
     uid_of,
 )
 from fastness.formats.patch import apply_merge_patch
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import metadata, object_name
 from fastness.model.trusted_execution.machine import MACHINE, SIGNERS

@@ -18,10 +18,10 @@ from typing import Final, Protocol
 from fastness.cluster.errors import AlreadyExists, NotFound
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.formats.tlog import MAX_ENTRY, WIDTH, TlogError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 
-NAMESPACE: Final = "fastness-system"
 MAX_TILE: Final = WIDTH * (MAX_ENTRY + 2)
 _AS: Final = WriteOptions(manager="record")
 

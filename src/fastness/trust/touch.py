@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.cluster.informers import Informer
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import is_being_deleted
 from fastness.observe import logs, metrics
-from fastness.trust.authorities import NAMESPACE
 
 _log = logs.logger("touch")
 

@@ -13,9 +13,9 @@ from fastness.cluster.informers import Informer
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.errors import BadCertificate
 from fastness.crypto.x509 import Certificate
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import logs
-from fastness.trust.authorities import NAMESPACE
 
 CONFIG_MAPS: Final = CONFIG_MAP.resource
 NAME: Final = "tpm-authorities"

@@ -27,15 +27,15 @@ from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.dispute import Dispute, dispute_status
 from fastness.domain.attestation.identitydisk import identity_place
 from fastness.domain.attestation.machinestanding import ROUNDS, standing_change
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodekeys import NamedKeys, keys_change
-from fastness.domain.attestation.subject import Endorsement, Subject
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import rfc3339, view, with_condition
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.subject import Endorsement, Subject
 from fastness.trust.attempt import Attempt
 from fastness.trust.errors import ReplayedChallenge
 

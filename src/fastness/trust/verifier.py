@@ -45,10 +45,9 @@ from fastness.domain.attestation.guestkey import (
 )
 from fastness.domain.attestation.identitydisk import told_open_disk
 from fastness.domain.attestation.machinestanding import ROUNDS
-from fastness.domain.attestation.membership import Membership, membership_of, misbound, subject_of
+from fastness.domain.attestation.membership import misbound, subject_of
 from fastness.domain.attestation.nodekeys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
 from fastness.domain.attestation.properties import properties_of
-from fastness.domain.attestation.subject import KeyKind, Subject, key_kind
 from fastness.formats.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
 from fastness.model.fastness_dev.cluster import ConfidentialCluster
@@ -56,6 +55,8 @@ from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import KeyKind, Subject, key_kind
 from fastness.observe import metrics
 from fastness.trust.attempt import Attempt, Judgement
 from fastness.trust.books import Books

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

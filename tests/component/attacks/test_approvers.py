@@ -17,11 +17,11 @@ from fastness.controllers.attestation.confidential import LOOK_SECONDS, Confiden
 from fastness.domain.attestation.approvers import CHANGE, LOST, read_appointments
 from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.domain.attestation.breakglass import ANNOTATION
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import condition
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.tiles import NAMESPACE
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, approver, override, people, signed_change
 from tests.component.attacks.people import CLUSTER, person

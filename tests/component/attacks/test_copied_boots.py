@@ -20,7 +20,7 @@ from fastness.domain.attestation.boots import CLOCK_SLACK_MS, CODE
 from fastness.domain.attestation.decisions import settle_patch
 from fastness.domain.attestation.dispute import told_disputes
 from fastness.domain.attestation.guestkey import SignedByBoot
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, object_name, view

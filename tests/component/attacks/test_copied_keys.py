@@ -16,7 +16,7 @@ from fastness.cluster.events import EVENTS
 from fastness.cluster.port import PatchType
 from fastness.controllers.attestation.machines import Machines
 from fastness.domain.attestation.decisions import chip_patch, settle_patch
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, object_name

@@ -26,12 +26,13 @@ from fastness.cluster.port import Cluster, PatchType
 from fastness.crypto.x509 import Credential
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.services.configs import ConfigRequest
 from fastness.services.gate.configs import RemoteConfigs
 from fastness.services.http.listener import server_context
 from fastness.services.http.showing import load
 from fastness.services.refusals import Refusal
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.certificates import NAMES, DoorCertificates, RoleCertificates, content, read, secret_name
 from fastness.trust.doors import doors_authority
 from fastness.trust.internal import internal_authority

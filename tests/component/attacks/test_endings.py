@@ -15,7 +15,7 @@ from fastness.controllers.kube.garbage import GarbageCollector
 from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.attestation.chip import BARRED
 from fastness.domain.attestation.decisions import DECISIONS, decision_patch
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject

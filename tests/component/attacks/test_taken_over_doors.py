@@ -19,9 +19,9 @@ from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.secret import SecretText
 from fastness.domain.attestation.configproof import HEADER
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
 from fastness.formats.delivered import Delivered, Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.configs import Config
 from fastness.services.refusals import Refusal

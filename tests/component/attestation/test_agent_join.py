@@ -24,8 +24,8 @@ from fastness.controllers.engine.runner import Runner
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.drivers.tpm import TpmAttester, TpmTools
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.sim.tee.images import changed, default_image
 from fastness.trust import bootstrap

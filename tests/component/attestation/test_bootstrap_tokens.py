@@ -18,12 +18,12 @@ from fastness.cluster.waiting import beside
 from fastness.controllers.attestation.jointokens import ASKED, BINDING, BINDINGS, TOKENS, JoinTokens
 from fastness.controllers.engine.runner import Runner
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.attestation.subject import Basis, Grant, Subject
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.subject import Basis, Grant, Subject
 from fastness.services.broker.joins import JoinTokens as Delivery
 from fastness.services.refusals import Refusal
 from fastness.trust import bootstrap

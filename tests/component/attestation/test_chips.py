@@ -19,13 +19,14 @@ from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.distrust import KEY, Distrusting
 from fastness.controllers.attestation.machines import Machines
 from fastness.domain.attestation.decisions import DECISIONS, decision_patch
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.component.attestation.test_distrust import Kept, distrust, known

@@ -9,13 +9,14 @@ import pytest
 
 from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.controllers.attestation.distrust import KEY, Distrusting
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, rfc3339, view
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.sim.tee.images import default_image
 from fastness.trust.entry import Entry
 from tests.attesting import AttestingWorld, attesting_world, until

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fastness.agent.prove import BrokerRefused
 from fastness.cli.attest import attest
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.tee.attester import SimAttester

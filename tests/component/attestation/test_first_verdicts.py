@@ -14,7 +14,7 @@ from fastness.agent.enrol import EnrolmentFailed
 from fastness.agent.prove import BrokerRefused
 from fastness.cluster.port import PatchType
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition

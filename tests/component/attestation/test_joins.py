@@ -24,9 +24,9 @@ from fastness.crypto.csr import make_request
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Subject
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, rfc3339

@@ -21,7 +21,7 @@ from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
 from fastness.controllers.attestation.sequencer import Sequencer
 from fastness.controllers.attestation.standing import Standing
 from fastness.domain.attestation.breakglass import ANNOTATION
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from fastness.agent.reattest import Staying
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.trusted_execution.machine import MACHINE

@@ -11,8 +11,8 @@ import pytest
 from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.errors import Conflict, Forbidden
 from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.signedstatus import FIELD, Doubt, is_disbelieved, signature_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE

@@ -10,8 +10,8 @@ import pytest
 from fastness.agent.prove import BrokerRefused
 from fastness.cluster.port import PatchType, Scope
 from fastness.controllers.attestation.standing import Standing
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import LABEL_PREFIX, TAINT_KEY
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import NODE, POD

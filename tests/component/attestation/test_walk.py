@@ -10,7 +10,7 @@ import pytest
 from fastness.agent.enrol import EnrolmentFailed
 from fastness.agent.prove import BrokerRefused
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject

@@ -21,12 +21,13 @@ from fastness.cluster.port import PatchType
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.ear import Proved
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.product import PRODUCT
 from fastness.trust import mackeys
 from fastness.trust.admins import ADMIN_KEYS, Admins, mint
-from fastness.trust.authorities import HERE, NAMESPACE, SECRETS, named
+from fastness.trust.authorities import HERE, SECRETS, named
 from fastness.trust.errors import BadToken, DamagedKeys, NoTokenKeys
 from fastness.trust.keyrings import PUBLISHED_FOR, KeySecret, Ring, RingKey, signing_first
 from fastness.trust.mackeys import LIFETIME, MacKeys

@@ -11,8 +11,9 @@ import pytest
 from fastness.cluster.errors import AlreadyExists
 from fastness.domain.attestation.handshake import COOKIE
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import Resource
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.mackeys import MAC_KEYS
 from fastness.trust.tokens import TOKEN_KEYS
 from tests.component.broker.world import Guest, World, brokered, until

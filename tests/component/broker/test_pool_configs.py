@@ -12,10 +12,10 @@ from fastness.agent.fetch import check_delivered
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.configproof import BadConfigProof, Copied, Served, signed
-from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.formats.delivered import parse_envelope
 from fastness.formats.kbspath import parse_path
+from fastness.model.trusted_execution.subject import Basis, Grant, Subject
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments, not_assigned
 from fastness.services.broker.configs import PoolConfigs, is_config

@@ -16,10 +16,11 @@ from fastness.domain.attestation.cases import proven_by_nothing
 from fastness.domain.attestation.policybook import Access
 from fastness.formats.kbspath import ResourcePath
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.trust.attempt import Judgement
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.entry import Entry
 from fastness.trust.resources import SEALED_NAMESPACE, resource_name
 from tests.component.broker.world import World, subject, until, verdict, world

@@ -22,11 +22,11 @@ from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Credential
-from fastness.domain.attestation.subject import Subject
 from fastness.formats import kbs
 from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.subject import Subject
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.broker.kbs import ResourcePolicy
 from fastness.services.broker.server import BrokerDoor, BrokerOptions, Judges, broker

@@ -15,10 +15,11 @@ from fastness.cli.audit import audit
 from fastness.cluster.errors import AlreadyExists
 from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
 from fastness.formats.tlog import tile_path
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.trust.authorities import NAMESPACES
 from fastness.trust.entry import Entry
 from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import NAMESPACE, ConfigMapTiles
+from fastness.trust.tiles import ConfigMapTiles
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

@@ -23,6 +23,7 @@ from fastness.cluster.embedded.store.journal import COLUMNS, Row, checksum
 from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.port import Cluster
 from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.machineconfiguration.config import MACHINE_CONFIG
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.product import PRODUCT
@@ -32,7 +33,7 @@ from fastness.trust.log import LogView
 from fastness.trust.record import ClusterRecord
 from fastness.trust.recordhead import read_head
 from fastness.trust.recordtiles import tiles_at
-from fastness.trust.tiles import NAMESPACE, FileTiles
+from fastness.trust.tiles import FileTiles
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

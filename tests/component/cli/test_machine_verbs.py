@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fastness.cli.main import cli
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import ObjectName
 from fastness.model.trusted_execution.machine import MACHINE
 from tests.embedded.fixtures import Embedded

@@ -22,7 +22,8 @@ from fastness.controllers.attestation.certificates import issuing
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Credential
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.machinenames import machine_of_node
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.machineconfiguration import names

@@ -20,13 +20,14 @@ from fastness.cluster.port import PatchType
 from fastness.controllers.attestation.certificates import DATES_SECONDS, DoorIssuer
 from fastness.crypto.x509 import Certificate, split_pem
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import ObjectName
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import metrics
 from fastness.services.configserver.server import config_server
 from fastness.services.http.rotation import LOOK_SECONDS
 from fastness.services.http.rust import GRACE
-from fastness.trust.authorities import NAMESPACE, ROTATE, SECRETS
+from fastness.trust.authorities import ROTATE, SECRETS
 from fastness.trust.certificates import NAMES, DoorCertificates, names_in, secret_name
 from fastness.trust.doors import DOORS, SERVING_LIFETIME
 from fastness.trust.errors import BadDoorNames, DamagedAuthority

@@ -23,10 +23,10 @@ from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.ear import Proved
-from fastness.domain.attestation.subject import Subject
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
+from fastness.model.trusted_execution.subject import Subject
 from fastness.services.configserver.server import config_server
 from fastness.trust.tokens import BROKER, GATE, TokenIssuer
 from fastness.trust.touch import Touch

@@ -11,9 +11,9 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.attestation.overlays import KEY, NodeOverlays
 from fastness.controllers.engine.fenced import FencedCluster
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig.overlay import examine
 from fastness.formats import dataurl
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import NODE

@@ -32,8 +32,8 @@ from fastness.controllers.engine.runner import Runner
 from fastness.controllers.machineconfig.plane import Around
 from fastness.controllers.machineconfig.timing import SIMULATED
 from fastness.controllers.plane import product_loops
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.trustedcluster import Doors
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
 from fastness.services.api.server import EmbeddedServer, ServerOptions

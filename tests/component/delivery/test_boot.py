@@ -19,11 +19,11 @@ from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes, SecretText
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.drivers.configfs_tsm import TsmAttester
 from fastness.formats import json
 from fastness.formats.snp.certtable import TableEntry, table
 from fastness.formats.userdata import VERSION
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject

@@ -17,8 +17,8 @@ from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE

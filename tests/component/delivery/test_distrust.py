@@ -17,8 +17,8 @@ from fastness.agent.fetch import from_gate
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.controllers.attestation.distrust import Distrusting
 from fastness.controllers.engine import Runner
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.model.kind import JsonObject

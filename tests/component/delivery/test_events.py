@@ -13,11 +13,11 @@ from fastness.agent.fetch import GateRefused, from_gate
 from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.cluster.events import EVENTS
 from fastness.cluster.port import Cluster, Scope
-from fastness.domain.attestation.membership import NAMESPACE
-from fastness.domain.attestation.subject import Subject
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import Subject
 from fastness.observe import metrics
 from fastness.services import doorevents
 from fastness.services.doorevents import DoorEvents

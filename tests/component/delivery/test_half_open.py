@@ -21,9 +21,9 @@ from fastness.agent.fetch import from_gate
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.cluster.informers import informer
 from fastness.cluster.port import Cluster, PatchType
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services import releases

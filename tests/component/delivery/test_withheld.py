@@ -22,8 +22,8 @@ from fastness.cluster.errors import Unavailable
 from fastness.cluster.informers import Informer
 from fastness.cluster.informers.informer import SILENCE
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.trusted_execution.machine import MACHINE

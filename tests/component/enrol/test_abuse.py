@@ -18,13 +18,14 @@ from fastness.agent.enrol import first_message
 from fastness.cluster.errors import Unavailable
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.domain.attestation import enrolment as protocol
-from fastness.domain.attestation.membership import NAMESPACE, Membership
-from fastness.domain.attestation.subject import KeyKind
 from fastness.formats import json
 from fastness.formats.enrolment import MAX_BODY
 from fastness.formats.tpm.public import Attributes
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.trusted_execution.machine import MACHINE
+from fastness.model.trusted_execution.membership import Membership
+from fastness.model.trusted_execution.subject import KeyKind
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.enrol.app import ROUTES, STATUS, Auth, EnrolDoor, Pace
 from fastness.services.limits import Rate

@@ -9,10 +9,12 @@ import pytest
 
 from fastness.agent.enrol import EnrolmentFailed
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_name, membership_of, node_name
-from fastness.domain.attestation.subject import KeyKind, key_kind
+from fastness.domain.attestation.machinenames import machine_name, node_name
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import condition, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import KeyKind, key_kind
 from fastness.sim.tee.attester import SimAttester
 from fastness.trust.enrolment import find_machine
 from fastness.trust.touch import Touch

@@ -10,7 +10,8 @@ import pytest
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.cluster.errors import Conflict
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE, Newcomer
+from fastness.domain.attestation.membership import Newcomer
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.machines import IdentityConflict, MachineWriter

@@ -10,11 +10,12 @@ from fastness.agent.enrol import EnrolmentFailed
 from fastness.cluster.errors import NotFound
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject
 from fastness.model.objects import ObjectName, condition, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.sim.tee.attester import SimAttester
 from fastness.trust.errors import RecordError
 from tests.embedded.fixtures import Embedded

@@ -12,8 +12,8 @@ import pytest
 from fastness.cluster.errors import Invalid
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import ObjectName, condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import MACHINE

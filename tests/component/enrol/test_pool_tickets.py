@@ -18,9 +18,9 @@ from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.port import EVERYWHERE, PatchType, Scope, WriteOptions
 from fastness.controllers.machineconfig.userdata import UserData
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.trustedcluster import Doors
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

@@ -9,10 +9,10 @@ import pytest
 
 from fastness.cluster.port import PatchType
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.drivers.errors import TpmFailure
 from fastness.drivers.tpm import TpmAttester, TpmTools
 from fastness.formats.tpm.public import parse_public
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.tpmmakers import CONFIG_MAPS, NAME

@@ -9,7 +9,7 @@ import pytest
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Served, check
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.trusted_execution.machine import MACHINE
 from tests.component.gate.test_gate import BODY, Machine, World, gate_world, proved
 from tests.embedded.fixtures import Embedded

@@ -21,7 +21,7 @@ from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation import dpop
 from fastness.domain.attestation.configproof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.domain.attestation.ear import Proved, standing
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.kind import JsonObject

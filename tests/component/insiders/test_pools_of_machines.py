@@ -16,7 +16,7 @@ from fastness.agent.configs import AttestedConfigs
 from fastness.agent.enrol import Doors
 from fastness.cluster.errors import Invalid
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY

@@ -28,9 +28,9 @@ from fastness.controllers.attestation.statuses import MachineStatuses
 from fastness.controllers.engine.controller import Controller
 from fastness.controllers.engine.runner import Runner
 from fastness.domain.attestation.machinestanding import State, machine_standing
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.signedstatus import REASON, Doubt, is_disbelieved, signature_of, vouched_digest
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
 from fastness.model.objects import labels_of, view, with_condition

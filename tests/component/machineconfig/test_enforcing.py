@@ -9,8 +9,8 @@ import pytest
 
 from fastness.cluster.port import Cluster, PatchType
 from fastness.domain.admission.confirming import confirmation
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.standing import TAINT_KEY
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names

@@ -41,6 +41,7 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.domain.record.signing import batch_name
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import Resource
@@ -52,7 +53,7 @@ from fastness.services.broker.server import BrokerOptions
 from fastness.services.configserver.server import config_server
 from fastness.services.gate.server import gate
 from fastness.services.http.door import ListenOptions
-from fastness.trust.authorities import NAMESPACE, SECRETS
+from fastness.trust.authorities import SECRETS
 from fastness.trust.clientca import ClientAuthorities
 from fastness.trust.configkey import CONFIG_KEYS, ConfigSigner
 from fastness.trust.entry import Entry

@@ -16,13 +16,14 @@ from fastness.controllers.attestation.sequencer import KEY, Sequencer
 from fastness.crypto.notes import open_note
 from fastness.formats import json
 from fastness.formats.tlog import parse_checkpoint
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.trust.authorities import NAMESPACES
 from fastness.trust.entry import Entry
 from fastness.trust.log import LogView
 from fastness.trust.logkey import known_keys
 from fastness.trust.recordhead import read_head
-from fastness.trust.tiles import NAMESPACE, TileStore
+from fastness.trust.tiles import TileStore
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

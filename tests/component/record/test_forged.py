@@ -11,6 +11,7 @@ from fastness.cluster.events import EVENTS
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.record.signing import LATEST, batch_name, signed
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.observe import metrics
@@ -18,7 +19,6 @@ from fastness.trust.doorkeys import DOOR_KEYS, REGISTRY, RecordRole, registered_
 from fastness.trust.errors import RecordError
 from fastness.trust.keyrings import PUBLISHED_FOR
 from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import World, entry
 from tests.virtual import SeededEntropy
 

@@ -6,10 +6,10 @@ import pytest
 
 from fastness.cluster.port import PatchType
 from fastness.formats.tlog import entries_path, tile_path
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.trust.recordhead import NAME
 from fastness.trust.recordhealth import RecordHealth
-from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.component.record.test_record import door
 

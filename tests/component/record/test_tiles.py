@@ -8,8 +8,9 @@ import pytest
 
 from fastness.cluster.port import PatchType
 from fastness.formats.tlog import TlogError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.trust.tiles import NAMESPACE, ConfigMapTiles, FileTiles, TileStore
+from fastness.trust.tiles import ConfigMapTiles, FileTiles, TileStore
 from tests.component.record.conftest import World
 
 

@@ -18,6 +18,7 @@ from fastness.controllers.attestation.witnesses import RecordWitnesses
 from fastness.crypto.cosignatures import WitnessSigner, cosigned
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
@@ -32,7 +33,6 @@ from fastness.trust.recordguard import RecordGuard
 from fastness.trust.recordhead import NAME as HEAD
 from fastness.trust.recordhead import read_head, write_head
 from fastness.trust.recordview import whole_note
-from fastness.trust.tiles import NAMESPACE
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.virtual import SeededEntropy, VirtualClock
 

@@ -10,13 +10,13 @@ from fastness.cluster.port import Cluster, PatchType, Scope
 from fastness.crypto.chains import load_certificates
 from fastness.crypto.x509 import Certificate
 from fastness.domain.osimage.measurement import Measurement
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.sim.tee.vendor import SimVendor
 from fastness.sim.vms import trusted
 from fastness.trust import tpmmakers
-from fastness.trust.authorities import NAMESPACE
 from tests.embedded.fixtures import Embedded
 
 MEASURED = Measurement({4: bytes(32)}, ())

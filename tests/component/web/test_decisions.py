@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.web.sight import MACHINES

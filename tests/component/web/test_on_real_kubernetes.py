@@ -15,8 +15,8 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.kube import KubeCluster, Surroundings, connect, find
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.certificates import issuing
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.model.crd import manifests
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.web.admission import ReviewDoor

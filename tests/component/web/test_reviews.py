@@ -14,7 +14,7 @@ from fastness.cluster.errors import Unavailable
 from fastness.cluster.kube import KubeCluster, Surroundings, connect, find
 from fastness.cluster.port import WRITE, Cluster, PatchType, WriteOptions
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions

@@ -10,7 +10,7 @@ import pytest
 
 from fastness.agent.prove import BrokerRefused
 from fastness.domain.attestation.dispute import short
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.services.web.pages.parts import tone_of
 from fastness.services.web.sight import MACHINES
 from fastness.services.web.views.machine import moments_of

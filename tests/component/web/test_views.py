@@ -10,7 +10,7 @@ import pytest
 
 from fastness.cluster.embedded.local import LocalCluster
 from fastness.domain.attestation.machinestanding import MachineStanding
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.web import fleet

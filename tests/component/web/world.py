@@ -21,7 +21,7 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.controllers.attestation.certificates import issuing
 from fastness.domain.access import User
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.verdict import VERDICT
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import MACHINE

@@ -11,8 +11,8 @@ from fastness.agent.enrol import DoorUnreachable
 from fastness.agent.fetch import from_broker, from_gate
 from fastness.agent.prove import BrokerClient, DoorRefused
 from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats.delivered import Question
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import condition
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.trust.tpmmakers import CONFIG_MAPS, NAME

@@ -10,7 +10,8 @@ import pytest
 from fastness.agent.configs import ConfigRefused
 from fastness.cluster.errors import Forbidden
 from fastness.cluster.port import PatchType
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
+from fastness.domain.attestation.machinenames import machine_of_node
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.machineconfiguration import names
 from fastness.model.trusted_execution.machine import MACHINE
 from fastness.sim.machines import VirtualMachine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastness.cli.accounts import CONTROLLERS, manifests
 from fastness.cli.controlleraccount import LIMITED, SECRETS, WRITES, declared
-from fastness.trust.authorities import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 
 RULES = [rule for document in manifests(CONTROLLERS) for rule in document.get("rules", ())]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Basis, Subject
+from fastness.model.trusted_execution.subject import Basis, Subject
 from fastness.services.noted import QUIET_SECONDS, REMEMBERED, Noted
 from fastness.services.refusals import Refusal
 from fastness.trust.entry import Entry

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from fastness.crypto.errors import CertificateExpired, UntrustedCertificate, WrongPurpose
 from fastness.crypto.x509 import Certificate, verify_server
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.trust.authorities import NAMESPACE, PROMOTED, AuthoritySecret, Lineage, _data
+from fastness.model.fastness_dev import NAMESPACE
+from fastness.trust.authorities import PROMOTED, AuthoritySecret, Lineage, _data
 from fastness.trust.doors import DOORS, DoorsAuthority
 from fastness.trust.errors import DamagedAuthority
 from fastness.trust.internal import ASKING, INTERNAL, LEAF_LIFETIME, InternalAuthority, asking_role, is_due

@@ -27,13 +27,13 @@ from fastness.domain.attestation.approvers import (
     settle,
 )
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.objects import ObjectName
 from fastness.trust.entry import Entry, Record
-from fastness.trust.tiles import NAMESPACE
 
 KEY: Final = ObjectName("", NAME)
 _AS: Final = WriteOptions(manager="break-glass-approvers")

@@ -23,11 +23,12 @@ from fastness.controllers.engine.controller import Done, Object, Source
 from fastness.controllers.engine.fenced import FencedCluster
 from fastness.controllers.engine.runner import Runner
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import Resource
 from fastness.model.objects import ObjectName, metadata, object_name
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.observe import logs, metrics
-from fastness.trust.authorities import NAMESPACE, SECRETS, AuthoritySecret, LiveAuthority, named, nobody_objects
+from fastness.trust.authorities import SECRETS, AuthoritySecret, LiveAuthority, named, nobody_objects
 from fastness.trust.certificates import content, names_in, read, renewed, secret_name
 from fastness.trust.doors import DOORS
 from fastness.trust.imagesknow import ImagesKnow

@@ -26,6 +26,7 @@ from fastness.domain.attestation.clusterstatus import StandingRules, conditions_
 from fastness.domain.attestation.collateralstate import freshness
 from fastness.domain.attestation.unprovednodes import never_attested
 from fastness.domain.attestation.values import ValueBook
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_EVICT, CONFIRM_LOWER, NAME
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -48,7 +49,7 @@ from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEV
 from fastness.trust import collateralnews
 from fastness.trust.authorities import HERE, SECRETS
 from fastness.trust.entry import Entry, Record
-from fastness.trust.tiles import NAMESPACE, TileStore
+from fastness.trust.tiles import TileStore
 
 KEY: Final = ObjectName("", NAME)
 NODES: Final = NODE.resource

@@ -22,7 +22,7 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Source
 from fastness.domain.attestation.distrust import DISTRUSTED, Distrusted, about_machine, against, read_distrust
 from fastness.domain.attestation.machinestanding import taken_away
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource

@@ -32,10 +32,10 @@ from fastness.domain.access.kubeletrequests import Asked, Deny, is_decided, read
 from fastness.domain.attestation.clusterstatus import interval_of
 from fastness.domain.attestation.distrust import about_machine
 from fastness.domain.attestation.joins import Approve, Decision, JoinToken, Known, NotOurs, Wait, decide
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, addresses_of
 from fastness.domain.attestation.nodekeys import KEY_REUSED, alarm
 from fastness.domain.trustmodel import Mode, mode_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.fastness_dev.distrust import DISTRUST

@@ -19,13 +19,14 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.domain.attestation.joins import BOOTSTRAP_GROUP
-from fastness.domain.attestation.membership import NAMESPACE, Membership, membership_of
 from fastness.domain.trustmodel import Mode, mode_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.rbac import CLUSTER_ROLE_BINDING
 from fastness.model.objects import ObjectName, annotations_of, metadata, object_name, view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.trust import bootstrap
 from fastness.trust.authorities import SECRETS
 from fastness.trust.bootstrap import PUBLISHED, TAKEN, asked_token, join_token, mark_of, published

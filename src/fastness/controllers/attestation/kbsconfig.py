@@ -35,6 +35,7 @@ from fastness.domain.attestation.kbsconfig import (
 )
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.confidentialcontainers.broker import KBS_CONFIG, TRUSTEE_CONFIG
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -44,7 +45,6 @@ from fastness.model.objects import ObjectName, annotations_of, is_being_deleted,
 from fastness.trust import collateralnews
 from fastness.trust.authorities import HERE
 from fastness.trust.resources import owner_of
-from fastness.trust.tiles import NAMESPACE
 
 CONFIGS: Final = KBS_CONFIG.resource
 TRUSTEES: Final = TRUSTEE_CONFIG.resource

@@ -45,15 +45,13 @@ from fastness.domain.attestation.machinestanding import moved, taken_away
 from fastness.domain.attestation.membership import (
     CHIP_BARRED,
     ENDORSEMENT_LABEL,
-    NAMESPACE,
     POOL_LABEL,
     SUPERSEDED,
-    Membership,
     approval_condition,
-    membership_of,
     replaced_by,
 )
 from fastness.domain.attestation.signedstatus import is_disbelieved
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject, Resource
@@ -67,6 +65,7 @@ from fastness.model.objects import (
     with_condition,
 )
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.trust.entry import Entry, Record
 
 NEVER_ATTESTED: Final = timedelta(days=1)

@@ -18,7 +18,6 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import Done, Object, Source
 from fastness.domain.attestation.imagelife import KEEP, Life, Uses, advanced, digest_of, life_of, retires_at
-from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.properties import images_in
 from fastness.domain.attestation.tuples import IMAGE
 from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -30,6 +29,7 @@ from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.model.objects import ObjectName, annotations_of, is_being_deleted, object_name, view
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 KEY: Final = ObjectName("", "*")
 GATHER_SECONDS: Final = 1.0

@@ -29,8 +29,8 @@ from fastness.controllers.machineconfig.eviction import evict_all, pods_to_go
 from fastness.domain.attestation.breakglass import ANNOTATION, Override, listed_approvers, live_override
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.clusterstatus import interval_of
+from fastness.domain.attestation.machinenames import machine_of_node
 from fastness.domain.attestation.machinestanding import PROOF_EXPIRED, TAKEN_AWAY, standing_change
-from fastness.domain.attestation.membership import NAMESPACE, machine_of_node
 from fastness.domain.attestation.signedstatus import is_disbelieved
 from fastness.domain.attestation.standing import (
     CORDONED,
@@ -49,6 +49,7 @@ from fastness.domain.machineconfig.members import PoolSelectors, SeveralPools
 from fastness.domain.trustmodel import enforces, evicts
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import NODE, POD

@@ -26,7 +26,6 @@ from fastness.cluster.events import EVENTS, Recorder
 from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Source
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.signedstatus import (
     BELIEVED,
     FIELD,
@@ -36,6 +35,7 @@ from fastness.domain.attestation.signedstatus import (
     uid_of,
     vouched_digest,
 )
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, is_being_deleted, object_name, with_condition

@@ -29,8 +29,9 @@ from fastness.cluster.port import Cluster, PatchType, WriteOptions
 from fastness.controllers.engine.controller import GONE, Done, Object, Source
 from fastness.crypto.errors import BadKey
 from fastness.crypto.verify import attestation_key
-from fastness.domain.attestation.membership import NAMESPACE, key_conditions
+from fastness.domain.attestation.membership import key_conditions
 from fastness.domain.attestation.trustedcluster import Doors, Said, broker_url, conditions_of, enrolment_url, honoured
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.objects import ObjectName, condition, is_being_deleted, metadata, object_name, with_condition

@@ -34,7 +34,6 @@ from fastness.controllers.machineconfig.ledger import Ledger, PoolBook
 from fastness.controllers.machineconfig.policies import POLICIES, PolicyReports
 from fastness.controllers.machineconfig.proofs import Proofs, node_name_of
 from fastness.controllers.machineconfig.timing import FIELD, Timing
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.machineconfig import rollout, trying, waves
 from fastness.domain.machineconfig.errors import BadMaxUnavailable, BadPolicy
 from fastness.domain.machineconfig.members import selects_all
@@ -43,6 +42,7 @@ from fastness.domain.machineconfig.status import Observed, all_updated, pool_sta
 from fastness.domain.machineconfig.wavestatus import PoolProgress
 from fastness.formats import json
 from fastness.formats.errors import FormatError
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import NODE, POD

@@ -15,7 +15,7 @@ from typing import Any, Final
 from fastness.domain.admission.acts import is_control_plane
 from fastness.domain.admission.request import AdmissionLookups, AdmissionRequest, Denied, DeniedCause, forbidden
 from fastness.domain.attestation.chip import BARRED, bars
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import is_being_deleted, metadata, view
 from fastness.model.trusted_execution.machine import Machine
 

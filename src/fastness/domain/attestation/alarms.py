@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from fastness.domain.attestation.breakglass import BadOverride, agreed_override
 from fastness.domain.attestation.clusterstatus import Said
-from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.unprovednodes import named
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 Object = Mapping[str, Any]
 SILENT_ROUNDS: Final = 3

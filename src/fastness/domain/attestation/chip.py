@@ -28,17 +28,12 @@ from fastness.domain.attestation.checks import Appraisal, Check, Result
 from fastness.domain.attestation.conclude import Conclusion
 from fastness.domain.attestation.dispute import HIDDEN, PENDING_CODE, chip_settled, short
 from fastness.domain.attestation.distrust import Distrusted, about_machine
-from fastness.domain.attestation.membership import (
-    CHIP_BARRED,
-    SUPERSEDED,
-    Membership,
-    membership_of,
-    waits_for_chip,
-)
+from fastness.domain.attestation.membership import CHIP_BARRED, SUPERSEDED, waits_for_chip
 from fastness.model.fastness_dev.distrust import DISTRUST
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, with_condition
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 # Holds a Machine that bars something until a Distrust says so in its place.
 BARRED: Final = "fastness.dev/barred"

@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from fastness.domain.attestation.chip import BARRED, barred_places
 from fastness.domain.attestation.dispute import OVER_CHIP
-from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import CHIP, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 MAX_REASON: Final = 1024
 # A family and eight digits: fewer could be met by chance in a large fleet.

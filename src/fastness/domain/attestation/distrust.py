@@ -21,18 +21,11 @@ from typing import Any, Final
 
 from fastness.domain.attestation.checks import Check, Result
 from fastness.domain.attestation.conclude import Conclusion
-from fastness.domain.attestation.properties import (
-    GENERATION,
-    SNP_TCB,
-    TCB,
-    TDX_DATE,
-    TDX_EVALUATION,
-    TEE,
-    images_in,
-)
+from fastness.domain.attestation.properties import images_in
 from fastness.model.fastness_dev.distrust import TARGETS
 from fastness.model.objects import is_being_deleted, object_name
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.properties import GENERATION, SNP_TCB, TCB, TDX_DATE, TDX_EVALUATION, TEE
 
 Object = Mapping[str, Any]
 DISTRUSTED: Final = "Distrusted"

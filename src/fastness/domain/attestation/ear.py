@@ -21,9 +21,9 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.domain.attestation.claims import without_events
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Subject, is_endorsed
 from fastness.domain.attestation.trustvector import TrustVector
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import Subject, is_endorsed
 
 PROFILE: Final = "tag:github.com,2024:confidential-containers/Trustee"
 EVIDENCE: Final = "ear.veraison.annotated-evidence"

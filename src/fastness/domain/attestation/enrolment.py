@@ -159,14 +159,6 @@ def thumbprint_of(request: Request) -> str:
     return str(_identity(_public_area(request) if isinstance(request, TpmRequest) else request).thumbprint)
 
 
-def identity_thumbprint(tee: str, public: bytes) -> str:
-    """Thumbprint of a machine's own key, as it gives it: TPM2B_PUBLIC of a TPM, otherwise DER; raises EnrolmentRefused."""
-    try:
-        return str(AttestationKey(parse_public(public).spki if tee == "tpm" else public).thumbprint)
-    except (EvidenceError, CryptoError) as error:
-        raise EnrolmentRefused("bad-key", str(error)) from error
-
-
 def begin(
     request: Request,
     invitation: Invitation,

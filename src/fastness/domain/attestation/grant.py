@@ -20,9 +20,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.subject import Basis, Grant, Subject, is_endorsed
 from fastness.formats import json
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import Basis, Grant, Subject, is_endorsed
 
 
 @dataclass(frozen=True, slots=True)

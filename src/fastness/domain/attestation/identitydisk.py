@@ -12,8 +12,8 @@ from typing import Final
 
 from fastness.domain.attestation.checks import Check, Result
 from fastness.domain.attestation.conclude import Conclusion
-from fastness.domain.attestation.subject import KeyKind, key_kind
 from fastness.model.trusted_execution.machine import IDENTITIES, Machine
+from fastness.model.trusted_execution.subject import KeyKind, key_kind
 
 IN_TPM, OPEN_DISK = IDENTITIES
 NOTE: Final = "identity on an open disk"

@@ -26,12 +26,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fastness.domain.access.kubeletrequests import Asked, Deny, malformed
-from fastness.domain.attestation.membership import (
-    Membership,
-    membership_of,
-    misbound,
-    proved_as_enrolled,
-)
+from fastness.domain.attestation.membership import misbound, proved_as_enrolled
 from fastness.domain.attestation.nodecertificates import (
     CLIENT_SIGNER,
     NODE_GROUP,
@@ -43,6 +38,7 @@ from fastness.domain.attestation.nodekeys import CLIENT, REUSED, SERVING, KeyUse
 from fastness.domain.attestation.standing import proof_of
 from fastness.model.objects import object_name
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 
 Object = Mapping[str, Any]
 BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"

@@ -32,13 +32,14 @@ from typing import Any, Final
 
 from fastness.domain.attestation.breakglass import REASON as BREAK_GLASS
 from fastness.domain.attestation.breakglass import Override
-from fastness.domain.attestation.membership import CHIP_BARRED, Membership, membership_of
-from fastness.domain.attestation.subject import Endorsement
+from fastness.domain.attestation.membership import CHIP_BARRED
 from fastness.domain.attestation.trustvector import proves_host
 from fastness.formats.patch import apply_merge_patch
 from fastness.model.kind import JsonObject
 from fastness.model.objects import Condition, rfc3339, view, with_condition
 from fastness.model.trusted_execution.machine import MOVED, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import Endorsement
 
 ROUNDS: Final = 2
 NEVER: Final = "NeverAttested"

@@ -4,59 +4,35 @@
     ak-<id>        AttestationKey: the public half of an AK; guest keys are no attestation keys and have none
     <pool>-<id>    the node that this machine, and no other, may become
 
-The id is the start of the key's thumbprint, 20 hex digits, with a `g` before them for guest keys. So all names follow from the
-key and its kind, and no guest key has the name of an AK. That makes enrolment repeatable without a lookup, and node names unique
-without a lock: whoever wants the same node name needs the same Machine name, which the API server gives once. Eighty bits cannot
-be searched for a second key.
-
-* A decision of an administrator stands in `spec.approval`. Approval counts only together with the condition `Approved`, which
-  says that it is on the record; a quarantine counts at once, whatever the status says.
-* Whatever is missing or unknown means Pending: nobody gets in by a gap.
+`machinenames` makes these names of the key; `model.trusted_execution.membership` says who may take part.
 """
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Any, Final
 
-from fastness.crypto.digests import parse_digest
-from fastness.domain.attestation.properties import ENDORSEMENT, TEE
-from fastness.domain.attestation.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
+from fastness.domain.attestation.machinenames import endorsement_label, key_name, machine_name, node_name
+from fastness.domain.attestation.nodecertificates import LONGEST
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, holds, is_being_deleted, object_name, rfc3339, view, with_condition
+from fastness.model.objects import condition, is_being_deleted, object_name, rfc3339, view, with_condition
 from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.model.trusted_execution.machine import IDENTITIES, MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.properties import ENDORSEMENT, TEE
+from fastness.model.trusted_execution.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
 
-NAMESPACE: Final = "fastness-system"
-NAME_HEX: Final = 20
-NODE_CREDENTIAL: Final = timedelta(hours=1)
-"""How long a certificate of a node lives at most, and so how long it outlives trust where no authorizer of ours is asked."""
-MAX_POOL_IN_NODE_NAME: Final = 41
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
 CHIP_BARRED: Final = "ChipBarred"
 TYPE_DIFFERS: Final = "evidence-type-differs"
-_LABEL_HEX: Final = 40
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
-# No hex digit, so that no id of a guest key is one of an AK.
-_GUEST_MARK: Final = "g"
-_NODE_OF: Final = re.compile(rf"-({_GUEST_MARK}?[0-9a-f]{{{NAME_HEX}}})\Z", re.ASCII)
-
-
-class Membership(StrEnum):
-    """Whether a machine may take part; only Approved may attest."""
-
-    PENDING = "Pending"
-    APPROVED = "Approved"
-    QUARANTINED = "Quarantined"
-    REVOKED = "Revoked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,43 +77,6 @@ class Misbound:
 
     code: str
     detail: str
-
-
-def machine_name(kind: KeyKind, thumbprint: str) -> str:
-    """Name of the Machine of a key; raises BadDigest."""
-    return f"machine-{_id(kind, thumbprint)}"
-
-
-def key_name(thumbprint: str) -> str:
-    """Name of the AttestationKey of an AK; raises BadDigest."""
-    return f"ak-{_id(KeyKind.AK, thumbprint)}"
-
-
-def node_name(pool: str, kind: KeyKind, thumbprint: str) -> str:
-    """The node that a machine may become; a host name of at most 63 characters. Raises BadDigest."""
-    # The cut pool may repeat, the id cannot.
-    return f"{pool.replace('.', '-')[:MAX_POOL_IN_NODE_NAME].rstrip('-')}-{_id(kind, thumbprint)}"
-
-
-def machine_of_node(node: str) -> str:
-    """Name of the Machine that a node may be, as both names come from the machine's key; empty for a name that no machine has."""
-    found = _NODE_OF.search(node)
-    return f"machine-{found[1]}" if found else ""
-
-
-def endorsement_label(endorsement: str) -> str:
-    """The label that finds all Machines of one endorsement key; raises BadDigest."""
-    return parse_digest(endorsement).hex[:_LABEL_HEX]
-
-
-def membership_of(machine: Machine) -> Membership:
-    """Whether the machine may take part."""
-    if holds(machine.status.conditions, "Revoked"):
-        return Membership.REVOKED
-    if machine.spec.approval == Membership.QUARANTINED:
-        return Membership.QUARANTINED
-    approved = machine.spec.approval == Membership.APPROVED and holds(machine.status.conditions, "Approved")
-    return Membership.APPROVED if approved and machine.status.key_thumbprint else Membership.PENDING
 
 
 def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
@@ -263,7 +202,7 @@ def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonOb
 
 def _quarantined(why: str, now: datetime) -> str:
     """What a quarantine says, with the time by which it holds everywhere: only our own API asks the Machine at each request."""
-    end = rfc3339(now + NODE_CREDENTIAL)
+    end = rfc3339(now + LONGEST)
     return f"{why[:768]}; its node credential opens nothing at the embedded API; on another Kubernetes it ends by {end}"
 
 
@@ -345,8 +284,3 @@ def _pem(der: bytes) -> str:
     text = base64.b64encode(der).decode()
     lines = [text[start : start + _PEM_LINE] for start in range(0, len(text), _PEM_LINE)]
     return "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----", ""])
-
-
-def _id(kind: KeyKind, thumbprint: str) -> str:
-    mark = _GUEST_MARK if kind is KeyKind.GUEST else ""
-    return f"{mark}{parse_digest(thumbprint).hex[:NAME_HEX]}"

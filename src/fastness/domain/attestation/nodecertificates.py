@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
-
-from fastness.domain.attestation.membership import NODE_CREDENTIAL
 
 CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING_SIGNER: Final = "kubernetes.io/kubelet-serving"
 SIGNERS: Final = (CLIENT_SIGNER, SERVING_SIGNER)
 NODE_USER: Final = "system:node:"
 NODE_GROUP: Final = "system:nodes"
-LONGEST: Final = NODE_CREDENTIAL
+LONGEST: Final = timedelta(hours=1)
+"""How long a certificate of a node lives at most, and so how long it outlives trust where no authorizer of ours is asked."""
 
 
 def is_own_host(host: str, node: str) -> bool:

@@ -23,16 +23,18 @@ from typing import Any, Final
 
 from fastness.domain.attestation.measured import COMPARED
 from fastness.domain.attestation.values import ValueBook
+from fastness.model.trusted_execution.properties import (
+    ENDORSEMENT,
+    GENERATION,
+    IMAGE,
+    PARTS,
+    SNP_TCB,
+    TCB,
+    TDX_DATE,
+    TDX_EVALUATION,
+    TEE,
+)
 
-TEE: Final = "tee"
-ENDORSEMENT: Final = "endorsement"
-IMAGE: Final = "image"
-PARTS: Final = "image-parts"
-GENERATION: Final = "chip-generation"
-TCB: Final = "tcb-"
-SNP_TCB: Final = ("bootloader", "tee", "snp", "microcode", "fmc")
-TDX_EVALUATION: Final = f"{TCB}evaluation"
-TDX_DATE: Final = f"{TCB}date"
 MOST_VALUE: Final = 512
 _LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 _SHORT_DIGEST: Final = 40

@@ -14,13 +14,13 @@ ones and the replay ends in the signed value. All others stay in the list, marke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from fastness.crypto.registers import hash_of, replayable
 from fastness.domain.attestation.checks import Check, Findings, Question, Result
-from fastness.domain.attestation.userdataevent import USER_DATA_PCR, USER_DATA_RTMR, described
+from fastness.domain.attestation.registers import Register
+from fastness.domain.attestation.userdataevent import described
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
 from fastness.formats.tpm.algorithms import Hash
@@ -30,31 +30,6 @@ _RESET_TO_ONES: Final = range(17, 23)
 _REMEMBERED: Final = 64 * 1024
 _NO_ACTION: Final = EVENT_NAMES[EV_NO_ACTION]
 Registers = Mapping[int, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """How the registers of a platform are called and where they begin."""
-
-    prefix: str
-    offset: int
-    dynamic: bool
-    count: int
-    runtime: int
-    """The one that the agent extends with what it took from user-data, in the numbers of the log."""
-    shared: bool
-    """Whether others extend that one, too, after the agent and beside this log."""
-
-    def name(self, index: int) -> str:
-        """What people call the register; a number that none has stays a number."""
-        number = index - self.offset
-        return f"{self.prefix} {number}" if 0 <= number < self.count else f"register {index}"
-
-
-# systemd extends PCR 15 with the machine's id and its volumes when the root is there, in a log of its own.
-PCR: Final = Register("PCR", 0, dynamic=True, count=24, runtime=USER_DATA_PCR, shared=True)
-# Number 0 of a CC log is the launch measurement, which no event extends.
-RTMR: Final = Register("RTMR", 1, dynamic=False, count=4, runtime=USER_DATA_RTMR + 1, shared=False)
 
 
 def replay(log: EventLog) -> dict[str, dict[int, bytes]]:

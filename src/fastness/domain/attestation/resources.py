@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.domain.attestation.patterns import covers
-from fastness.domain.attestation.subject import Subject
 from fastness.domain.attestation.trustvector import MANDATORY, proves_host
 from fastness.formats.kbspath import ResourcePath
+from fastness.model.trusted_execution.subject import Subject
 
 _RESERVED: Final = ("machine", "pool", "tenant")
 

@@ -30,7 +30,8 @@ from fastness.domain.attestation import tcb
 from fastness.domain.attestation.checks import DEBUG, Appraisal, Findings, Identity
 from fastness.domain.attestation.collateral import judge_collateral
 from fastness.domain.attestation.minimums import NO_MINIMUM, TdxMinimum
-from fastness.domain.attestation.replay import RTMR, judge_log
+from fastness.domain.attestation.registers import RTMR
+from fastness.domain.attestation.replay import judge_log
 from fastness.domain.attestation.tdxclaims import quote_claims, standing_claims
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.tdx.collateral import Collateral

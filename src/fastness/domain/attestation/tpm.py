@@ -20,7 +20,8 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.registers import hashed
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Appraisal, Check, Claims, Findings, Identity, Question, Result
-from fastness.domain.attestation.replay import PCR, judge_log
+from fastness.domain.attestation.registers import PCR
+from fastness.domain.attestation.replay import judge_log
 from fastness.formats.tpm.algorithms import Scheme
 from fastness.formats.tpm.envelope import TpmEvidence
 

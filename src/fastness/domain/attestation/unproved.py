@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fastness.domain.attestation.membership import SUPERSEDED, Membership, membership_of
-from fastness.domain.attestation.subject import Endorsement
+from fastness.domain.attestation.membership import SUPERSEDED
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition, is_being_deleted, view
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import Endorsement
 
 MOST_UNPROVED: Final = 1000
 

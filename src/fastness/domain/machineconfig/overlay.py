@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from fastness.crypto.digests import sha256
-from fastness.domain.attestation.properties import IMAGE
 from fastness.domain.machineconfig import validate
 from fastness.domain.machineconfig.merge import Source
 from fastness.domain.machineconfig.problem import Problem, fatal
@@ -32,6 +31,7 @@ from fastness.formats import json
 from fastness.model.kind import JsonObject
 from fastness.model.machineconfiguration import names
 from fastness.model.objects import is_being_deleted, object_name
+from fastness.model.trusted_execution.properties import IMAGE
 
 Object = Mapping[str, Any]
 AnyObject = TypeVar("AnyObject", bound=Mapping[str, Any])

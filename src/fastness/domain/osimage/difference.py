@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fastness.domain.attestation.checks import Findings
-from fastness.domain.attestation.replay import PCR, replay
+from fastness.domain.attestation.registers import PCR
+from fastness.domain.attestation.replay import replay
 from fastness.domain.osimage.measurement import BANK, MeasuredEvent, Measurement
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.eventlog.log import EV_NO_ACTION, Event, parse_log

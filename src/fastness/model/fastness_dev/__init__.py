@@ -8,6 +8,8 @@ GROUP = "fastness.dev"
 VERSION = "v1alpha1"
 LABELS = {"fastness.dev/set": "core"}
 CATEGORIES = ("fastness",)
+NAMESPACE = "fastness-system"
+"""Where the objects of the control plane itself live."""
 
 EVIDENCE_TYPES = ("tpm", "tdx", "snp", "az-snp-vtpm", "az-tdx-vtpm", "nvidia")
 # How it was shown that a machine's key lives where it says.

@@ -8,7 +8,7 @@ a machine that lost its key enrols anew as another Machine, which names the old 
 `standing` is what `domain.attestation.machinestanding` makes of all that: the columns, the page and the command line show it.
 
 An approval counts when both halves say so: `spec.approval` is the decision, the condition `Approved` says that it is on the
-record. A quarantine counts at once. `domain.attestation.membership` reads them.
+record. A quarantine counts at once. `membership` reads them.
 
 `status.signed` says which part of the control plane wrote the status (`domain.attestation.signedstatus`): nobody believes one
 that is not signed. A person can vouch for one as it stands, `spec.vouched`.

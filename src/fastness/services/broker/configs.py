@@ -28,12 +28,12 @@ from fastness.cluster.clock import Clock
 from fastness.cluster.informers import Informer
 from fastness.cluster.waiting import news_or_time
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.subject import Grant
 from fastness.domain.machineconfig.overlay import Recipient
 from fastness.domain.machineconfig.serving import configuration_of
 from fastness.formats.delivered import Delivered, Question, Sealed, envelope, parse_question
 from fastness.formats.kbspath import ResourcePath
 from fastness.model.fastness_dev.cluster import NAME
+from fastness.model.trusted_execution.subject import Grant
 from fastness.observe import metrics
 from fastness.services.assignments import Assignments
 from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of

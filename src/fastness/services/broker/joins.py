@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fastness.crypto.digests import Algorithm, parse_digest
 from fastness.crypto.errors import BadDigest
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.subject import Basis, Grant
+from fastness.model.trusted_execution.subject import Basis, Grant
 from fastness.services.refusals import Refusal
 from fastness.trust.bootstrap import BootstrapTokens
 from fastness.trust.errors import TokenContended

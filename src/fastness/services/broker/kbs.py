@@ -29,10 +29,10 @@ from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
 from fastness.domain.attestation.policybook import Access
 from fastness.domain.attestation.resources import may_read
-from fastness.domain.attestation.subject import Grant
 from fastness.formats import kbs
 from fastness.formats.kbspath import ResourcePath, split_path
 from fastness.model.objects import rfc3339
+from fastness.model.trusted_execution.subject import Grant
 from fastness.observe import metrics
 from fastness.services.broker.configs import PoolConfigs, is_config
 from fastness.services.broker.joins import JoinTokens

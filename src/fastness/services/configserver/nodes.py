@@ -27,14 +27,16 @@ from fastness.cluster.port import Cluster
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate, verify_client
 from fastness.domain.access.user import NODE_PREFIX, User
-from fastness.domain.attestation.membership import NAMESPACE, Membership, machine_of_node, membership_of
+from fastness.domain.attestation.machinenames import machine_of_node
 from fastness.domain.machineconfig.members import PoolSelectors
 from fastness.domain.machineconfig.unattested import NOT_ASSIGNED, withheld
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import NAME
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.kubernetes.core import NODE
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from fastness.observe import logs
 from fastness.services.http.door import Authorities
 from fastness.services.refusals import Refusal

@@ -20,13 +20,13 @@ from fastness.cluster.port import Cluster
 from fastness.domain.attestation.configproof import Copied, Served
 from fastness.domain.attestation.ear import standing
 from fastness.domain.attestation.grant import Standing
-from fastness.domain.attestation.subject import Basis, Subject
 from fastness.domain.machineconfig.nodes import rendered_pool
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.model.fastness_dev.rollout import NODE_OVERLAY
+from fastness.model.trusted_execution.subject import Basis, Subject
 from fastness.services.assignments import Assignments
 from fastness.services.configs import Config, ConfigRequest, PlainConfigs, delivery_of
 from fastness.services.configserver.replies import NoConfig, Replies

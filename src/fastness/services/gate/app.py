@@ -24,10 +24,10 @@ from fastness.cluster.informers import Informer
 from fastness.domain.attestation.configproof import HEADER
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.policybook import BUILT_IN_POLICY
-from fastness.domain.attestation.subject import Basis, Grant, Subject
 from fastness.domain.trustmodel import Mode, mode_of
 from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
+from fastness.model.trusted_execution.subject import Basis, Grant, Subject
 from fastness.observe import context, logs, metrics
 from fastness.services.assignments import Assignments, rendered_in
 from fastness.services.broker.policies import ActivePolicies, demand_access

@@ -26,7 +26,7 @@ from fastness.cluster.port import WRITE, Cluster, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretText
 from fastness.domain.access import Attributes, Decision, User
-from fastness.domain.attestation.membership import NAMESPACE
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject, Resource
 from fastness.services.http import Request
 from fastness.services.web.sessions import Credential

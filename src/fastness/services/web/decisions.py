@@ -19,9 +19,10 @@ from fastness.domain.attestation.decisions import (
     decision_patch,
     standing,
 )
-from fastness.domain.attestation.membership import NAMESPACE, membership_of
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import membership_of
 from fastness.services.web.admission import Acting
 from fastness.services.web.sight import MACHINES, Sight
 

@@ -16,8 +16,8 @@ from fastness.cluster.informers import Informer, Informers
 from fastness.domain.access import Attributes, Decision, User, refusal
 from fastness.domain.attestation.breakglass import listed_approvers
 from fastness.domain.attestation.clusterstatus import StandingRules
-from fastness.domain.attestation.membership import NAMESPACE
 from fastness.domain.attestation.unprovednodes import never_attested
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER

@@ -30,6 +30,7 @@ from fastness.domain.admission.endings import WITHOUT_OWNERS
 from fastness.domain.admission.review import PODDED
 from fastness.domain.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.domain.workloads.initdata.workload import ANNOTATION
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.kind import JsonObject, Resource
 
 NAME: Final = "fastness"
@@ -40,7 +41,6 @@ PROTECTION: Final = "protection.fastness.dev"
 REVIEW_PATH: Final = "/review"
 KATA_PATH: Final = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
 SERVICE: Final = "fastness-webhook"
-NAMESPACE: Final = "fastness-system"
 SECONDS: Final = 10
 OUTSIDE: Final = ("kube-system", NAMESPACE)  # what the webhook itself needs must never wait for the webhook
 _WRITE: Final = ("CREATE", "UPDATE")

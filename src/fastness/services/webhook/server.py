@@ -16,10 +16,11 @@ from fastness.cluster.informers import Informers
 from fastness.cluster.port import Cluster
 from fastness.cluster.waiting import beside
 from fastness.domain.attestation.doorrole import DoorRole
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.services.http.door import ListenOptions, open_door
 from fastness.services.http.rotation import ServedCertificate
 from fastness.services.webhook.app import RecordedReviews, WebhookDoor
-from fastness.services.webhook.configuration import NAMESPACE, RESOURCE, SERVICE, Reachable
+from fastness.services.webhook.configuration import RESOURCE, SERVICE, Reachable
 from fastness.services.webhook.lookups import Sources, prepared
 from fastness.services.webhook.paths import RecordedPath
 from fastness.services.webhook.registration import Registration

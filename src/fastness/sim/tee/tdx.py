@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from fastness.crypto.registers import extend, hashed
-from fastness.domain.attestation.replay import RTMR
+from fastness.domain.attestation.registers import RTMR
 from fastness.domain.attestation.userdataevent import USER_DATA_RTMR, logged
 from fastness.formats.tdx.collateral import Collateral, parse_collateral
 from fastness.formats.tdx.pck import EXTENSION

@@ -22,7 +22,7 @@ from fastness.crypto.credential import CredentialBlob, open_credential
 from fastness.crypto.registers import extend, hashed
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.proofs import SIMULATED_TPM_FIRMWARE
-from fastness.domain.attestation.replay import PCR
+from fastness.domain.attestation.registers import PCR
 from fastness.domain.attestation.userdataevent import USER_DATA_PCR, logged
 from fastness.sim.tee import asn1, tpm2
 from fastness.sim.tee.authority import Authority, Extension, Period, key_usage

@@ -17,12 +17,12 @@ from fastness.domain.admission.confirming import confirmation
 from fastness.domain.attestation.imagevalues import MEASUREMENTS
 from fastness.domain.osimage.measurement import Measurement
 from fastness.formats import json
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
 from fastness.model.kind import JsonObject
 from fastness.model.kubernetes.core import CONFIG_MAP
 from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.trust import tpmmakers
-from fastness.trust.authorities import NAMESPACE
 
 REASON: Final = "the local TPM authority of `fastness up --vms`: trusted because that flag was given, and as long"
 MARK: Final = "fastness.dev/real-machines"

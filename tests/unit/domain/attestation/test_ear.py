@@ -10,7 +10,7 @@ import pytest
 from fastness.crypto.jwk import public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.ear import EVIDENCE, Proved, ear_claims, standing
-from fastness.domain.attestation.subject import Subject
+from fastness.model.trusted_execution.subject import Subject
 from tests.virtual import SeededEntropy
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fastness.domain.attestation.grant import Denied, House, Standing, granted
-from fastness.domain.attestation.subject import Basis, Subject
+from fastness.model.trusted_execution.subject import Basis, Subject
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 SUBJECT = Subject(

@@ -12,29 +12,30 @@ from hypothesis import strategies as st
 
 from fastness.crypto.errors import BadDigest
 from fastness.domain.attestation.chip import standing_against
-from fastness.domain.attestation.membership import (
-    SUPERSEDED,
-    Membership,
-    Newcomer,
-    approval_condition,
-    attestation_key_object,
+from fastness.domain.attestation.machinenames import (
     endorsement_label,
     key_name,
     machine_name,
-    machine_object,
     machine_of_node,
-    machine_status,
-    membership_of,
     node_name,
+)
+from fastness.domain.attestation.membership import (
+    SUPERSEDED,
+    Newcomer,
+    approval_condition,
+    attestation_key_object,
+    machine_object,
+    machine_status,
     of_same_tpm,
     predecessor_of,
     replaced_by,
     subject_of,
 )
-from fastness.domain.attestation.subject import KeyKind
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.model.trusted_execution.subject import KeyKind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 KEY, OTHER, EK = (f"sha256:{digit * 64}" for digit in "abc")

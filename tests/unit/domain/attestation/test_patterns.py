@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fastness.domain.attestation.patterns import covers
 from fastness.domain.attestation.policyquery import ActivePolicy
 from fastness.domain.attestation.resources import may_read
-from fastness.domain.attestation.subject import Subject
 from fastness.formats.kbspath import ResourcePath
+from fastness.model.trusted_execution.subject import Subject
 
 TWELVE_SECONDS = "*a*a*a*a*a*b/t/g"
 LONG = ("a" * 128, "t", "g")

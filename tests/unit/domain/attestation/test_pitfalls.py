@@ -17,7 +17,8 @@ import pytest
 from fastness.crypto.verify import AttestationKey
 from fastness.domain.attestation.checks import Appraisal, Findings
 from fastness.domain.attestation.minimums import minimums
-from fastness.domain.attestation.replay import PCR, judge_log, replay
+from fastness.domain.attestation.registers import PCR
+from fastness.domain.attestation.replay import judge_log, replay
 from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
 from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
 from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm

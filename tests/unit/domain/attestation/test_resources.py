@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.domain.attestation.resources import STATUS, may_read
-from fastness.domain.attestation.subject import Subject
 from fastness.formats.kbspath import ResourcePath, parse_path, split_path
+from fastness.model.trusted_execution.subject import Subject
 
 A = Subject("aaaaaaaa-0000-4000-8000-000000000000", "machine-a", "sha256:" + "a" * 64, "worker", "red")
 B = Subject("bbbbbbbb-0000-4000-8000-000000000000", "machine-b", "sha256:" + "b" * 64, "infra", "blue")

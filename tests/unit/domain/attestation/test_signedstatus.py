@@ -11,7 +11,6 @@ from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.domain.attestation.chip import barring
 from fastness.domain.attestation.machinestanding import State, machine_standing
-from fastness.domain.attestation.membership import Membership, membership_of
 from fastness.domain.attestation.signedstatus import (
     Doubt,
     content,
@@ -26,6 +25,7 @@ from fastness.domain.attestation.standing import node_labels
 from fastness.model.kind import JsonObject
 from fastness.model.objects import view
 from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.model.trusted_execution.membership import Membership, membership_of
 from tests.unit.domain.attestation.test_machine_standing import INTERVAL, NOW
 
 KEY = Ed25519Signer(SecretBytes(b"k" * 32))

@@ -11,9 +11,10 @@ from fastness.cluster.errors import NotFound
 from fastness.domain.attestation.blastradius import blast_radius
 from fastness.domain.attestation.distrust import Distrusted, read_distrust
 from fastness.domain.attestation.machinestanding import MachineStanding
-from fastness.domain.attestation.properties import GENERATION, images_in
+from fastness.domain.attestation.properties import images_in
 from fastness.model.kind import JsonObject, Resource
 from fastness.model.trusted_execution.machine import Machine
+from fastness.model.trusted_execution.properties import GENERATION
 from fastness.services.web.pages.distrusts import Doubt, Doubts, WhatIf
 from fastness.services.web.pages.record import entry_page
 from fastness.services.web.pages.trust import TrustStory, trust_page

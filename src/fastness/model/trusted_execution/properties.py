@@ -1,0 +1,15 @@
+"""Names of attested properties that a Machine carries (`status.properties`); `attestation.properties` says what each means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TEE: Final = "tee"
+ENDORSEMENT: Final = "endorsement"
+IMAGE: Final = "image"
+PARTS: Final = "image-parts"
+GENERATION: Final = "chip-generation"
+TCB: Final = "tcb-"
+SNP_TCB: Final = ("bootloader", "tee", "snp", "microcode", "fmc")
+TDX_EVALUATION: Final = f"{TCB}evaluation"
+TDX_DATE: Final = f"{TCB}date"
