@@ -7,7 +7,13 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.realkube.fixtures", "tests.embedded.fixtures", "tests.processes", "tests.swtpm"]
+pytest_plugins = [
+    "tests.realkube.fixtures",
+    "tests.bed.fixtures",
+    "tests.embedded.fixtures",
+    "tests.processes",
+    "tests.swtpm",
+]
 
 settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -13,6 +13,8 @@ import pytest
 FIXTURES = frozenset(
     {
         "bare_kube",
+        "bed",
+        "bed_machine",
         "live",
         "other_swtpm",
         "real_kube",

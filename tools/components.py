@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,17 @@ class Component(NamedTuple):
     purpose: str
 
 
+# What a bed of tests/bed is made of, beside the Kubernetes that tools/realkube.py builds.
+BED = (
+    Component("containerd", "containerd", "nodes run containers"),
+    Component("runc", "runc", "the runtime of most of them"),
+    Component("crun", "crun", "a second runtime, for runtime classes"),
+    Component("/usr/lib/cni/bridge", "containernetworking-plugins", "networks of pods"),
+    Component("nft", "nftables", "addresses of services"),
+    Component("ip", "iproute2", "networks of nodes"),
+    Component("docker-registry", "docker-registry", "a private registry"),
+    Component("busybox", "busybox-static", "what runs in the containers"),
+)
 COMPONENTS = (
     Component("git", "git", "generated files are compared with the tree"),
     Component("ignition-validate", "ignition", "configs are compared with what Ignition accepts and writes"),
@@ -45,12 +57,13 @@ COMPONENTS = (
     Component("zstd", "zstd", "initial disks that distributions pack with it are looked at"),
     Component("sbsign", "sbsigntool", "images with a signature for Secure Boot"),
     Component("openssl", "openssl", "unlocks the test key that signs them"),
+    *BED,
 )
 
 
-def missing() -> list[Component]:
+def missing(components: Sequence[Component] = COMPONENTS) -> list[Component]:
     """The components that are not there."""
-    return [component for component in COMPONENTS if not _present(component.program)]
+    return [component for component in components if not _present(component.program)]
 
 
 def _present(program: str) -> bool:

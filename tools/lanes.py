@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-SERVERS = ("real_kube",)  # session-scoped fixtures of the whole tree that take seconds to start
+SERVERS = ("real_kube", "bed")  # session-scoped fixtures of the whole tree that take seconds to start
 UNRECORDED = 5.0  # seconds of a file of which nothing is recorded, in a tree of which nothing is
 SESSION_SCOPED = re.compile(r"fixture\([^)]*scope=\"session\"")
 

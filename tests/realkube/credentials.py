@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,13 @@ class Credentials:
     users: dict[str, User]
 
     @classmethod
-    def create(cls, directory: Path) -> Credentials:
-        """Write fresh key material into the directory (0700)."""
+    def create(cls, directory: Path, names: Sequence[str] = ()) -> Credentials:
+        """Write fresh key material into the directory (0700); `names` are further names of the API server."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(directory / "ca.crt")
         authority.private_key_pem.write_to_path(directory / "ca.key")
-        serving = authority.issue_cert("127.0.0.1", "localhost", "kubernetes.default.svc")
+        serving = authority.issue_cert("127.0.0.1", "localhost", "kubernetes.default.svc", *names)
         # Go refuses the empty, critical list of names that trustme writes when a certificate has none.
         admin = authority.issue_cert("admin.invalid", common_name="admin", organization_name="system:masters")
         for name, leaf in (("serving", serving), ("admin", admin)):
@@ -76,6 +77,18 @@ class Credentials:
             token_file=token_file,
             users=users,
         )
+
+    def issue(self, directory: Path, common_name: str, *names: str, group: str = "") -> tuple[Path, Path]:
+        """A certificate of this cluster's CA for somebody, and its key, as files in a directory."""
+        authority = trustme.CA.from_pem(self.ca.read_bytes(), self.ca_key.read_bytes())
+        stem = common_name.replace(":", "-")
+        leaf = authority.issue_cert(
+            *(names or ("client.invalid",)), common_name=common_name, organization_name=group or None
+        )
+        certificate, key = directory / f"{stem}.crt", directory / f"{stem}.key"
+        leaf.cert_chain_pems[0].write_to_path(certificate)
+        leaf.private_key_pem.write_to_path(key)
+        return certificate, key
 
 
 def token_line(user: User) -> str:

@@ -15,7 +15,7 @@ import pytest
 from tests.realkube.cluster import RealKube
 from tools.realkube import locate
 
-MISSING = "real kube-apiserver, kube-controller-manager and etcd are missing: run `python tools/realkube.py ensure`"
+MISSING = "the real Kubernetes programs and etcd are missing: run `python tools/realkube.py ensure`"
 
 
 def binaries_or_skip(env: Mapping[str, str]) -> Path:
@@ -30,7 +30,7 @@ def binaries_or_skip(env: Mapping[str, str]) -> Path:
 
 @pytest.fixture(scope="session")
 def real_kube_binaries() -> Path:
-    """Directory with the three programs."""
+    """Directory with the programs."""
     return binaries_or_skip(os.environ)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +39,17 @@ class Program:
     log: Path
 
     @classmethod
-    def start(cls, binary: Path, flags: list[str], directory: Path, starter: int) -> Program:
-        """Run a binary with its output in `<directory>/<name>.log`; `starter` is our own process id."""
+    def start(
+        cls, binary: Path, flags: Sequence[str], directory: Path, starter: int, enter: Sequence[str] = ()
+    ) -> Program:
+        """Run a binary with its output in `<directory>/<name>.log`; `starter` is our own process id.
+
+        `enter` is a command that becomes the binary, in another namespace for instance.
+        """
         log = directory / f"{binary.name}.log"
         with log.open("wb") as sink:
             child = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", LEASH, str(starter), str(binary), *flags],
+                [sys.executable, "-I", "-S", "-c", LEASH, str(starter), *enter, str(binary), *flags],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
