@@ -23,7 +23,7 @@ import click
 
 from fastness.cli.agenterrors import agent_told
 from fastness.cli.agentkata import kata
-from fastness.cli.agentnode import Shown
+from fastness.cli.agentnode import Shown, node_of
 from fastness.cli.agentproof import EVENT_LOG, TEE, TPM, Hardware, attest, attested_configs, boot, join, keep_identity
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
@@ -71,7 +71,11 @@ for command in (boot, keep_identity, attest, join, kata):
 
 
 @agent.command("run")
-@click.option("--node", default="", help="Name of this machine's Node; default: the host name.")
+@click.option(
+    "--node",
+    default="",
+    help="Name of this machine's Node; default: as the kubeconfig's certificate says, else the host name.",
+)
 @click.option(
     "--root", type=click.Path(path_type=Path), default=None,
     help="A directory that stands for the root of a machine. Default: this machine.",
@@ -122,9 +126,10 @@ def run(
     logs.configure(level=log_level)
     if root is None and os.geteuid() != 0:
         raise CliError("the agent of a machine must be root", "Use --root DIR for a directory.", Exit.MISSING)
-    name = node or socket.gethostname()
     kept = state or (root.with_name(f"{root.name}.state") if root else Path())
     with agent_told():
+        # Enrolment names the nodes of attested machines: their host names are the host's word.
+        name = node or node_of(kubeconfig, context) or socket.gethostname()
         place = Place(root, kept, system, ostree_name)
         source: Attested | Shown | None = None
         if identity:

@@ -68,6 +68,17 @@ class Shown:
         return NodeIdentity(node, certificate, trust.tls, trust.keys)
 
 
+def node_of(kubeconfig: Path | None, context: str) -> str:
+    """The node that the certificate of a kubeconfig is for; empty where it is nobody's or somebody else's; raises BadConfig."""
+    from fastness.cluster.kube import Surroundings, find
+
+    connection = find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)
+    try:
+        return _named(connection.certificate)[0]
+    except CliError:
+        return ""
+
+
 def _named(pem: bytes) -> tuple[str, str]:
     """The node that a certificate names, and its digest, as the config server signs for them; raises CliError."""
     from fastness.crypto.errors import CryptoError

@@ -1,6 +1,6 @@
 """`fastness machine image`: put the agent into an image, and close the ways by which its host could turn it.
 
-    fastness machine image root --shape debian --agent agent --trust trust.json
+    fastness machine image root --shape debian --platform qemu --agent agent --trust trust.json
     fastness machine image root --shape debian --check-only
 
 The directory is the root of an image that is being built; a raw disk is mounted for the time of the work, which needs root.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,8 @@ from fastness.cli.output import output_option, show_json
 from fastness.cli.tickets import cluster_options
 
 if TYPE_CHECKING:
-    from fastness.domain.imagecheck.layout import FilePiece, Parts
+    from fastness.domain.imagecheck.layout import Lack, Parts
+    from fastness.domain.imagecheck.piece import FilePiece
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import Prepared
 
@@ -39,6 +41,11 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.argument("root", type=click.Path(exists=True, path_type=Path))
 @click.option("--shape", type=click.Choice(SHAPES), required=True, help="What kind of system the image is.")
 @click.option(
+    "--platform",
+    default="",
+    help="Where its machines run, as Ignition names it (qemu, aws …); default: as the image says.",
+)
+@click.option(
     "--agent", type=_DIRECTORY, help="The directory that tools/agent_image.py built; default: as the image has it."
 )
 @click.option("--trust", "trusted", type=_FILE, help="The trust.json of the cluster; default: asked of the cluster.")
@@ -50,16 +57,18 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @cluster_options
 @output_option
 def image(
-    root: Path, shape: str, agent: Path | None, trusted: Path | None, origin: str, check_only: bool, strict: bool,
-    kubeconfig: Path | None, context: str, output: str,
+    root: Path, shape: str, platform: str, agent: Path | None, trusted: Path | None, origin: str, check_only: bool,
+    strict: bool, kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Put the agent into an image, and close the ways by which its host could turn it; ROOT is a directory or a raw disk."""
-    from fastness.domain.imagecheck.layout import AGENT, Shape, missing_parts, pieces
+    from fastness.domain.imagecheck.layout import AGENT, lacks, pieces
+    from fastness.domain.imagecheck.piece import Shape
     from fastness.drivers.errors import DriverError
     from fastness.drivers.files import RootedFiles
     from fastness.drivers.imageroot import Prepared, RootTree, prepare
 
-    done = Prepared()
+    done, kind = Prepared(), Shape(shape)
+    _require_platform(platform)
     try:
         with _root(root, writable=not check_only) as directory:
             files = RootedFiles(directory)
@@ -69,13 +78,23 @@ def image(
                     readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
                 )
                 parts = _parts(files, agent, trust)
-                done = prepare(files, pieces(Shape(shape), tree, parts), owned=AGENT)
-            missing, ways = missing_parts(tree), look(None, directory)
+                done = prepare(files, pieces(kind, tree, parts, platform), owned=AGENT)
+            missing, ways = lacks(kind, tree), look(None, directory)
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
     _show(root, done, missing, ways, check_only=check_only, output=output)
     if (missing or ways["open"] or ways["unseen"]) and (check_only or strict):
         raise SystemExit(Exit.NO)
+
+
+def _require_platform(platform: str) -> None:
+    """Raise CliError for a platform whose user-data the agent could not read."""
+    from fastness.drivers.userdata import PLATFORMS
+
+    if platform and platform not in PLATFORMS:
+        raise CliError(
+            f"{platform!r} is no platform that the agent knows", f"It is one of {', '.join(PLATFORMS)}.", Exit.USAGE
+        )
 
 
 def _root(root: Path, *, writable: bool) -> AbstractContextManager[Path]:
@@ -112,7 +131,7 @@ def _contents(directory: Path) -> Mapping[str, bytes]:
 
 
 def _agent(directory: Path) -> Mapping[str, FilePiece]:
-    from fastness.domain.imagecheck.layout import FilePiece
+    from fastness.domain.imagecheck.piece import FilePiece
 
     if not (directory / "bin/fastness-agent").is_file():
         hint = "Build it: python tools/agent_image.py DIRECTORY"
@@ -126,7 +145,8 @@ def _agent(directory: Path) -> Mapping[str, FilePiece]:
 
 def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
     """The agent that the image has already; raises CliError where it has none."""
-    from fastness.domain.imagecheck.layout import AGENT, PROGRAM, FilePiece
+    from fastness.domain.imagecheck.layout import AGENT, PROGRAM
+    from fastness.domain.imagecheck.piece import FilePiece
     from fastness.drivers.imageroot import RootTree
     from fastness.drivers.states import File
 
@@ -142,11 +162,11 @@ def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
 
 
 def _show(
-    root: Path, done: Prepared, missing: list[str], ways: dict[str, Any], *, check_only: bool, output: str
+    root: Path, done: Prepared, missing: list[Lack], ways: dict[str, Any], *, check_only: bool, output: str
 ) -> None:
     if output == "json":
         changes = {"written": done.written, "replaced": done.replaced, "removed": done.removed}
-        show_json({"root": str(root), **changes, "missing": missing, **ways})
+        show_json({"root": str(root), **changes, "missing": [asdict(lack) for lack in missing], **ways})
         return
     for path in done.replaced:
         click.echo(f"{path}: replaced, it differed")
@@ -154,8 +174,8 @@ def _show(
         click.echo(f"{path}: removed, it is not part of the agent")
     if not check_only:
         click.echo(f"{root}: {f'{len(done.written)} files and links written' if done.changed else 'nothing to change'}")
-    for path in missing:
-        click.echo(f"{path}: missing, machines of this image prove nothing")
+    for lack in missing:
+        click.echo(f"{lack.path}: missing, {lack.consequence}")
     warn(ways)
     if check_only and not (missing or ways["open"] or ways["unseen"]):
         click.echo(f"{root}: nothing is missing, and no way that is known stands open")

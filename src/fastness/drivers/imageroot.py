@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from fastness.domain.imagecheck.layout import FilePiece, LinkPiece, Piece
+from fastness.domain.imagecheck.piece import FilePiece, LinkPiece, Piece
 from fastness.drivers.errors import FileFailure, PathTaken
 from fastness.drivers.files import RootedFiles
 from fastness.drivers.states import ABSENT, Absent, File, Large, Link, Other, State

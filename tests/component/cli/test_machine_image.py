@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -20,6 +21,22 @@ from tests.imaging import trust_document
 
 pytestmark = pytest.mark.processes
 
+KUBEADM = """[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
+PACKAGED = {
+    "usr/lib/systemd/system/kubelet.service": "[Service]\nExecStart=/usr/bin/kubelet\n",
+    "usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf": KUBEADM,
+}
+RENDERED = """[Service]
+ExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.conf \\
+  --config-dir=/etc/openshift/kubelet.conf.d
+"""
+KUBELETS = {"debian": PACKAGED, "fcos": PACKAGED, "rhcos": {"etc/systemd/system/kubelet.service": RENDERED}}
 UNIT = "[Service]\nExecStart=/usr/bin/listen\n[Install]\nWantedBy=multi-user.target\n"
 
 
@@ -48,7 +65,7 @@ def given(tmp_path: Path) -> list[str]:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     (tmp_path / "trust.json").write_bytes(trust_document())
-    return ["--agent", str(tmp_path / "agent"), "--trust", str(tmp_path / "trust.json")]
+    return ["--agent", str(tmp_path / "agent"), "--trust", str(tmp_path / "trust.json"), "--platform", "qemu"]
 
 
 def prepare(root: Path, *words: str, shape: str = "debian") -> Result:
@@ -81,7 +98,11 @@ def test_an_open_image_is_closed_and_holds_what_makes_a_machine_prove_itself(
     assert (after.exit_code, after.stderr) == (0, "")
     assert is_image_pointer((root / SYSTEM_CONFIG).read_bytes())
     assert (root / "usr/lib/fastness/agent/bin/fastness-agent").stat().st_mode & 0o777 == 0o755
-    for name in ("dracut/50fastness/module-setup.sh", "systemd/fastness-attest.service"):
+    for name in (
+        "dracut/50fastness/module-setup.sh",
+        "systemd/fastness-attest.service",
+        "systemd/fastness-agent.service",
+    ):
         inside = {"dracut": "usr/lib/dracut/modules.d", "systemd": "usr/lib/systemd/system"}[name.partition("/")[0]]
         assert (root / inside / name.partition("/")[2]).read_bytes() == (deployed_files() / name).read_bytes()
 
@@ -93,7 +114,7 @@ def test_a_second_run_changes_nothing_and_says_so(root: Path, given: list[str]) 
     assert (again.exit_code, again.stdout) == (0, f"{root}: nothing to change\n")
     assert contents(root) == first
     # The agent that the image has is enough for a run that changes something else.
-    kept = prepare(root, *given[2:])
+    kept = prepare(root, *given[2:4])
     assert (kept.exit_code, kept.stdout) == (0, f"{root}: nothing to change\n")
 
 
@@ -109,7 +130,7 @@ def test_what_differed_is_named_and_words_of_the_command_line_stay(root: Path, g
     assert "/etc/kernel/cmdline: replaced, it differed\n" in result.stdout
     assert "/usr/lib/fastness/agent/lib/older.pyc: removed, it is not part of the agent\n" in result.stdout
     assert not stale.exists()
-    assert (root / "etc/kernel/cmdline").read_text() == f"quiet {' '.join(WORDS)}\n"
+    assert (root / "etc/kernel/cmdline").read_text() == f"quiet ignition.platform.id=qemu {' '.join(WORDS)}\n"
 
 
 def test_check_only_writes_nothing(root: Path) -> None:
@@ -118,7 +139,9 @@ def test_check_only_writes_nothing(root: Path) -> None:
     assert result.exit_code == 1
     assert contents(root) == before
     said = json.loads(result.stdout)
-    assert "/usr/lib/fastness/trust.json" in said["missing"]
+    missing = {lack["path"]: lack["consequence"] for lack in said["missing"]}
+    assert missing["/usr/lib/fastness/trust.json"] == "machines of this image prove nothing"
+    assert "ignition.platform.id on the kernel command line" in missing
     assert {"user-data", "cloud-init", "guest-agents"} <= {way["way"] for way in said["open"]}
     assert all(way["reason"] and way["remedy"] and way["places"] for way in said["open"])
 
@@ -156,6 +179,7 @@ def test_what_is_no_agent_no_trust_or_no_directory_is_refused(root: Path, given:
         (["--agent", str(root), *given[2:]], "has no bin/fastness-agent"),
         ([*given[:2], "--trust", str(tmp_path / "bad.json")], "the trust of the image"),
         (given[2:], "the image has no agent"),
+        ([*given[:4], "--platform", "moon"], "'moon' is no platform that the agent knows"),
     ):
         result = prepare(root, *words)
         assert (result.exit_code, sentence in result.stderr) == (2, True), result.output
@@ -175,6 +199,29 @@ def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert said.stdout.split() == ["masked" for _ in units]
+
+
+@pytest.mark.parametrize("shape", ["debian", "fcos", "rhcos"])
+def test_systemd_itself_would_start_every_unit_with_its_drop_ins(root: Path, given: list[str], shape: str) -> None:
+    """The kubelet as its package ships it on Debian and Fedora, and the unit that a rendered configuration brings on RHCOS."""
+    require_program(Path("/usr/bin/systemd-analyze"), "systemd")
+    shutil.copytree("/usr/lib/systemd/system", root / "usr/lib/systemd/system", symlinks=True, dirs_exist_ok=True)
+    for name, content in KUBELETS[shape].items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    for program in ("usr/bin/kubelet", "usr/bin/listen"):
+        (root / program).parent.mkdir(parents=True, exist_ok=True)
+        (root / program).write_text("#!/bin/sh\n")
+        (root / program).chmod(0o755)
+    (root / "etc/kernel/cmdline").unlink()
+    result = prepare(root, *given, "--strict", shape=shape)
+    assert (result.exit_code, result.stderr) == (0, ""), result.stdout
+    for unit in ("fastness-agent", "fastness-attest", "fastness-identity", "kubelet"):
+        said = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", f"--root={root}", f"{unit}.service"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert [line for line in said.stderr.splitlines() if unit in line or "fastness" in line] == []
 
 
 def disk_with(root: Path, place: Path, *, table: bool) -> Path:

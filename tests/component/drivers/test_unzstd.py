@@ -14,6 +14,8 @@ from fastness.formats.zstd import frame_length
 from fastness.sim.vms.initrd import archive
 from tests.components import require_program
 
+pytestmark = pytest.mark.processes
+
 ARCHIVE = archive({"etc/initrd-release": b"ID=test\n", "usr/bin/large": b"x" * 300_000}, {})
 
 

@@ -173,10 +173,23 @@ def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
     assert "--state /var/lib/fastness/identity" in attest
 
 
-@pytest.mark.parametrize("unit", ["systemd/fastness-attest.service", "dracut/50fastness/fastness-boot.service"])
+@pytest.mark.parametrize(
+    "unit",
+    ["systemd/fastness-attest.service", "systemd/fastness-agent.service", "dracut/50fastness/fastness-boot.service"],
+)
 def test_the_key_of_a_boot_outlives_the_units_that_prove_it(unit: str) -> None:
     """With a key of its own each, two units of one boot would look like two machines."""
     text = (DEPLOY / unit).read_text()
     assert BOOT_KEY.parent == Path("/run/fastness")
     for line in ("RuntimeDirectory=fastness", "RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"):
         assert line in text.splitlines()
+
+
+@pytest.mark.parametrize("name", ["fastness-agent", "fastness-attest"])
+def test_units_that_run_on_leave_no_dump_and_read_the_identity_that_was_kept(name: str) -> None:
+    unit = (DEPLOY / f"systemd/{name}.service").read_text()
+    assert re.search(r"^LimitCORE=0$", unit, flags=re.M)
+    assert re.search(r"^After=.*\bfastness-identity\.service\b", unit, flags=re.M)
+    assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in unit
+    assert re.search(r"^ExecStart=.* --kubeconfig \$\{KUBECONFIG\}$", unit, flags=re.M)
+    assert "Environment=KUBECONFIG=/etc/kubernetes/kubelet.conf" in unit

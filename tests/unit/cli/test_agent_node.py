@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.imagetrust import BadTrust
-from fastness.cli.agentnode import Shown
+from fastness.cli.agentnode import Shown, node_of
 from fastness.cli.errors import CliError
 from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.cluster.errors import Unavailable
@@ -41,7 +41,7 @@ def shown(tmp_path: Path) -> Shown:
 def test_only_the_doors_authority_is_believed_also_where_the_api_is_not_verified(shown: Shown) -> None:
     identity = shown.identity()
     tls = identity.tls
-    assert identity.node == "n"
+    assert identity.node == node_of(shown.kubeconfig, "") == "n"
     assert identity.certificate.startswith("sha256:")
     assert len(identity.keys) == 1
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_REQUIRED, True)
@@ -75,6 +75,7 @@ def test_a_kubeconfig_without_the_certificate_of_a_node_is_told_at_the_start(
     shown.kubeconfig.write_bytes(json.encode(config))
     with pytest.raises(CliError, match=told):
         shown.configs(CLOCK, ENTROPY)
+    assert node_of(shown.kubeconfig, "") == ""
 
 
 async def test_files_that_are_being_replaced_do_not_end_an_agent_at_work(shown: Shown) -> None:

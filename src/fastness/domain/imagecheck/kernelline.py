@@ -22,6 +22,7 @@ KERNEL_INSTALL: Final = "/etc/kernel/cmdline"
 BOOTC: Final = "/usr/lib/bootc/kargs.d"
 ENTRIES: Final = ("/boot/loader/entries", "/boot/efi/loader/entries", "/efi/loader/entries")
 GRUB_DEFAULTS: Final = "/etc/default/grub"
+PLATFORM: Final = "ignition.platform.id"
 _WORD: Final = re.compile(r'(?:"[^"]*"|[^\s"])+')
 _GRUB: Final = re.compile(r"^\s*GRUB_CMDLINE_LINUX(?:_DEFAULT)?=(.*)$", re.MULTILINE)
 Words = tuple[str, ...]
@@ -62,15 +63,17 @@ def _key(word: str) -> str:
     return word.partition("=")[0].replace("-", "_")
 
 
+def bootc_words(tree: Tree, path: str) -> Words:
+    """The words of one file of bootc; none where it cannot be read, as bootc puts none on the line."""
+    try:
+        listed = tomllib.loads(text(tree, path)).get("kargs")
+    except tomllib.TOMLDecodeError:
+        return ()
+    return tuple(word for word in listed if isinstance(word, str)) if isinstance(listed, list) else ()
+
+
 def _bootc(tree: Tree) -> Words:
-    collected: list[str] = []
-    for name in tree.names(BOOTC):
-        try:
-            listed = tomllib.loads(text(tree, f"{BOOTC}/{name}")).get("kargs")
-        except tomllib.TOMLDecodeError:
-            continue
-        collected += [word for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
-    return tuple(collected)
+    return tuple(word for name in tree.names(BOOTC) for word in bootc_words(tree, f"{BOOTC}/{name}"))
 
 
 def _entry(content: str) -> Words:

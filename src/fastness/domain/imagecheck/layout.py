@@ -4,6 +4,7 @@
     /usr/lib/ignition/user.ign                                the pointer: Ignition never asks for user-data
     /usr/lib/dracut/modules.d/50fastness, …/dracut.conf.d     both in the initial file system, and no afterburn there
     /usr/lib/systemd/system/fastness-*.service                enabled in /usr, where they are measured with the image
+    /usr/lib/fastness/kubelet.conf.d, and a drop-in           the kubelet makes no keys of its own (`node`)
     /etc/systemd/system/*, system-generators/*                links to /dev/null
     /etc/kernel/cmdline, or /usr/lib/bootc/kargs.d            words of the kernel command line
 
@@ -14,13 +15,22 @@ driver's, and writing them twice changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-from fastness.domain.imagecheck.kernelline import BOOTC, KERNEL_INSTALL, without_contradictions, words_of
-from fastness.domain.imagecheck.tree import NOWHERE, Tree, settings_path, text
+from fastness.domain.imagecheck.kernelline import (
+    BOOTC,
+    KERNEL_INSTALL,
+    PLATFORM,
+    bootc_words,
+    lines_of,
+    without_contradictions,
+    words_of,
+)  # fmt: skip
+from fastness.domain.imagecheck.node import node_pieces, rotating
+from fastness.domain.imagecheck.piece import UNITS, FilePiece, LinkPiece, Piece, Shape
+from fastness.domain.imagecheck.tree import NOWHERE, Tree, present, settings_path, text
 from fastness.domain.imagecheck.ways import MASKED_GENERATORS, MASKED_UNITS, WAYS, WORDS
 from fastness.formats import json
 from fastness.formats.pointer import SYSTEM_CONFIG, SYSTEM_CONFIG_MODE, image_pointer
@@ -28,38 +38,10 @@ from fastness.formats.pointer import SYSTEM_CONFIG, SYSTEM_CONFIG_MODE, image_po
 AGENT: Final = "/usr/lib/fastness/agent"
 PROGRAM: Final = f"{AGENT}/bin/fastness-agent"
 TRUST: Final = "/usr/lib/fastness/trust.json"
-UNITS: Final = "/usr/lib/systemd/system"
 DRACUT: Final = "/usr/lib/dracut"
 DRACUT_CONFIG: Final = 'add_dracutmodules+=" fastness "\nomit_dracutmodules+=" afterburn "\n'
+BOOTC_FILE: Final = f"{BOOTC}/50-fastness.toml"
 _WANTED_BY: Final = re.compile(r"^WantedBy=(.+)$", re.MULTILINE)
-
-
-class Shape(Enum):
-    """The kind of system an image is: what builds its boot image reads the kernel command line from different places."""
-
-    DEBIAN = "debian"
-    FCOS = "fcos"
-    RHCOS = "rhcos"
-
-
-@dataclass(frozen=True, slots=True)
-class FilePiece:
-    """A file of the image."""
-
-    path: str
-    content: bytes
-    mode: int = 0o644
-
-
-@dataclass(frozen=True, slots=True)
-class LinkPiece:
-    """A link of the image."""
-
-    path: str
-    target: str
-
-
-Piece = FilePiece | LinkPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +54,33 @@ class Parts:
     units: Mapping[str, bytes]
 
 
-def pieces(shape: Shape, tree: Tree, parts: Parts) -> list[Piece]:
-    """Everything that an image of this shape must hold, in the order in which it is written."""
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What an image does not have, and what follows from that for its machines."""
+
+    path: str
+    consequence: str
+
+
+_PROVES_NOTHING: Final = "machines of this image prove nothing"
+_MODULE: Final = f"{DRACUT}/modules.d/50fastness/module-setup.sh"
+_PARTS: Final = {
+    PROGRAM: _PROVES_NOTHING,
+    TRUST: _PROVES_NOTHING,
+    _MODULE: _PROVES_NOTHING,
+    "fastness-attest.service": "its machines prove themselves once, and their nodes lose their certificates",
+    "fastness-identity.service": "its machines are others after every reboot",
+    "fastness-agent.service": "nothing brings a changed configuration to its machines",
+}
+_ROTATES: Final = "its kubelet makes keys that no proof names, and is denied"
+_NO_PLATFORM: Final = "its agent does not know where user-data lies: give --platform"
+
+
+def pieces(shape: Shape, tree: Tree, parts: Parts, platform: str = "") -> list[Piece]:
+    """Everything that an image of this shape must hold, in the order in which it is written.
+
+    `platform` is what Ignition calls it; an image that names one already keeps it where none is given.
+    """
     return [
         *(FilePiece(f"{AGENT}/{name}", file.content, file.mode) for name, file in sorted(parts.agent.items())),
         FilePiece(TRUST, parts.trust),
@@ -82,14 +89,37 @@ def pieces(shape: Shape, tree: Tree, parts: Parts) -> list[Piece]:
         *_services(parts),
         *_masks(tree),
         *(FilePiece(settings_path(tree, path), content.encode()) for way in WAYS for path, content in way.files.items()),
-        _kernel_line(shape, tree),
+        *node_pieces(shape, tree),
+        _kernel_line(shape, tree, (*([f"{PLATFORM}={platform}"] if platform else ()), *WORDS)),
     ]  # fmt: skip
 
 
-def missing_parts(tree: Tree) -> list[str]:
-    """What an image lacks without which its machines prove nothing."""
-    needed = (PROGRAM, TRUST, f"{DRACUT}/modules.d/50fastness/module-setup.sh", f"{UNITS}/fastness-attest.service")
-    return [path for path in needed if not tree.content(path)]
+def lacks(shape: Shape, tree: Tree) -> list[Lack]:
+    """What an image of this shape lacks, and why that matters."""
+    absent = [
+        Lack(path, consequence)
+        for name, consequence in _PARTS.items()
+        for path in _places(name)
+        if not present(tree, path)
+    ]
+    kubelet = [Lack(place, _ROTATES) for place in rotating(shape, tree)]
+    return absent + kubelet + list(_platform(tree))
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """Where a part lies; a unit counts only where something starts it."""
+    return (name,) if name.startswith("/") else (f"{UNITS}/{name}", f"{UNITS}/multi-user.target.wants/{name}")
+
+
+def _platform(tree: Tree) -> Iterator[Lack]:
+    named = {
+        place: {word for word in words if word.startswith(f"{PLATFORM}=")} for place, words in lines_of(tree).items()
+    }
+    if not any(named.values()):
+        yield Lack(f"{PLATFORM} on the kernel command line", _NO_PLATFORM)
+    for place, words in named.items():
+        if len(words) > 1:
+            yield Lack(f"one {PLATFORM} in {place} ({', '.join(sorted(words))})", _NO_PLATFORM)
 
 
 def _boot(parts: Parts) -> Iterator[Piece]:
@@ -111,9 +141,10 @@ def _masks(tree: Tree) -> Iterator[Piece]:
         yield from (LinkPiece(settings_path(tree, f"/etc/systemd/{directory}/{name}"), NOWHERE) for name in names)
 
 
-def _kernel_line(shape: Shape, tree: Tree) -> Piece:
+def _kernel_line(shape: Shape, tree: Tree, words: Sequence[str]) -> Piece:
     if shape is Shape.DEBIAN:
-        line = without_contradictions(words_of(text(tree, KERNEL_INSTALL)), WORDS)
+        line = without_contradictions(words_of(text(tree, KERNEL_INSTALL)), words)
         return FilePiece(KERNEL_INSTALL, f"{' '.join(line)}\n".encode())
     # One file per owner: bootc puts the words of all of them on the line.
-    return FilePiece(f"{BOOTC}/50-fastness.toml", f"kargs = {json.encode(list(WORDS)).decode()}\n".encode())
+    line = without_contradictions(bootc_words(tree, BOOTC_FILE), words)
+    return FilePiece(BOOTC_FILE, f"kargs = {json.encode(list(line)).decode()}\n".encode())

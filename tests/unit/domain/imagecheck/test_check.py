@@ -6,7 +6,8 @@ import pytest
 
 from fastness.domain.imagecheck.check import Image, open_ways
 from fastness.domain.imagecheck.kernelline import lacking, lines_of, without_contradictions, words_of
-from fastness.domain.imagecheck.layout import FilePiece, LinkPiece, Parts, Shape, missing_parts, pieces
+from fastness.domain.imagecheck.layout import Parts, lacks, pieces
+from fastness.domain.imagecheck.piece import FilePiece, LinkPiece, Shape
 from fastness.domain.imagecheck.tree import MappedTree, unmasked
 from fastness.domain.imagecheck.ways import WAYS, WORDS
 from fastness.formats.pointer import SYSTEM_CONFIG, image_pointer
@@ -15,7 +16,8 @@ LINE = words_of(f"quiet {' '.join(WORDS)}")
 UNIT = b"[Unit]\n[Install]\nWantedBy=multi-user.target\n"
 PARTS = Parts(
     agent={"bin/fastness-agent": FilePiece("", b"#!/bin/sh\n", 0o755)}, trust=b"{}",
-    dracut_module={"module-setup.sh": b"check() {\n}\n"}, units={"fastness-attest.service": UNIT},
+    dracut_module={"module-setup.sh": b"check() {\n}\n"},
+    units={f"fastness-{name}.service": UNIT for name in ("agent", "attest", "identity")},
 )  # fmt: skip
 
 
@@ -23,10 +25,10 @@ def opened(tree: MappedTree, line: tuple[str, ...] | None = LINE) -> dict[str, t
     return {opening.way.id: opening.places for opening in open_ways(Image(root=tree, line=line))}
 
 
-def prepared(tree: MappedTree, shape: Shape = Shape.DEBIAN) -> MappedTree:
+def prepared(tree: MappedTree, shape: Shape = Shape.DEBIAN, platform: str = "") -> MappedTree:
     """A tree after everything was written to it."""
     files, links = dict(tree.files), dict(tree.links)
-    for piece in pieces(shape, tree, PARTS):
+    for piece in pieces(shape, tree, PARTS, platform):
         files.pop(piece.path, None)
         links.pop(piece.path, None)
         if isinstance(piece, LinkPiece):
@@ -182,14 +184,66 @@ def test_a_line_keeps_its_words_and_loses_those_that_contradict() -> None:
 
 @pytest.mark.parametrize("shape", Shape)
 def test_a_prepared_tree_lacks_nothing_and_preparing_it_again_gives_the_same(shape: Shape) -> None:
-    tree = prepared(MappedTree({"/etc/kernel/cmdline": b"quiet\n"} if shape is Shape.DEBIAN else {}), shape)
-    assert missing_parts(tree) == []
+    start = MappedTree({"/etc/kernel/cmdline": b"quiet\n"} if shape is Shape.DEBIAN else {})
+    tree = prepared(start, shape, "qemu")
+    assert lacks(shape, tree) == []
     assert opened(tree, None) == {}
-    assert prepared(tree, shape) == tree
-    assert (
-        tree.links["/usr/lib/systemd/system/multi-user.target.wants/fastness-attest.service"]
-        == "../fastness-attest.service"
+    assert prepared(tree, shape, "qemu") == tree
+    assert prepared(tree, shape) == tree, "an image that names its platform keeps it"
+    assert lacks(shape, prepared(tree, shape, "aws")) == []
+    for unit in PARTS.units:
+        assert tree.links[f"/usr/lib/systemd/system/multi-user.target.wants/{unit}"] == f"../{unit}"
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_what_an_image_lacks_is_named_with_what_follows_from_it(shape: Shape) -> None:
+    tree = prepared(MappedTree(), shape, "qemu")
+    for path in [*tree.files, *tree.links]:
+        files = {name: content for name, content in tree.files.items() if name != path}
+        links = {name: target for name, target in tree.links.items() if name != path}
+        named = [lack.path for lack in lacks(shape, MappedTree(files, links))]
+        if "fastness-" in path and path.endswith(".service"):
+            assert named == [path]
+        if path.endswith("90-certificates.conf"):
+            assert named == [path]
+        if path in ("/etc/kernel/cmdline", "/usr/lib/bootc/kargs.d/50-fastness.toml"):
+            assert named == ["ignition.platform.id on the kernel command line"]
+
+
+def test_two_platforms_on_one_line_are_none() -> None:
+    tree = prepared(MappedTree(), Shape.FCOS, "qemu")
+    other = MappedTree(
+        {**tree.files, "/usr/lib/bootc/kargs.d/60.toml": b'kargs = ["ignition.platform.id=metal"]'}, tree.links
     )
+    (lack,) = lacks(Shape.FCOS, other)
+    assert "ignition.platform.id=metal, ignition.platform.id=qemu" in lack.path
+
+
+KUBEADM = b"""[Service]
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+ExecStart=
+ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
+
+
+def test_a_kubelet_that_reads_the_settings_of_the_image_makes_no_keys_and_another_is_named() -> None:
+    unit = "/usr/lib/systemd/system/kubelet.service"
+    kubeadm = MappedTree({unit: b"[Service]\nExecStart=/usr/bin/kubelet\n", f"{unit}.d/10-kubeadm.conf": KUBEADM})
+    assert lacks(Shape.DEBIAN, prepared(kubeadm, platform="qemu")) == []
+    own = b'[Service]\nEnvironment="KUBELET_CONFIG_ARGS=--config-dir=/etc/kubelet.d"\n'
+    late = MappedTree({**kubeadm.files, "/etc/systemd/system/kubelet.service.d/95-own.conf": own})
+    (lack,) = lacks(Shape.DEBIAN, prepared(late, platform="qemu"))
+    assert (lack.path, "no proof names" in lack.consequence) == (f"{unit} (--config-dir)", True)
+
+
+def test_a_kubelet_of_rhcos_reads_the_directory_that_its_unit_names() -> None:
+    start = b"[Service]\nExecStart=/usr/bin/kubelet --config=/etc/kubernetes/kubelet.conf"
+    unit = "/etc/systemd/system/kubelet.service"
+    with_directory = MappedTree({unit: start + b" \\\n  --config-dir=/etc/openshift/kubelet.conf.d \\\n  --v=2\n"})
+    assert lacks(Shape.RHCOS, prepared(with_directory, Shape.RHCOS, "aws")) == []
+    assert [lack.path for lack in lacks(Shape.RHCOS, prepared(MappedTree({unit: start}), Shape.RHCOS, "aws"))] == [
+        f"{unit} (--config-dir)"
+    ]
 
 
 def test_a_commit_of_ostree_gets_its_settings_below_usr_etc() -> None:
