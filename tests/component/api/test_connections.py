@@ -193,8 +193,9 @@ async def _fill(embedded: Embedded, size: int, count: int) -> None:
 
 async def test_a_watcher_that_never_reads_is_cut(impatient: Embedded) -> None:
     silent = await asyncio.to_thread(deaf, impatient, get(f"{CONFIGMAPS}?watch=1"))
-    await asyncio.sleep(0.05)
-    assert impatient.server.api.store.stats.watchers == 1
+    async with asyncio.timeout(PATIENCE):
+        while impatient.server.api.store.stats.watchers != 1:  # noqa: ASYNC110  # the state of a server, seen from outside
+            await asyncio.sleep(0.01)
     await _fill(impatient, 500_000, 30)
     async with asyncio.timeout(PATIENCE):
         while impatient.server.api.store.stats.watchers:  # noqa: ASYNC110  # the state of a server, seen from outside

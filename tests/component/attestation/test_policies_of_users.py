@@ -21,6 +21,8 @@ from tests.attesting import AttestingWorld, attesting_world, until
 from tests.component.rights import somebody
 from tests.embedded.fixtures import Embedded
 
+pytestmark = pytest.mark.processes
+
 PATH = "/apis/fastness.dev/v1alpha1/appraisalpolicies"
 STATUS = "default/attestation-status/status"
 MERGE = {"content-type": "application/merge-patch+json"}

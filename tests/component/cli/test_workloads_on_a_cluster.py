@@ -14,6 +14,7 @@ from fastness.formats.initdata import write_init_data
 from fastness.model.nfd.feature import NODE_FEATURE
 from fastness.model.registry import find
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 
 SETS = find("fastness.dev", "v1alpha1", "referencevaluesets").resource
@@ -58,7 +59,7 @@ async def test_the_agent_reports_once_and_writes_nothing_when_nothing_changed(em
 async def test_what_is_no_longer_found_disappears_at_the_next_look(embedded_server: Embedded) -> None:
     clock, looks = VirtualClock(), iter([Features({"a.b": frozenset({"x"})}), Features({"a.c": frozenset()})])
     task = asyncio.create_task(keep_reporting(embedded_server.cluster, "n", lambda: next(looks), clock, interval=60))
-    for _ in range(200):
+    for _ in range(int(PATIENCE / 0.01)):
         await asyncio.sleep(0.01)
         listed = (await embedded_server.cluster.list(NODE_FEATURE.resource)).items
         if listed and "a.b" in listed[0]["spec"]["features"]["flags"]:

@@ -156,9 +156,12 @@ async def test_a_confidential_pool_is_served_to_nobody_here(world: World) -> Non
         "spec": {"mode": "Enforce", "simulated": True},
     }  # fmt: skip
     await world.cluster.create(CONFIDENTIAL, cluster)
-    await asyncio.sleep(0.1)
-    refused = await world.get(ticket=ticket)
-    assert (refused.status_code, code(refused)) == (403, "attestation-required")
+
+    async def refused() -> bool:
+        answer = await world.get(ticket=ticket)
+        return (answer.status_code, code(answer)) == (403, "attestation-required")
+
+    await until(refused)
 
 
 async def test_methods_paths_and_versions(world: World) -> None:

@@ -35,13 +35,13 @@ from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.model.nfd.rule import NODE_FEATURE_RULE
 from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
 
 RULES = Path(__file__).parents[1] / "cli" / "data" / "tee-rules.yaml"
 NAMESPACE = "openshift-nfd"
 TDX = "intel.feature.node.kubernetes.io/tdx"
 KEYS = "tdx.intel.com/keys"
-TURNS = 500
 
 
 class World:
@@ -71,20 +71,23 @@ class World:
         await self.cluster.create(NODE_FEATURE_DISCOVERY.resource, obj)
 
     async def until(self, name: str, holds: Callable[[JsonObject], bool]) -> JsonObject:
-        for _ in range(TURNS):
-            found = await self.cluster.get(NODE.resource, name)
-            if holds(found):
-                return found
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{name} does not get there: {found['metadata']}")
+        async with asyncio.timeout(PATIENCE):
+            while not holds(node := await self.cluster.get(NODE.resource, name)):  # noqa: ASYNC110  # state, no event
+                await asyncio.sleep(0.02)
+        return node
+
+    async def settled(self, marker: str) -> None:
+        """The loop has done what was to do: it labels a machine that came later."""
+        await self.node(marker, "tdx-host")
+        await self.until(marker, lambda one: TDX in _labels(one))
 
     async def event(self, reason: str) -> JsonObject:
-        for _ in range(TURNS):
-            told = [one for one in (await self.cluster.list(EVENTS)).items if one["reason"] == reason]
-            if told:
-                return told[0]
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"no event {reason}")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                told = [one for one in (await self.cluster.list(EVENTS)).items if one["reason"] == reason]
+                if told:
+                    return told[0]
+                await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -138,15 +141,13 @@ async def test_nothing_is_written_without_a_discovery_and_all_goes_with_the_last
     assert LABELS not in (node["metadata"].get("annotations") or {})
 
 
-async def test_a_change_of_the_machine_relabels_within_a_second(world: World) -> None:
+async def test_a_change_of_the_machine_relabels_it(world: World) -> None:
     await world.discovery()
     await world.rules()
     await world.node("a", "plain-vm")
     await world.until("a", lambda one: "feature.node.kubernetes.io/kernel-version.major" in _labels(one))
-    began = asyncio.get_running_loop().time()
     await report(world.cluster, node_feature("a", discover(recorded("tdx-host"))))
     await world.until("a", lambda one: TDX in _labels(one))
-    assert asyncio.get_running_loop().time() - began < 1.0
 
 
 async def test_at_rest_nothing_is_written(world: World) -> None:
@@ -154,11 +155,11 @@ async def test_at_rest_nothing_is_written(world: World) -> None:
     await world.rules()
     await world.node("a", "h100-host")
     await world.until("a", lambda one: KEYS in (one.get("status", {}).get("capacity") or {}) and TDX in _labels(one))
-    await asyncio.sleep(0.3)
-    before = world.store.revision
+    await world.settled("b")
+    before = (await world.cluster.get(NODE.resource, "a"))["metadata"]["resourceVersion"]
     assert not await report(world.cluster, node_feature("a", discover(recorded("h100-host"))))
-    await asyncio.sleep(0.3)
-    assert world.store.revision == before
+    await world.settled("c")
+    assert (await world.cluster.get(NODE.resource, "a"))["metadata"]["resourceVersion"] == before
 
 
 async def test_a_node_tells_about_itself_and_about_nobody_else(embedded_server: Embedded, world: World) -> None:

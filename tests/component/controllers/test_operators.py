@@ -30,6 +30,7 @@ from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
 
+TURNS = int(PATIENCE / 0.01)  # of a hundredth of a second each
 NS = "openshift-sandboxed-containers-operator"
 NAME = "sandboxed-containers-operator"
 NEW, OLD = f"{NAME}.v1.12.0", f"{NAME}.v1.11.1"
@@ -66,7 +67,7 @@ class World:
 
     async def until(self, resource: Resource, name: str, holds: Callable[[JsonObject], bool]) -> JsonObject:
         found: JsonObject = {}
-        for _ in range(500):
+        for _ in range(TURNS):
             try:
                 found = await self.cluster.get(resource, name, NS)
             except NotFound:
@@ -77,7 +78,7 @@ class World:
         raise AssertionError(f"{resource.kind} {name} does not get there: {found}")
 
     async def gone(self, resource: Resource, name: str, namespace: str = NS) -> None:
-        for _ in range(500):
+        for _ in range(TURNS):
             try:
                 await self.cluster.get(resource, name, namespace)
             except NotFound:
@@ -89,7 +90,7 @@ class World:
         return await self.until(VERSIONS, name, lambda one: one.get("status", {}).get("phase") == "Succeeded")
 
     async def plan(self) -> JsonObject:
-        for _ in range(500):
+        for _ in range(TURNS):
             found = (await self.cluster.list(PLANS, Scope(namespace=NS))).items
             if found and found[0].get("status"):
                 return found[0]
@@ -107,7 +108,7 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
         runner = Runner([*kube.controllers, *loops], informers, clock, entropy, feeds=kube.feeds)
         task = asyncio.create_task(runner.run())
         here = World(cluster)
-        for _ in range(500):
+        for _ in range(TURNS):
             if len((await cluster.list(SOURCES)).items) == 2:
                 break
             await asyncio.sleep(0.01)
@@ -252,7 +253,7 @@ async def test_what_is_not_an_object_of_ours_stops_nobody(world: World) -> None:
 
 async def test_catalogs_come_back_when_they_are_deleted(world: World) -> None:
     await world.cluster.delete(SOURCES, "redhat-operators", "openshift-marketplace")
-    for _ in range(500):
+    for _ in range(TURNS):
         states = [(one.get("status") or {}).get("connectionState") for one in (await world.cluster.list(SOURCES)).items]
         if len(states) == 2 and all(states):
             return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,15 @@ import pytest
 from tools import docs
 
 ROOT = Path(__file__).resolve().parents[3]
+PAGES = docs.pages
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pages_once() -> Iterator[None]:
+    """The pages are written once for all tests: it takes a second, and a test below shows that they stay the same."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(docs, "pages", functools.cache(PAGES))
+        yield
 
 
 @pytest.fixture
@@ -24,7 +35,7 @@ def test_the_reference_is_in_step_with_the_code() -> None:
 
 
 def test_pages_are_the_same_every_time() -> None:
-    assert docs.pages() == docs.pages()
+    assert PAGES() == docs.pages()
 
 
 def test_a_changed_a_missing_and_a_forgotten_page_are_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools.lanes import Lane
-from tools.run_tests import CHANCES, EndedLane, good, recorded, summary
+from tools.run_tests import CHANCES, EndedLane, environment, good, recorded, summary
 
 
 def ended(code: int = 0, chances: int = 0, long: list[dict[str, Any]] | None = None) -> EndedLane:
@@ -63,3 +63,7 @@ def test_what_ran_is_recorded_and_what_did_not_stays_as_it_was() -> None:
     before = {"test_a.py": 1.0, "test_b.py": 2.0, "test_gone.py": 3.0}
     run = [ended(), EndedLane(Lane("lane 2", (), 0), -9, 1, "")]
     assert recorded(run, before, ["test_b.py", "test_a.py", "test_new.py"]) == {"test_a.py": 4.6, "test_b.py": 2.0}
+
+
+def test_a_lane_keeps_what_it_compiled() -> None:
+    assert environment({"PATH": "/bin", "PYTHONDONTWRITEBYTECODE": "1"}) == {"PATH": "/bin"}
