@@ -14,7 +14,10 @@ import pytest
 from tools.mutants import mutants
 from tools.mutate import PAGE, harmless, page
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.long("26 refusals are taken out, each with the tests that must notice"),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 

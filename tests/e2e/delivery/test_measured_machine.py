@@ -40,6 +40,7 @@ async def joined(world: DeliveringWorld, uki: bytes, tpm: Path) -> joining.Joine
     return await asyncio.to_thread(joining.join, uki, tpm, ports, user_data, hostile({}))
 
 
+@pytest.mark.long("two machines boot under emulation with the agent and Ignition in their images")
 @pytest.mark.parametrize("via", ["Gate", "Broker"])
 async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_and_for_no_other(
     real_server: Embedded, tpm_maker: Maker, via: str

@@ -28,6 +28,7 @@ from fastness.formats.tpm.public import parse_public
 from tests.measuredboot.initrd import QUOTED
 from tests.measuredboot.run import CHANGED_LINE, Run, image, run
 
+pytestmark = pytest.mark.long("whichever test comes first boots a machine under emulation")
 LOGGED = (*range(10), 11, 12, 13, 14)
 HOLDING_THE_LINE = {4, 9, 11}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.live import Live
 from tests.e2e.sim.test_restarts import children
 from tests.measuredboot.kernel import kernel
@@ -30,6 +32,7 @@ def roots(live: Live) -> list[str]:
     return [entry["reason"] for entry in found.get("attestation", {}).get("extraRoots", ())]
 
 
+@pytest.mark.long("a machine boots under emulation, and the control plane starts twice")
 def test_a_real_machine_is_attested_and_its_root_is_trusted_as_long_as_the_flag_is_given(tmp_path: Path) -> None:
     require_machine()
     kernel()
