@@ -6,6 +6,7 @@ import base64
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from fastness.agent.enrol import Patience
 from fastness.agent.fetch import GateRefused
 from fastness.agent.imagetrust import ImageTrust
 from fastness.agent.userdata import Given, ask_of_host
+from fastness.cluster.https import Answered, HttpsClient
 from fastness.cluster.port import PatchType, WriteOptions
 from fastness.crypto.digests import sha256
 from fastness.crypto.eddsa import Ed25519Signer
@@ -109,6 +111,26 @@ async def test_a_machine_of_each_kind_comes_by_its_configuration(world: Deliveri
         assert found.node_name
     assert world.shelf.asked == [("worker", ACCEPT)] * 3
     assert [entry.what for entry in world.record.entries] == ["release"] * 3
+
+
+@pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
+async def test_a_first_boot_asks_six_times_whatever_else_it_proves(
+    world: DeliveringWorld, tee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand machines boot at once: what they prove besides goes along with what they send anyway."""
+    asked, ask = [], HttpsClient.ask
+
+    async def counted(client: HttpsClient, method: str, path: str, *rest: Any) -> Answered:
+        asked.append((method, path.partition("?")[0]))
+        return await ask(client, method, path, *rest)
+
+    monkeypatch.setattr(HttpsClient, "ask", counted)
+    await booted(world, tee)
+    # Ticket and key, the answer to the challenge; nonce, evidence; the nonce of the gate, the configuration.
+    assert asked == [
+        ("POST", "/v1/enrol"), ("POST", "/v1/enrol/complete"), ("POST", "/kbs/v0/auth"), ("POST", "/kbs/v0/attest"),
+        ("GET", "/config/worker"), ("GET", "/config/worker"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("tee", "provider"), [("snp", "sev_guest"), ("tdx", "tdx_guest")])
