@@ -1,9 +1,10 @@
 """A second chance for tests that run real programs, and for no others.
 
 Programs start late, sockets fill and disks stall on machines that others use as well; a test that waits for one can fail where
-nothing is wrong. A test in one process has no such excuse. The marker `processes` says which is which: a test gets it by using a
-fixture of `FIXTURES`, or its module states it (`pytestmark = pytest.mark.processes`). Each use of a second chance is listed by
-`tools/run_tests.py` with the failure that came first, and more than a few of them fail the run.
+nothing is wrong. A test in one process has no such excuse, unless it sets the bounds of a server on real sockets to tenths of a
+second (`impatient`). The marker `processes` says which is which: a test gets it by using a fixture of `FIXTURES`, or its module
+states it (`pytestmark = pytest.mark.processes`). Each use of a second chance is listed by `tools/run_tests.py` with the failure
+that came first, and more than a few of them fail the run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ FIXTURES = frozenset(
         "bare_kube",
         "bed",
         "bed_machine",
+        "impatient",
         "live",
         "other_swtpm",
         "real_kube",

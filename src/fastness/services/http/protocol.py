@@ -18,6 +18,9 @@ uvicorn gives neither the certificate of a peer nor limits before the applicatio
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import sys
+import termios
 from functools import partial
 from typing import Any
 
@@ -149,7 +152,7 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._watch_progress(self.transport.get_write_buffer_size())
+        self._watch_progress(self._unread())
 
     def resume_writing(self) -> None:
         self._stop_watching_progress()
@@ -188,11 +191,20 @@ class Protocol(HttpToolsProtocol):
         self._stalled = self.loop.call_later(self._bounds.stalled_seconds, self._check_progress, waiting)
 
     def _check_progress(self, before: int) -> None:
-        waiting = self.transport.get_write_buffer_size()
+        waiting = self._unread()
         if waiting >= before:
             self.transport.abort()
         else:
             self._watch_progress(waiting)
+
+    def _unread(self) -> int:
+        """How many bytes the client has not taken yet, with those that the kernel holds for it.
+
+        The kernel takes megabytes at once and asks for more when a third of them is gone: without its share a slow client
+        that moves looks as if it stood still.
+        """
+        held = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        return self.transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)
 
     def _stop_watching_progress(self) -> None:
         if self._stalled is not None:
