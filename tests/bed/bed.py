@@ -15,12 +15,13 @@ has joined nothing yet.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -61,6 +62,7 @@ class Bed:
     registry: str = ""
     control_plane: RealKube | None = None
     nodes: list[Node] = field(default_factory=list)
+    indices: Iterator[int] = field(default_factory=itertools.count)
     programs: list[Program] = field(default_factory=list)
     forwarders: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -168,11 +170,17 @@ class Bed:
 
     def spare_node(self) -> Node:
         """One more machine with containerd, which has joined nothing yet."""
-        index = len(self.nodes)
+        index = next(self.indices)
         inside = self.registry.replace("127.0.0.1", ADDRESS)
         node = Node.prepare(index, self.directory / f"node{index}", self.network, self.name, inside)
         self.nodes.append(node)
         return node
+
+    def remove_node(self, node: Node) -> None:
+        """End a machine; what the API has of it stays."""
+        self.nodes.remove(node)
+        node.stop()
+        shutil.rmtree(node.directory / "lib", ignore_errors=True)
 
     def _join(self, node: Node) -> None:
         """Let a machine in by certificates of the cluster's CA."""
