@@ -13,7 +13,6 @@ from fastness.cluster.clock import SystemEntropy
 from fastness.cluster.informers import Informer
 from fastness.crypto.x509 import CertificateAuthority, Credential
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.services.configserver.app import INTERNAL_ROUTES, TICKET_ROUTES, Auth
 from fastness.trust.internal import GROUP
 from tests.component.configserver.doors import POOLS, Doors, open_doors
 from tests.embedded.fixtures import Embedded
@@ -143,11 +142,6 @@ async def test_a_config_server_that_knows_no_nodes_gives_no_rendered_config_to_a
     async with open_doors(embedded_server) as doors, doors.outer() as client:
         answer = await client.get(f"/config/plain?rendered=rendered-plain-{'a' * 32}")
         assert outcome(answer) == (401, "certificate-required")
-
-
-def test_every_route_says_what_it_needs() -> None:
-    assert {route.auth for route in INTERNAL_ROUTES} == {Auth.INTERNAL}
-    assert [route.auth for route in TICKET_ROUTES] == [Auth.OPEN, Auth.TICKET]
 
 
 @pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])

@@ -11,98 +11,95 @@ The internal port, for gate and broker, is another application (`internal.py`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Final
 
+from fastness.cluster.clock import Entropy
+from fastness.cluster.errors import ApiError
 from fastness.domain.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
-from fastness.formats import urlpath
-from fastness.observe import metrics
+from fastness.observe import logs, metrics
 from fastness.services.assignments import rendered_in
 from fastness.services.configs import RENDERED
-from fastness.services.configserver.daytwo import SIGNATURE, NodeReleases
+from fastness.services.configserver.daytwo import SIGNATURE, NodeReleases, NodeRequest
 from fastness.services.configserver.replies import NoConfig, Replies, Reply
-from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http import Answer, Request
+from fastness.services.http.edge import Door, ErrorTable, Outage, application, healthy, nothing_but
+from fastness.services.http.route import OPEN, READING, UNLIMITED, Auth, Route
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
+from fastness.trust.errors import RecordError
 from fastness.trust.touch import Touch
 
-"""The header that names the rendered config of an answer: a cache of one who asks may be ahead of ours, or behind."""
 Admit = Callable[[Request, str], Awaitable[None] | None]
 """Lets the caller in for a pool, or raises Refusal."""
+_log = logs.logger("configserver")
 
 
-class Auth(StrEnum):
-    """What a caller must show."""
-
-    OPEN = "open"
-    TICKET = "ticket; on day two the certificate of a node"
-    INTERNAL = "internal certificate"
+def _count(_route: str, code: int) -> None:
+    metrics.CONFIG_SERVED.inc(str(code))
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One way in."""
-
-    pattern: str
-    methods: tuple[str, ...]
-    auth: Auth
+def _unavailable(error: ApiError, _route: str) -> Refusal:
+    _log.warning("configserver.unavailable", code=error.reason, error=error)
+    return Outage(503, "api-unavailable", "the cluster cannot be asked now")
 
 
-READING = ("GET", "HEAD")
-TICKET_ROUTES = (Route("/healthz", READING, Auth.OPEN), Route("/config/<pool>", READING, Auth.TICKET))
-INTERNAL_ROUTES = (Route("/healthz", READING, Auth.INTERNAL), Route("/config/<pool>", READING, Auth.INTERNAL))
+def _unrecorded(error: RecordError, _route: str) -> Refusal:
+    _log.error("configserver.unavailable", code=error.code, error=error, hint=error.hint)
+    return Outage(503, error.code, "the record cannot be written now")
+
+
+DOOR: Final = Door("configserver", answered=_count)
+ERRORS: Final[ErrorTable] = {
+    **nothing_but("there is /config/<pool>"),
+    ApiError: _unavailable,
+    RecordError: _unrecorded,
+}
 
 
 class ConfigServer:
-    """The config server as an application."""
+    """The ticket port: `app` is its application."""
 
-    def __init__(self, replies: Replies, admit: Admit, touch: Touch, nodes: NodeReleases | None = None) -> None:
+    def __init__(
+        self, replies: Replies, admit: Admit, touch: Touch, entropy: Entropy, nodes: NodeReleases | None = None
+    ) -> None:
         """Serve what is in `replies` to those whom `admit` lets in; without `nodes` no certificate counts."""
         self._replies = replies
         self._admit = admit
         self._touch = touch
         self._nodes = nodes
+        known = Auth("ticket; on day two the certificate of a node", self._recognised)
+        routes = (
+            Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
+            Route("config", READING, "/config/<pool>", known, UNLIMITED, self._answer),
+        )
+        self.app = application(DOOR, routes, ERRORS, entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        try:
-            answer = await self._answer(request)
-        except Refusal as refusal:
-            answer = refusal.answer()
-        metrics.CONFIG_SERVED.inc(str(answer.code))
-        await send_answer(answer, send, head=request.method == "HEAD")
-
-    async def _answer(self, request: Request) -> Answer:
-        segments = urlpath.split(request.path)
-        if request.method not in READING:
-            raise Refusal(405, "method-not-allowed", "only GET and HEAD")
-        if segments == ["healthz"]:
-            return Answer(200, b"")
-        if segments is None or len(segments) != 2 or segments[0] != "config":
-            raise Refusal(404, "not-found", "there is /config/<pool>")
+    async def _recognised(self, request: Request) -> NodeRequest | None:
+        """The node that asks for a rendered config, None for a machine that boots with a ticket; raises Refusal."""
         rendered = rendered_in(request)
         if rendered:
-            return await self._rendered(request, segments[1], rendered)
-        waiting = self._admit(request, segments[1])
+            return self._node(request, rendered)
+        waiting = self._admit(request, request.values[0])
         if waiting is not None:
             await waiting
-        demand(self._touch)
-        return self._config(request, segments[1])
+        return None
 
-    async def _rendered(self, request: Request, pool: str, name: str) -> Answer:
-        """A rendered config as the object that agents read."""
+    def _node(self, request: Request, rendered: str) -> NodeRequest:
         if request.peer is None and request.header(b"authorization"):
             raise Refusal(
                 403, "wrong-credential", "a ticket is for machines that boot: rendered configs are not given for it"
             )
         if self._nodes is None:
             raise Refusal(401, "certificate-required", "show the certificate of the node")
-        config = await self._nodes.release(request, pool, name)
+        return self._nodes.recognise(request, rendered)
+
+    async def _answer(self, request: Request, node: NodeRequest | None) -> Answer:
+        pool = request.values[0]
+        if node is None:
+            demand(self._touch)
+            return self._config(request, pool)
+        config = await node.release(pool)
         headers = ((b"etag", config.etag), (RENDERED, config.name.encode()), (SIGNATURE, config.signature.encode()))
         return Answer(200, config.body, headers=headers)
 

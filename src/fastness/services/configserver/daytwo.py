@@ -13,13 +13,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastness.cluster.clock import Clock
 from fastness.crypto.digests import sha256
 from fastness.domain.attestation.configproof import HEADER, ServedToNode
 from fastness.formats import json
-from fastness.observe import logs, metrics
+from fastness.observe import metrics
 from fastness.services.configs import NONCE, Config, PlainConfigs
 from fastness.services.configserver.nodes import NodeCaller, NodeCallers
 from fastness.services.http import Request
@@ -28,13 +28,11 @@ from fastness.services.refusals import Refusal
 from fastness.services.releases import demand, withheld_entry, written
 from fastness.trust.configkey import ConfigSigner
 from fastness.trust.entry import Entry, Record
-from fastness.trust.errors import RecordError
 from fastness.trust.touch import Touch
 
 BASIS: Final = "node-certificate"
 MAX_NONCE: Final = 128
 SIGNATURE: Final = HEADER.lower().encode()
-_log = logs.logger("configserver")
 
 
 class NodeReleases:
@@ -57,21 +55,18 @@ class NodeReleases:
         self._touch = touch
         self._clock = clock
 
-    async def release(self, request: Request, pool: str, rendered: str) -> Config:
-        """The rendered config for the node whose certificate the request shows; raises Refusal."""
+    def recognise(self, request: Request, rendered: str) -> NodeRequest:
+        """The node whose certificate a request shows, and what it asks for; raises Refusal."""
         if request.peer is None:
             raise Refusal(401, "certificate-required", "show the certificate of the node")
         nonce = nonce_of(request)
         caller = self._callers.recognise(request.peer)
         request.recognised()
-        resource = f"pool/{pool}/config"[:256]
-        try:
-            return await self._released(caller, resource, pool, rendered, nonce)
-        except RecordError as error:
-            _log.error("configserver.unavailable", code=error.code, error=error, hint=error.hint)
-            raise Refusal(503, error.code, "the record cannot be written now") from error
+        return NodeRequest(self, caller, rendered, nonce)
 
-    async def _released(self, caller: NodeCaller, resource: str, pool: str, rendered: str, nonce: str) -> Config:
+    async def release(self, caller: NodeCaller, pool: str, rendered: str, nonce: str) -> Config:
+        """The rendered config for a node, signed for its request; raises Refusal, RecordError."""
+        resource = f"pool/{pool}/config"[:256]
         try:
             await self._allow(caller, pool, rendered)
         except Refusal as refusal:
@@ -93,6 +88,19 @@ class NodeReleases:
         """Return if the node may have the config now, as the API says, and this door can know; raises Refusal."""
         await self._callers.check(caller, pool, rendered)
         demand(self._touch)
+
+
+class NodeRequest(NamedTuple):
+    """A node that showed its certificate, the rendered config that it names, and the number of its request."""
+
+    releases: NodeReleases
+    caller: NodeCaller
+    rendered: str
+    nonce: str
+
+    async def release(self, pool: str) -> Config:
+        """That config, if it is the node's and of this pool; raises Refusal, RecordError."""
+        return await self.releases.release(self.caller, pool, self.rendered, self.nonce)
 
 
 def nonce_of(request: Request) -> str:

@@ -10,65 +10,49 @@ authority; the certificate is verified once more, against the authorities that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError
+from fastness.cluster.clock import Clock, Entropy
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
 from fastness.domain.attestation.doorrole import DoorRole
-from fastness.formats import urlpath
 from fastness.model.objects import rfc3339
-from fastness.observe import logs, metrics
 from fastness.services.assignments import rendered_in
 from fastness.services.configs import OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigSource
-from fastness.services.configserver.app import READING
+from fastness.services.configserver.app import DOOR, ERRORS
 from fastness.services.configserver.daytwo import SIGNATURE, nonce_of
-from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http import Answer, Request
+from fastness.services.http.edge import application, healthy
+from fastness.services.http.route import READING, UNLIMITED, Auth, Route
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
 from fastness.trust.internal import asking_role
 from fastness.trust.touch import Touch
 
-_log = logs.logger("configserver")
-
 
 class InternalConfigServer:
-    """The internal port as an application."""
+    """The internal port: `app` is its application."""
 
     def __init__(
-        self, served: ConfigSource, trusted: Callable[[], Sequence[Certificate]], touch: Touch, clock: Clock
+        self,
+        served: ConfigSource,
+        trusted: Callable[[], Sequence[Certificate]],
+        touch: Touch,
+        clock: Clock,
+        entropy: Entropy,
     ) -> None:
         self._served = served
         self._trusted = trusted
         self._touch = touch
         self._clock = clock
+        routes = (
+            Route("health", READING, "/healthz", Auth("any internal certificate", _shown), UNLIMITED, healthy),
+            Route("config", READING, "/config/<pool>", Auth("gate or broker", self._role), UNLIMITED, self._config),
+        )
+        self.app = application(DOOR, routes, ERRORS, entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        try:
-            answer = await self._answer(request)
-        except Refusal as refusal:
-            answer = refusal.answer()
-        except ApiError as error:
-            _log.warning("configserver.unavailable", code=error.reason, error=error)
-            answer = Refusal(503, "api-unavailable", "the cluster cannot be asked now").answer()
-        metrics.CONFIG_SERVED.inc(str(answer.code))
-        await send_answer(answer, send, head=request.method == "HEAD")
-
-    async def _answer(self, request: Request) -> Answer:
-        segments = urlpath.split(request.path)
-        if request.method not in READING:
-            raise Refusal(405, "method-not-allowed", "only GET and HEAD")
-        if segments == ["healthz"]:
-            return Answer(200, b"")
-        if segments is None or len(segments) != 2 or segments[0] != "config":
-            raise Refusal(404, "not-found", "there is /config/<pool>")
-        role, pool, rendered = self._role(request), segments[1], rendered_in(request)
+    async def _config(self, request: Request, role: DoorRole) -> Answer:
+        pool, rendered = request.values[0], rendered_in(request)
         demand(self._touch)
         credential, accept = request.header(b"authorization"), request.header(b"accept")
         if not credential:
@@ -79,16 +63,22 @@ class InternalConfigServer:
         wanted = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
         return _answer(request, await self._served.fetch(wanted))
 
-    def _role(self, request: Request) -> DoorRole:
-        if request.peer is None:
-            raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
+    async def _role(self, request: Request) -> DoorRole:
+        peer = await _shown(request)
         try:
-            role = asking_role(Certificate.from_der(request.peer), self._trusted(), self._clock.now())
+            role = asking_role(Certificate.from_der(peer), self._trusted(), self._clock.now())
         except CryptoError as error:
             raise Refusal(401, "bad-certificate", error.message) from error
         if role is None:
             raise Refusal(403, "wrong-role", "only the gate and the broker ask here")
         return role
+
+
+async def _shown(request: Request) -> bytes:
+    """The certificate (DER) that TLS has accepted; raises Refusal."""
+    if request.peer is None:
+        raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
+    return request.peer
 
 
 def _answer(request: Request, config: Config) -> Answer:

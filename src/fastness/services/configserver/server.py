@@ -34,6 +34,7 @@ from fastness.services.configserver.replies import Replies
 from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
 from fastness.services.http.door import Authorities, ListenOptions, OpenDoor, open_door
 from fastness.services.http.rotation import Chosen, ServedCertificate
+from fastness.services.http.route import Routes
 from fastness.trust.certificates import DoorCertificates, RoleCertificates
 from fastness.trust.home import home_of
 from fastness.trust.record import ClusterRecord
@@ -49,10 +50,12 @@ TICKET_FACE, INTERNAL_FACE = "config-server", "config-server-internal"
 
 @dataclass(frozen=True, slots=True)
 class ConfigDoor(OpenDoor):
-    """A running config server: its second port, for gate and broker, and what it serves."""
+    """A running config server: its second port, for gate and broker, the tables of both, and what it serves."""
 
     internal_port: int
     served: ServedConfigs
+    routes: Routes
+    internal_routes: Routes
 
 
 @asynccontextmanager
@@ -77,7 +80,7 @@ async def config_server(
     served = await ServedConfigs.open(cluster, informers, clock, entropy, RenderedConfigs(replies))
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
-    ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock)
+    ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
     book = TicketBook(cluster, tickets, clock)
     nodes = None
     if clients is not None:
@@ -86,7 +89,7 @@ async def config_server(
             ClusterRecord(cluster, clock, entropy, ROLE),
         )
         nodes = NodeReleases(callers, served.plain, served.signer, record, touch, clock)
-    app = ConfigServer(replies, by_ticket(book, confidential), touch, nodes)
+    app = ConfigServer(replies, by_ticket(book, confidential), touch, entropy, nodes).app
     inner = replace(options, port=options.internal_port, bounds=None)
     to_machines = ServedCertificate(TICKET_FACE, certificates)
     to_parts = ServedCertificate(INTERNAL_FACE, certificates, _to_our_parts)
@@ -95,7 +98,7 @@ async def config_server(
         open_door(ours, inner, to_parts, clock, mutual=True) as internal_port,
     ):
         with metrics.refreshed_by(touch.publish):
-            yield ConfigDoor(port, certificates, internal_port, served)
+            yield ConfigDoor(port, certificates, internal_port, served, app.routes, ours.routes)
 
 
 def _to_our_parts(certificates: RoleCertificates) -> Chosen:

@@ -4,8 +4,9 @@ Doors are plain ASGI applications; there is no framework on the hot path (a smal
 
 * `request.py`: headers, query and a body that cannot be larger than the door allows.
 * `answers.py`: a finished answer or a stream.
+* `route.py`, `edge.py`: the table of a door, and the edge that finds a route, knows the caller, and makes an answer of anything.
 * `listener.py`: uvicorn inside our loop with TLS, the peer's certificate, and bounds on connections, headers and idle time.
-* `door.py`: where a door listens and under which names, and a door that is open.
+* `door.py`: the one way to open and close a door, where it listens and under which names.
 * `showing.py`, `rotation.py`: certificates that are replaced while a listener runs; `rust.py`: a listener outside our loop.
 """
 

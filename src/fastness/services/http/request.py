@@ -35,7 +35,10 @@ class SlowBody(ApiError):
 class Request:
     """One HTTP request."""
 
-    __slots__ = ("_body_seconds", "_headers", "_query", "_receive", "method", "path", "peer", "raw_query", "scope")
+    __slots__ = (
+        "_body_seconds", "_headers", "_query", "_receive", "content", "method", "path", "peer", "raw_query", "scope",
+        "segments", "values",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, body_seconds: float = BODY_SECONDS) -> None:
         self.scope = scope
@@ -47,6 +50,16 @@ class Request:
         self._body_seconds = body_seconds
         self._headers: dict[bytes, bytes] | None = None
         self._query: dict[str, str] | None = None
+        # The edge of a door sets these: the decoded path, what stands in it for the <> of the route, and the body if it read one.
+        self.segments: tuple[str, ...] = ()
+        self.values: tuple[str, ...] = ()
+        self.content = b""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from; empty where nobody can tell."""
+        client = self.scope.get("client")
+        return str(client[0]) if client else ""
 
     def recognised(self) -> None:
         """Whoever sent this proved itself: its address keeps a place at the listener while others flood it."""

@@ -35,7 +35,7 @@ async def test_a_request_that_came_without_a_certificate_is_asked_for_one() -> N
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
 
-    server = InternalConfigServer(Shelf(), tuple, Touch("config-server", ()), VirtualClock())
+    server = InternalConfigServer(Shelf(), tuple, Touch("config-server", ()), VirtualClock(), SeededEntropy(1)).app
     scope = {
         "type": "http", "method": "GET", "path": "/config/worker", "raw_path": b"/config/worker", "query_string": b"",
         "headers": [(b"authorization", b"DPoP token")], "client": ("127.0.0.1", 1),
