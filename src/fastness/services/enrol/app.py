@@ -10,27 +10,26 @@ them. The answer says what to use instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
+from fastness.cluster.errors import ApiError
 from fastness.domain.attestation.enrolment import EnrolmentRefused
-from fastness.formats import json, urlpath
+from fastness.formats import json
 from fastness.formats.enrolment import MAX_BODY, parse_completion, parse_request
-from fastness.formats.errors import FormatError
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.services.doorevents import Silent, Telling
-from fastness.services.http import Answer, Request, send_answer
+from fastness.services.http import Answer, Request
 from fastness.services.http.arrivals import network
-from fastness.services.http.request import ClientGone, SlowBody
+from fastness.services.http.edge import UNREADABLE, Door, ErrorTable, application, healthy, nothing_but
+from fastness.services.http.route import JSON_ONLY, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
 from fastness.services.limits import Buckets, Limits, Rate, Turnstile
 from fastness.services.refusals import Refusal
 from fastness.trust.enrolment import Enrolments
 from fastness.trust.errors import RecordError, TicketUnclear, TrustError
-from fastness.trust.tickets import bearer
+from fastness.trust.tickets import TicketCheck, bearer
 
 # One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
 LIMITS: Final = Limits(strangers_in_flight=64, reading=256)
@@ -43,32 +42,6 @@ PER_TICKET: Final = Rate(2 * USUAL_RATE * BURST_SECONDS, 2 * USUAL_RATE)
 WRONG_TICKET_COST: Final = 10.0
 _log = logs.logger("enrol")
 
-
-class Auth(StrEnum):
-    """What a caller must show."""
-
-    OPEN = "open"
-    TICKET = "ticket"
-    ENROLMENT = "enrolment"
-    NOBODY = "nobody"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One way in."""
-
-    path: str
-    methods: tuple[str, ...]
-    auth: Auth
-
-
-ROUTES: Final = (
-    Route("/healthz", ("GET", "HEAD"), Auth.OPEN),
-    Route("/v1/enrol", ("POST",), Auth.TICKET),
-    Route("/v1/enrol/complete", ("POST",), Auth.ENROLMENT),
-    Route("/register-ak", ("PUT",), Auth.NOBODY),
-    Route("/ignition-clevis-pin-trustee", ("GET",), Auth.NOBODY),
-)
 
 # What a machine is answered: 401 a credential that does not count, 403 a final no, 400 not understood, 503 come back.
 STATUS: Final[Mapping[str, int]] = {
@@ -95,6 +68,39 @@ STATUS: Final[Mapping[str, int]] = {
 }
 
 
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def _count(_route: str, code: int) -> None:
+    metrics.ENROLMENTS.inc(str(code))
+
+
+def _count_refusal(_route: str, refusal: Refusal) -> None:
+    metrics.REFUSALS.inc("enrolment", refusal.code)
+
+
+async def _nobody(_request: Request) -> None:
+    """Let nobody in; raises Refusal."""
+    raise Refusal(
+        403, "ticket-enrolment-only",
+        "keys are not taken on their own word here: POST /v1/enrol with a join ticket and activate the credential",
+    )  # fmt: skip
+
+
+def _unrecorded(error: RecordError, _route: str) -> Refusal:
+    _log.error("enrol.unrecorded", error=error.message)
+    return Refusal(503, error.code, "the record cannot be written now")
+
+
+def _interrupted(error: Exception, _route: str) -> Refusal:
+    _log.warning("enrol.interrupted", error=error)
+    return Refusal(503, "cluster-unavailable", "the cluster cannot be asked now")
+
+
+DOOR: Final = Door("enrol", _count, _count_refusal, BODY_SECONDS)
+NOBODY: Final = Auth("nobody", _nobody)
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How many requests may come from one address, and with one ticket. A machine needs two."""
@@ -110,7 +116,7 @@ class Pace:
 
 
 class EnrolDoor:
-    """Enrolment as an application."""
+    """Enrolment: `app` is its application."""
 
     def __init__(
         self,
@@ -126,120 +132,71 @@ class EnrolDoor:
         self._telling = telling or Silent()
         self._enrolments = enrolments
         self._clock = clock
-        self._entropy = entropy
         self._addresses = Buckets(pace.address)
         self._tickets = Buckets(pace.ticket)
         self._turnstile = Turnstile(LIMITS, clock)
-        self._handlers: Mapping[str, Callable[[Request], Awaitable[Answer]]] = {
-            "/v1/enrol": self._begin,
-            "/v1/enrol/complete": self._complete,
-        }
+        self.app = application(DOOR, self._routes(), self._errors(), entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive, BODY_SECONDS)
-        correlation = context.begin(self._entropy.uid())
-        try:
-            answer = await self._guarded(request)
-        except ClientGone:
-            return
-        metrics.ENROLMENTS.inc(str(answer.code))
-        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+    def _routes(self) -> Routes:
+        turnstile = self._turnstile
+        body = Body(MAX_BODY, JSON_ONLY, lambda request: turnstile.reading(request.address))
+        limit: Limit[Any] = Limit(lambda request, _caller: turnstile.stranger(request.address), body)
+        return (
+            Route("health", READING, "/healthz", Auth("nothing", self._at_home), UNLIMITED, healthy),
+            Route("begin", ("POST",), "/v1/enrol", Auth("ticket", self._ticket), limit, self._begin),
+            Route("complete", ("POST",), "/v1/enrol/complete", Auth("enrolment", self._paced), limit, self._complete),
+            Route("register-ak", METHODS, "/register-ak", NOBODY, UNLIMITED, healthy),
+            Route("clevis-pin", METHODS, "/ignition-clevis-pin-trustee", NOBODY, UNLIMITED, healthy),
+        )
 
-    async def _guarded(self, request: Request) -> Answer:
-        """The answer, whatever happens."""
-        try:
-            return await self._answer(request)
-        except Refusal as refusal:
-            metrics.REFUSALS.inc("enrolment", refusal.code)
-            return refusal.answer()
-        except ClientGone:
-            raise
-        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
-            _log.exception("request.failed", method=request.method)
-            metrics.DEFECTS.inc("enrol")
-            return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
+    def _errors(self) -> ErrorTable:
+        return {
+            **nothing_but("there are POST /v1/enrol and POST /v1/enrol/complete"), **UNREADABLE,
+            EnrolmentRefused: self._refused, RecordError: _unrecorded, ApiError: _interrupted, TrustError: _interrupted,
+        }  # fmt: skip
 
-    async def _answer(self, request: Request) -> Answer:
-        segments = urlpath.split(request.path)
-        path = "/" + "/".join(segments) if segments else ""
-        route = next((route for route in ROUTES if route.path == path), None)
-        if route is None:
-            raise Refusal(404, "not-found", "there are POST /v1/enrol and POST /v1/enrol/complete")
-        if route.auth is Auth.NOBODY:
-            raise Refusal(
-                403, "ticket-enrolment-only",
-                "keys are not taken on their own word here: POST /v1/enrol with a join ticket and activate the credential",
-            )  # fmt: skip
-        if request.method not in route.methods:
-            raise Refusal(405, "method-not-allowed", f"only {' and '.join(route.methods)}")
+    async def _at_home(self, _request: Request) -> None:
+        """Let everybody in while the namespace of ours is there; raises Refusal."""
         self._demand()
-        if route.auth is Auth.OPEN:
-            return Answer(200, b"")
-        self._pace(self._addresses, _address(request))
-        return await self._told(request, self._handlers[route.path])
 
-    async def _told(self, request: Request, handler: Callable[[Request], Awaitable[Answer]]) -> Answer:
-        """Run a handler and give what it raises its place in the table."""
-        try:
-            return await handler(request)
-        except EnrolmentRefused as refused:
-            refusal = Refusal(STATUS[refused.code], refused.code, refused.detail)
-            if refused.ticket[0]:
-                self._telling.ticket_refused(*refused.ticket, refusal)
-            else:
-                self._telling.stranger_refused(refusal)
-            raise refusal from refused
-        except FormatError as error:
-            raise Refusal(400, error.code, str(error)) from error
-        except (TooLarge, UnsupportedMedia, BadRequest, SlowBody) as error:
-            raise Refusal(error.code, error.reason, error.message) from error
-        except RecordError as error:
-            _log.error("enrol.unrecorded", error=error.message)
-            raise Refusal(503, error.code, "the record cannot be written now") from error
-        except (ApiError, TrustError) as error:
-            _log.warning("enrol.interrupted", error=error)
-            raise Refusal(503, "cluster-unavailable", "the cluster cannot be asked now") from error
+    async def _paced(self, request: Request) -> None:
+        """Let everybody in who does not come too often: what is shown is in the body, and the protocol judges it."""
+        self._demand()
+        self._pace(self._addresses, network(request.address))
 
-    async def _begin(self, request: Request) -> Answer:
-        address = _address(request)
+    async def _ticket(self, request: Request) -> TicketCheck:
+        """The ticket that a machine shows, looked at before a byte of the body is read; raises Refusal."""
+        await self._paced(request)
         try:
             ticket = await self._enrolments.admit(bearer(request.header(b"authorization")))
         except EnrolmentRefused:
-            self._addresses.charge(address, self._clock.monotonic(), WRONG_TICKET_COST)
+            self._addresses.charge(network(request.address), self._clock.monotonic(), WRONG_TICKET_COST)
             raise
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
         self._pace(self._tickets, ticket.uid)
-        message = parse_request(await self._json(request))
-        with self._turnstile.stranger(address):
-            return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
+        return ticket
 
-    async def _complete(self, request: Request) -> Answer:
-        completion = parse_completion(await self._json(request))
-        with self._turnstile.stranger(_address(request)):
-            enrolled = await self._enrolments.complete(completion)
+    async def _begin(self, request: Request, ticket: TicketCheck) -> Answer:
+        message = parse_request(request.content)
+        return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
+
+    async def _complete(self, request: Request, _caller: None) -> Answer:
+        enrolled = await self._enrolments.complete(parse_completion(request.content))
         self._telling.admitted(enrolled.machine)
         answer = {**enrolled.answer(), **self._enrolments.doors()}
         return Answer(201 if enrolled.created else 200, json.encode(answer))
 
-    async def _json(self, request: Request) -> bytes:
-        kind = request.header(b"content-type").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Refusal(415, "unsupported-media-type", "send application/json")
-        if request.complete:
-            return await request.body(MAX_BODY)
-        with self._turnstile.reading(_address(request)):
-            return await request.body(MAX_BODY)
+    def _refused(self, refused: EnrolmentRefused, _route: str) -> Refusal:
+        """What the protocol refused, with its place in the table, told of its ticket or of nobody in particular."""
+        refusal = Refusal(STATUS[refused.code], refused.code, refused.detail)
+        if refused.ticket[0]:
+            self._telling.ticket_refused(*refused.ticket, refusal)
+        else:
+            self._telling.stranger_refused(refusal)
+        return refusal
 
     def _pace(self, buckets: Buckets, key: str) -> None:
         wait = buckets.take(key, self._clock.monotonic())
         if wait:
             raise Refusal(503, "slow-down", "too many requests: wait and try again", retry=math.ceil(wait))
-
-
-def _address(request: Request) -> str:
-    client = request.scope.get("client")
-    return network(str(client[0])) if client else ""

@@ -16,6 +16,7 @@ from fastness.services.doorevents import DoorEvents
 from fastness.services.enrol.app import EnrolDoor, Pace
 from fastness.services.http.door import ListenOptions, OpenDoor, open_door
 from fastness.services.http.rotation import ServedCertificate
+from fastness.services.http.route import Routes
 from fastness.services.refusals import demand_home
 from fastness.trust.certificates import DoorCertificates
 from fastness.trust.enrolment import DoorUrls, Enrolments, Sealer, Sources
@@ -29,9 +30,10 @@ FACE = "enrolment"
 
 @dataclass(frozen=True, slots=True)
 class EnrolServer(OpenDoor):
-    """A running door, and what it does behind the port."""
+    """A running door, its table, and what it does behind the port."""
 
     enrolments: Enrolments
+    routes: Routes
 
 
 @asynccontextmanager
@@ -59,11 +61,11 @@ async def enrol_server(
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     touch = Touch(FACE, (), home=home_of(informers))
     await touch.synced()
-    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events, demand=partial(demand_home, touch))
+    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events, demand=partial(demand_home, touch)).app
     tasks = {"uses": enrolments.uses.run, "events": events.run}
     try:
         async with open_door(app, options, ServedCertificate(FACE, certificates), clock, tasks) as port:
-            yield EnrolServer(port, certificates, enrolments)
+            yield EnrolServer(port, certificates, enrolments, app.routes)
     finally:
         await enrolments.uses.close()
         await events.close()
