@@ -8,13 +8,13 @@ under which the log tells more: a rule that crashed has not allowed anything.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from fastness.cluster.clock import Entropy
-from fastness.cluster.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
+from fastness.cluster.errors import ApiError
 from fastness.domain.admission import AdmissionRequest, Denied
 from fastness.domain.admission.acts import acts_of
 from fastness.domain.admission.request import AdmissionLookups
@@ -22,8 +22,9 @@ from fastness.domain.admission.request import Answer as Decision
 from fastness.domain.admission.review import BEHIND_WEBHOOK
 from fastness.domain.places import AT_HOME, Places
 from fastness.observe import context, logs, metrics
-from fastness.services.http import Answer, Request, send_answer
-from fastness.services.http.request import ClientGone, SlowBody
+from fastness.services.http import Answer, Request
+from fastness.services.http.edge import UNREADABLE, Door, ErrorTable, application, demand_media, healthy, nothing_but
+from fastness.services.http.route import JSON_ONLY, OPEN, READING, UNLIMITED, Auth, Limit, NoRoute, Route, Routes
 from fastness.services.refusals import Refusal
 from fastness.services.webhook.configuration import KATA_PATH, REVIEW_PATH
 from fastness.services.webhook.paths import RecordedPath
@@ -34,28 +35,9 @@ MAX_BODY: Final = 8 * 1024 * 1024
 MAX_IN_FLIGHT: Final = 128
 _log = logs.logger("webhook")
 
+POST: Final = ("POST",)
+DOOR: Final = Door("webhook")
 Prepare = Callable[[AdmissionRequest], Awaitable[tuple[AdmissionRequest, AdmissionLookups]]]
-
-
-class Auth(StrEnum):
-    """What a caller must show."""
-
-    OPEN = "open"
-
-
-class Route(NamedTuple):
-    """One way in."""
-
-    path: str
-    methods: tuple[str, ...]
-    auth: Auth
-
-
-ROUTES: Final = (
-    Route("/healthz", ("GET", "HEAD"), Auth.OPEN),
-    Route(REVIEW_PATH, ("POST",), Auth.OPEN),
-    Route(KATA_PATH, ("POST",), Auth.OPEN),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,55 +50,48 @@ class RecordedReviews:
 
 
 class WebhookDoor:
-    """Admission as an application; `prepare` completes a request and gives its lookups."""
+    """Admission: `app` is its application; `prepare` completes a request and gives its lookups."""
 
     def __init__(
         self, prepare: Prepare, entropy: Entropy, acts: RecordedReviews | None = None, *, in_flight: int = MAX_IN_FLIGHT
     ) -> None:
         self._prepare = prepare
         self._acts = acts
-        self._entropy = entropy
         self._most = in_flight
         self._in_flight = 0
+        # A body may have megabytes, so it is read inside the lane.
+        limit: Limit[RecordedReviews | None] = Limit(lambda _request, _acts: self._counted())
+        recorded = Auth("the path that only the API server was told", self._recorded)
+        routes: Routes = (
+            Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
+            Route("review", POST, REVIEW_PATH, OPEN, limit, self._review),
+            Route("kata-review", POST, KATA_PATH, OPEN, limit, self._review),
+            Route("recorded-review", POST, f"{REVIEW_PATH}/<key>", recorded, limit, self._review),
+        )
+        errors: ErrorTable = {**nothing_but(f"there is POST {REVIEW_PATH}"), **UNREADABLE, BadReview: _bad_review}
+        self.app = application(DOOR, routes, errors, entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        correlation = context.begin(self._entropy.uid())
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count one review for the time of the block; raises Refusal."""
+        if self._in_flight >= self._most:
+            raise Refusal(503, "overloaded", "too many reviews at once")
         self._in_flight += 1
         try:
-            answer = await self._answer(request)
-        except ClientGone:
-            return
-        except Refusal as refusal:
-            answer = refusal.answer()
-        except (TooLarge, UnsupportedMedia, BadRequest, SlowBody) as error:
-            answer = Refusal(error.code, error.reason, error.message).answer()
+            yield
         finally:
             self._in_flight -= 1
-        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
 
-    async def _answer(self, request: Request) -> Answer:
-        recorded = self._acts is not None and self._acts.path.counts(request.path)
-        path = REVIEW_PATH if recorded else request.path
-        route = next((one for one in ROUTES if one.path == path), None)
-        if route is None:
-            raise Refusal(404, "not-found", f"there is POST {REVIEW_PATH}")
-        if request.method not in route.methods:
-            raise Refusal(405, "method-not-allowed", f"only {' and '.join(route.methods)}")
-        if "POST" not in route.methods:
-            return Answer(200, b"")
-        if self._in_flight > self._most:
-            raise Refusal(503, "overloaded", "too many reviews at once")
-        if request.header(b"content-type").partition(";")[0].strip().lower() != "application/json":
-            raise Refusal(415, "unsupported-media-type", "send application/json")
-        try:
-            asked = read_review(await request.body(MAX_BODY))
-        except BadReview as error:
-            raise Refusal(400, error.code, f"{error}. {error.hint}") from error
-        decision = await self._decide(asked.request, self._acts if recorded else None)
+    async def _recorded(self, request: Request) -> RecordedReviews:
+        """Where the acts of people are written down, for an API server that has our configuration; raises NoRoute."""
+        if self._acts is None or not self._acts.path.counts(request.path):
+            raise NoRoute
+        return self._acts
+
+    async def _review(self, request: Request, acts: RecordedReviews | None) -> Answer:
+        demand_media(request, JSON_ONLY)
+        asked = read_review(await request.body(MAX_BODY))
+        decision = await self._decide(asked.request, acts)
         metrics.REVIEWS.inc("refused" if isinstance(decision, Denied) else "allowed")
         return Answer(200, answered(asked.uid, decision))
 
@@ -138,3 +113,7 @@ class WebhookDoor:
             metrics.DEFECTS.inc("webhook")
             told = f"an internal error, see the log of the webhook under {context.current()}"
             return Denied(f"{request.target}: {told}", 500, "InternalError")
+
+
+def _bad_review(error: BadReview, _route: str) -> Refusal:
+    return Refusal(400, error.code, f"{error}. {error.hint}")

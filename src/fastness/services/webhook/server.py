@@ -19,6 +19,7 @@ from fastness.domain.attestation.doorrole import DoorRole
 from fastness.model.fastness_dev import NAMESPACE
 from fastness.services.http.door import ListenOptions, open_door
 from fastness.services.http.rotation import ServedCertificate
+from fastness.services.http.route import Routes
 from fastness.services.webhook.app import RecordedReviews, WebhookDoor
 from fastness.services.webhook.configuration import RESOURCE, SERVICE, Reachable
 from fastness.services.webhook.lookups import Sources, prepared
@@ -37,10 +38,11 @@ SERVICE_NAMES = (f"{SERVICE}.{NAMESPACE}.svc", f"{SERVICE}.{NAMESPACE}.svc.clust
 
 @dataclass(frozen=True, slots=True)
 class WebhookServer:
-    """A running webhook: its port, and what keeps its configuration."""
+    """A running webhook: its port, what keeps its configuration, and its table."""
 
     port: int
     registration: Registration
+    routes: Routes
 
 
 @asynccontextmanager
@@ -65,11 +67,11 @@ async def webhook_server(
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
     path = RecordedPath(DoorSigner(FACE, cluster, clock, entropy))
     reviews = RecordedReviews(path, RecordedActs(ClusterRecord(cluster, clock, entropy, FACE)), informers.places)
-    door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews)
+    door = WebhookDoor(lambda request: prepared(request, cluster, sources, asking), entropy, reviews).app
     async with open_door(door, options, ServedCertificate(FACE, certificates), clock) as port:
         # An API server that knows of the webhook asks at once, so it is told when somebody answers.
         reached = where or Reachable(f"https://127.0.0.1:{port}")
         registration = Registration(cluster, known, certificates, reached, clock, path)
         await registration.settle()
         async with beside(FACE, registration=registration.run):
-            yield WebhookServer(port, registration)
+            yield WebhookServer(port, registration, door.routes)
