@@ -73,7 +73,7 @@ class Callers:
 
     def proved(self, request: Request, token: str) -> Proven:
         """The caller of a request that shows a token; raises Refusal."""
-        bearer = self._bearer(address_of(request), token)
+        bearer = self._bearer(request.address, token)
         proofs, now = request.headers(dpop.HEADER), self.clock.now()
         demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
         try:
@@ -88,7 +88,7 @@ class Callers:
 
     def unknown(self, request: Request, refusal: Refusal) -> Refusal:
         """The refusal of somebody whose credential was missing or wrong, or that of one who was wrong too often."""
-        address = address_of(request)
+        address = request.address
         try:
             self.turnstile.doubt(address)
         except Refusal as tired:

@@ -14,9 +14,9 @@ an enforcing cluster never takes that. Nothing about a pool is told before the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
@@ -25,18 +25,18 @@ from fastness.domain.attestation.configproof import HEADER
 from fastness.domain.attestation.grant import Denied, Standing, granted
 from fastness.domain.attestation.policybook import BUILT_IN_POLICY
 from fastness.domain.trustmodel import Mode, mode_of
-from fastness.formats import urlpath
 from fastness.model.kind import JsonObject
 from fastness.model.trusted_execution.subject import Basis, Grant, Subject
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.services.assignments import Assignments, rendered_in
 from fastness.services.broker.policies import ActivePolicies, demand_access
 from fastness.services.broker.settings import Settings
-from fastness.services.callers import Callers, NeedsNonce, Proven, address_of
+from fastness.services.callers import Callers, NeedsNonce, Proven
 from fastness.services.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
 from fastness.services.doorevents import Silent, Telling
-from fastness.services.http import Answer, Request, send_answer
-from fastness.services.http.request import ClientGone
+from fastness.services.http import Answer, Request
+from fastness.services.http.edge import Door, ErrorTable, Outage, application, healthy, nothing_but
+from fastness.services.http.route import OPEN, READING, UNLIMITED, Auth, Limit, Route, Routes
 from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.noted import Noted
 from fastness.services.refusals import Refusal
@@ -49,8 +49,35 @@ from fastness.trust.tickets import TicketCheck, TicketProblem, bearer
 from fastness.trust.tokens import GATE, Revocations, TokenVerifier
 from fastness.trust.touch import Touch
 
-READING: Final = ("GET", "HEAD")
 _log = logs.logger("gate")
+
+
+def _count(_route: str, code: int) -> None:
+    metrics.GATE_ANSWERS.inc(str(code))
+
+
+def _note(_route: str, refusal: Refusal) -> None:
+    metrics.REFUSALS.inc("gate", refusal.code)
+    if refusal.code != OVERLOAD:  # which is counted, and must cost less than what it keeps away
+        _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
+
+
+def _unavailable(error: ApiError, _route: str) -> Refusal:
+    _log.warning("gate.unavailable", code=error.reason, error=error)
+    return Outage(503, "api-unavailable", "the cluster cannot be asked now")
+
+
+def _unrecorded(error: RecordError, _route: str) -> Refusal:
+    _log.error("gate.unavailable", code=error.code, error=error, hint=error.hint)
+    return Outage(503, error.code, "the record cannot be written now")
+
+
+DOOR: Final = Door("gate", _count, _note)
+ERRORS: Final[ErrorTable] = {
+    **nothing_but("there is /config/<pool>"),
+    ApiError: _unavailable,
+    RecordError: _unrecorded,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +98,7 @@ class Behind:
 
 
 class Gate:
-    """The gate as an application."""
+    """The gate: `app` is its application."""
 
     def __init__(
         self,
@@ -88,60 +115,23 @@ class Gate:
         self._turnstile = turnstile
         self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
-        self._entropy = entropy
         self._read: tuple[JsonObject | None, Delivery] | None = None
+        known = Auth("token with a proof of possession; in mode Audit a ticket", self._caller)
+        routes: Routes = (
+            Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
+            Route("config", READING, "/config/<pool>", known, Limit(self._lane), self._deliver),
+        )
+        self.app = application(DOOR, routes, ERRORS, entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        correlation = context.begin(self._entropy.uid())
-        try:
-            answer = await self._guarded(request)
-        except ClientGone:
-            return
-        metrics.GATE_ANSWERS.inc(str(answer.code))
-        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
-
-    async def _guarded(self, request: Request) -> Answer:
-        try:
-            return await self._answer(request)
-        except Refusal as refusal:
-            metrics.REFUSALS.inc("gate", refusal.code)
-            if refusal.code != OVERLOAD:  # which is counted, and must cost less than what it keeps away
-                _log.info("gate.refused", status=refusal.status, code=refusal.code, verdict=refusal.verdict)
-            return refusal.answer()
-        except ApiError as error:
-            _log.warning("gate.unavailable", code=error.reason, error=error)
-            return Refusal(503, "api-unavailable", "the cluster cannot be asked now").answer()
-        except RecordError as error:
-            _log.error("gate.unavailable", code=error.code, error=error, hint=error.hint)
-            return Refusal(503, error.code, "the record cannot be written now").answer()
-        except ClientGone:
-            raise
-        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
-            _log.exception("request.failed", method=request.method, route="config")
-            metrics.DEFECTS.inc("gate")
-            return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
-
-    async def _answer(self, request: Request) -> Answer:
-        segments = urlpath.split(request.path)
-        if request.method not in READING:
-            raise Refusal(405, "method-not-allowed", "only GET and HEAD")
-        if segments == ["healthz"]:
-            return Answer(200, b"")
-        if segments is None or len(segments) != 2 or segments[0] != "config":
-            raise Refusal(404, "not-found", "there is /config/<pool>")
-        caller = await self._caller(request, segments[1])
+    def _lane(self, request: Request, caller: Proven) -> AbstractContextManager[None]:
+        """The lane of a machine that proved itself; whoever only has a ticket is a stranger."""
         if caller.standing.basis is Basis.AUDIT:
-            with self._turnstile.stranger(address_of(request)):
-                return await self._deliver(request, caller, segments[1])
-        with self._turnstile.known(caller.standing.subject.thumbprint):
-            return await self._deliver(request, caller, segments[1])
+            return self._turnstile.stranger(request.address)
+        return self._turnstile.known(caller.standing.subject.thumbprint)
 
-    async def _deliver(self, request: Request, caller: Proven, pool: str) -> Answer:
+    async def _deliver(self, request: Request, caller: Proven) -> Answer:
         """The configuration for somebody who is known; raises Refusal, which is noted."""
+        pool = request.values[0]
         try:
             return await self._delivered(request, caller, pool)
         except Refusal as refusal:
@@ -178,10 +168,10 @@ class Gate:
             self._read = (found, delivery_of(found))
         return self._read[1]
 
-    async def _caller(self, request: Request, pool: str) -> Proven:
+    async def _caller(self, request: Request) -> Proven:
         """Who asks; raises Refusal, which is told unless it only asks for a nonce."""
         try:
-            return await self._recognised(request, pool)
+            return await self._recognised(request, request.values[0])
         except NeedsNonce:
             raise
         except Refusal as refusal:
@@ -203,7 +193,7 @@ class Gate:
         now = self._clock.now()
         found = self._behind.tickets.known(ticket, pool)
         if found.problem is TicketProblem.UNKNOWN:
-            self._turnstile.doubt(address_of(request))
+            self._turnstile.doubt(request.address)
             found = await self._asked(ticket, pool)
         if found.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")

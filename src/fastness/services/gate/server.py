@@ -26,6 +26,7 @@ from fastness.services.doorevents import DoorEvents
 from fastness.services.gate.app import Behind, Gate
 from fastness.services.http.door import ListenOptions, OpenDoor, Tasks, open_door
 from fastness.services.http.rotation import ServedCertificate
+from fastness.services.http.route import Routes
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.certificates import DoorCertificates
@@ -44,7 +45,9 @@ FACE: Final = "gate"
 
 @dataclass(frozen=True, slots=True)
 class GateDoor(OpenDoor):
-    """A running gate."""
+    """A running gate, and its table."""
+
+    routes: Routes
 
 
 @asynccontextmanager
@@ -77,13 +80,13 @@ async def gate(
         TicketBook(cluster, tickets, clock),
         ActivePolicies(policies, workers), Assignments(cluster),
     )  # fmt: skip
-    app = Gate(behind, Turnstile(limits, clock), clock, entropy, events)
+    app = Gate(behind, Turnstile(limits, clock), clock, entropy, events).app
     keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
     tasks: Tasks = {"events": events.run, "keys": keys}
     served = ServedCertificate(FACE, certificates)
     try:
         async with workers, open_door(app, options, served, clock, tasks) as port:
             with metrics.refreshed_by(touch.publish):
-                yield GateDoor(port, certificates)
+                yield GateDoor(port, certificates, app.routes)
     finally:
         await events.close()
