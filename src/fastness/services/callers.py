@@ -127,9 +127,3 @@ class Callers:
         """The enrolled machine that a token claims to be of; empty for strangers."""
         subject = claimed_subject(token)
         return subject if subject and self.revocations.enrolled(subject) else ""
-
-
-def address_of(request: Request) -> str:
-    """Where a request comes from; empty where nobody can tell."""
-    client = request.scope.get("client")
-    return str(client[0]) if client else ""

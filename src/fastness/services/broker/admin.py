@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastness.cluster.errors import AlreadyExists, Invalid
@@ -25,7 +25,6 @@ from fastness.formats.kbspath import ResourcePath, split_path
 from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.model.kind import JsonObject
 from fastness.model.objects import object_name
-from fastness.services.broker.routes import Route
 from fastness.services.broker.values import NAME, RegisteredValues
 from fastness.services.http import Answer, Request
 from fastness.services.refusals import Refusal
@@ -40,8 +39,6 @@ ALL_RESOURCES: Final = "*/*/*"
 RESOURCE_POLICY: Final = "kbs-resource-policy"
 _AS: Final = WriteOptions(manager="broker-admin", force=True)
 _CREATED: Final = Answer(200)
-
-Handler = Callable[[Admin, Request, Sequence[str]], Awaitable[Answer]]
 
 
 class Administration:
@@ -62,40 +59,29 @@ class Administration:
         self._policies = policies
         self._record = record
         self._try = attempt
-        self._handlers: Mapping[str, Handler] = {
-            "write-resource": self._write_resource,
-            "delete-resource": self._delete_resource,
-            "list-resources": self._list_resources,
-            "write-policy": self._write_policy,
-            "list-policies": self._list_policies,
-            "write-resource-policy": self._write_resource_policy,
-            "list-resource-policies": self._list_resource_policies,
-            "write-value": self._write_value,
-            "read-value": self._read_value,
-        }
 
-    async def call(self, route: Route, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
-        """Do what an administrator asks; raises Refusal, ApiError, RecordError."""
-        return await self._handlers[route.name](admin, request, segments)
-
-    async def _write_resource(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
-        path = _path(segments)
+    async def write_resource(self, request: Request, admin: Admin) -> Answer:
+        """Seal and store a resource; raises Refusal, ApiError, RecordError."""
+        path = _path(request.values)
         value = SecretBytes(await request.body(MAX_RESOURCE))
         await self._recorded("resource-written", admin, str(path))
         await self._sealed.write(path, value)
         return _CREATED
 
-    async def _delete_resource(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
-        path = _path(segments)
+    async def delete_resource(self, request: Request, admin: Admin) -> Answer:
+        """Take a resource away; raises Refusal, ApiError, RecordError."""
+        path = _path(request.values)
         await self._recorded("resource-deleted", admin, str(path))
         if not await self._sealed.delete(path):
             raise Refusal(404, "no-such-resource", "there is no such resource")
         return _CREATED
 
-    async def _list_resources(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def list_resources(self, _request: Request, _admin: Admin) -> Answer:
+        """The paths of what is stored; raises Refusal, ApiError, RecordError."""
         return Answer(200, json.encode(await self._sealed.list()))
 
-    async def _write_policy(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def write_policy(self, request: Request, admin: Admin) -> Answer:
+        """Write a policy about evidence; raises Refusal, ApiError, RecordError."""
         body = _object(await request.body(MAX_POLICY_BODY))
         tees = _tees(body.get("policy_id"))
         text = _rego(body)
@@ -104,26 +90,31 @@ class Administration:
             await self._put_policy(admin, f"kbs-{tee}", tee, text)
         return _CREATED
 
-    async def _write_resource_policy(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def write_resource_policy(self, request: Request, admin: Admin) -> Answer:
+        """Write the policy about resources; raises Refusal, ApiError, RecordError."""
         text = _rego(_object(await request.body(MAX_POLICY_BODY)))
         await self._demand_policy(ALL_RESOURCES, text)
         await self._put_policy(admin, RESOURCE_POLICY, ALL_RESOURCES, text)
         return _CREATED
 
-    async def _list_policies(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def list_policies(self, _request: Request, _admin: Admin) -> Answer:
+        """The policies about evidence, by name; raises Refusal, ApiError, RecordError."""
         return Answer(200, json.encode([{"policy-id": name} for name in self._named(resources=False)]))
 
-    async def _list_resource_policies(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def list_resource_policies(self, _request: Request, _admin: Admin) -> Answer:
+        """The policies about resources, by name; raises Refusal, ApiError, RecordError."""
         return Answer(200, json.encode(self._named(resources=True)))
 
-    async def _write_value(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
+    async def write_value(self, request: Request, admin: Admin) -> Answer:
+        """Register reference values; raises Refusal, ApiError, RecordError."""
         message = await request.body(MAX_MESSAGE)
         await self._recorded("values-written", admin, NAME)
         await self._values.register(message)
         return _CREATED
 
-    async def _read_value(self, admin: Admin, request: Request, segments: Sequence[str]) -> Answer:
-        return Answer(200, json.encode(self._values.query("/".join(segments))))
+    async def read_value(self, request: Request, _admin: Admin) -> Answer:
+        """A reference value, as Trustee's clients ask for one; raises Refusal, ApiError, RecordError."""
+        return Answer(200, json.encode(self._values.query("/".join(request.values))))
 
     def _named(self, *, resources: bool) -> list[str]:
         return sorted(

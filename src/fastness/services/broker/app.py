@@ -1,8 +1,7 @@
 """A request from the door to the answer.
 
-    limits → route → what the route demands (`Auth`) → handler → answer
+Every way in is a row of the table below (`services.http.route`), with what a caller must show; the edge does the rest.
 
-* The guard of a route runs before its handler, and the handler gets what the guard found.
 * Bodies are bounded by route; JSON is said to be JSON, or nothing is said.
 * Whatever goes wrong becomes one of the answers of the table that all doors share. What the cluster or the record cannot do now
   is 503; an unexpected exception is 500 with a correlation id, and the story is in the log, without the request's content.
@@ -10,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,19 +17,20 @@ from fastness.cluster.clock import Clock, Entropy
 from fastness.cluster.errors import ApiError
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
+from fastness.domain.attestation.doorrole import DoorRole
 from fastness.domain.attestation.grant import Standing
-from fastness.formats import json, urlpath
+from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.formats.kbs import MAX_ATTEST_BYTES, MAX_AUTH_BYTES
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.services.broker import introspect
 from fastness.services.broker.admin import Administration
 from fastness.services.broker.kbs import Behind, Steps
-from fastness.services.broker.routes import KBS, Auth, Route, find
-from fastness.services.callers import Callers, NeedsNonce, address_of
+from fastness.services.callers import Callers, NeedsNonce
 from fastness.services.doorevents import Silent, Telling
-from fastness.services.http import Answer, Request, send_answer
-from fastness.services.http.request import ClientGone
+from fastness.services.http import Answer, Request
+from fastness.services.http.edge import Door, ErrorTable, Outage, application, healthy, of_format
+from fastness.services.http.route import OPEN, READING, Auth, Body, Limit, NoRoute, Route, Routes
 from fastness.services.limits import OVERLOAD, Turnstile
 from fastness.services.refusals import Refusal
 from fastness.services.releases import demand
@@ -40,6 +40,10 @@ from fastness.trust.tickets import bearer
 from fastness.trust.tokens import BROKER
 
 BODY_SECONDS: Final = 20.0
+KBS: Final = ("kbs", "v0")
+RESOURCE: Final = "/kbs/v0/resource/<repository>/<type>/<tag>"
+GET: Final = ("GET",)
+POST: Final = ("POST",)
 JSON_TYPES: Final = ("", "application/json")
 _log = logs.logger("broker")
 
@@ -52,8 +56,45 @@ class Ours:
     internal: Callable[[], Sequence[Certificate]]
 
 
+def _note(route: str, refusal: Refusal) -> None:
+    metrics.REFUSALS.inc("broker", refusal.code)
+    if refusal.code != OVERLOAD:  # which is counted, and must cost less than what it keeps away
+        _log.info("broker.refused", route=route, status=refusal.status, code=refusal.code, verdict=refusal.verdict)
+
+
+def _no_route(error: NoRoute, _route: str) -> Refusal:
+    if not error.readable:
+        return Refusal(400, "bad-path", "the path cannot be read")
+    return Refusal(404, "not-found", "there is nothing here")
+
+
+def _of_api(error: ApiError, _route: str) -> Refusal:
+    """What the cluster, or the reading of a body, refused, as the caller may know it."""
+    if error.code in (400, 408, 413, 415):
+        return Refusal(error.code, error.reason, error.message)
+    _log.warning("broker.unavailable", code=error.reason, error=error, hint=error.hint)
+    return Refusal(503, "unavailable", "the cluster cannot be asked now")
+
+
+def _unrecorded(error: RecordError, route: str) -> Refusal:
+    _log.error("broker.unavailable", route=route, code=error.code, error=error, hint=error.hint)
+    return Outage(503, error.code, "the record cannot be written now")
+
+
+def _unopened(error: CryptoError, route: str) -> Refusal:
+    # Something that we keep ourselves does not open: an operator must look, and a machine may come back.
+    _log.error("broker.unavailable", route=route, code=error.code, error=error, hint=error.hint)
+    return Outage(503, "unavailable", "the resource cannot be opened now")
+
+
+DOOR: Final = Door("broker", metrics.BROKER_ANSWERS.inc, _note, BODY_SECONDS)
+ERRORS: Final[ErrorTable] = {
+    NoRoute: _no_route, FormatError: of_format, ApiError: _of_api, RecordError: _unrecorded, CryptoError: _unopened,
+}  # fmt: skip
+
+
 class Broker:
-    """The broker as an application."""
+    """The broker: `app` is its application."""
 
     def __init__(
         self,
@@ -69,119 +110,79 @@ class Broker:
         self._steps = steps
         self._telling = telling or Silent()
         self._behind = behind
-        self._administration = administration
         self._ours = ours
         self._turnstile = turnstile
         self._callers = Callers(BROKER, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
         self._clock = clock
-        self._entropy = entropy
+        routes = (*self._machines(), *self._administrators(administration), self._parts())
+        self.app = application(DOOR, routes, ERRORS, entropy)
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive, BODY_SECONDS)
-        correlation = context.begin(self._entropy.uid())
-        try:
-            name, answer = await self._guarded(request)
-        except ClientGone:
-            return
-        metrics.BROKER_ANSWERS.inc(name, answer.code)
-        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+    def _machines(self) -> Routes:
+        """The ways of machines and of whoever asks who we are."""
+        challenge: Auth[str] = Auth("the cookie of a challenge, and evidence that answers it", self._challenged)
+        session = Auth("the cookie of a session, or a token with a proof of possession", self._recognised)
+        known: Limit[Standing] = Limit(lambda _request, caller: self._turnstile.known(caller.subject.thumbprint))
+        stranger, short, long = self._stranger(), self._stranger(MAX_AUTH_BYTES), self._stranger(MAX_ATTEST_BYTES)
+        return (
+            Route("health", READING, "/healthz", OPEN, stranger, healthy),
+            Route("jwks", READING, "/.well-known/jwks.json", OPEN, stranger, self._jwks),
+            Route("auth", POST, "/kbs/v0/auth", OPEN, short, self._auth),
+            Route("attest", POST, "/kbs/v0/attest", challenge, long, self._attest),
+            Route("resource", GET, RESOURCE, session, known, self._resource),
+        )
 
-    async def _guarded(self, request: Request) -> tuple[str, Answer]:
-        """The name of the route and the answer, whatever happens."""
-        name = "none"
-        try:
-            segments = urlpath.split(request.path)
-            route = self._route(request, segments)
-            name = route.name
-            return name, await self._handled(route, request, tuple(segments or ()))
-        except Refusal as refusal:
-            return name, self._told(name, refusal)
-        except FormatError as error:
-            return name, self._told(name, Refusal(400, error.code, str(error)))
-        except ApiError as error:
-            return name, self._told(name, _of_api(error))
-        except RecordError as error:
-            _log.error("broker.unavailable", route=name, code=error.code, error=error, hint=error.hint)
-            return name, Refusal(503, error.code, "the record cannot be written now").answer()
-        except CryptoError as error:
-            # Something that we keep ourselves does not open: an operator must look, and a machine may come back.
-            _log.error("broker.unavailable", route=name, code=error.code, error=error, hint=error.hint)
-            return name, Refusal(503, "unavailable", "the resource cannot be opened now").answer()
-        except ClientGone:
-            raise
-        except Exception:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
-            _log.exception("request.failed", method=request.method, route=name)
-            metrics.DEFECTS.inc("broker")
-            return name, Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
+    def _administrators(self, administration: Administration) -> Routes:
+        """The ways of administrators, each with a credential whose scopes allow this very call."""
+        auth, do = Auth("a credential of an administrator", self._admin), administration
+        ours: Limit[Admin] = Limit(lambda _request, _admin: self._turnstile.ours())
+        rows = (
+            ("write-resource", POST, RESOURCE, do.write_resource),
+            ("delete-resource", ("DELETE",), RESOURCE, do.delete_resource),
+            ("list-resources", GET, "/kbs/v0/resource", do.list_resources),
+            ("write-policy", POST, "/kbs/v0/attestation-policy", do.write_policy),
+            ("list-policies", GET, "/kbs/v0/attestation-policy", do.list_policies),
+            ("write-resource-policy", POST, "/kbs/v0/resource-policy", do.write_resource_policy),
+            ("list-resource-policies", GET, "/kbs/v0/resource-policy", do.list_resource_policies),
+            ("write-value", POST, "/kbs/v0/reference-value", do.write_value),
+            ("read-value", GET, "/kbs/v0/reference-value/<**>", do.read_value),
+        )
+        return tuple(Route(name, methods, path, auth, ours, handler) for name, methods, path, handler in rows)
 
-    def _told(self, name: str, refusal: Refusal) -> Answer:
-        metrics.REFUSALS.inc("broker", refusal.code)
-        if refusal.code == OVERLOAD:  # which is counted, and must cost less than what it keeps away
-            return refusal.answer()
-        _log.info("broker.refused", route=name, status=refusal.status, code=refusal.code, verdict=refusal.verdict)
-        return refusal.answer()
+    def _parts(self) -> Route[DoorRole]:
+        """The way of our own parts, which show a client certificate of the internal authority."""
+        ours: Limit[DoorRole] = Limit(lambda _request, _role: self._turnstile.ours())
+        auth = Auth("a client certificate of the internal authority", self._part)
+        return Route("introspect", POST, "/attestation/v1/introspect", auth, ours, self._introspect)
 
-    def _route(self, request: Request, segments: list[str] | None) -> Route:
-        if segments is None:
-            raise Refusal(400, "bad-path", "the path cannot be read")
-        found = find(request.method, segments)
-        if found.route is not None:
-            return found.route
-        if found.methods:
-            raise Refusal(405, "method-not-allowed", f"here: {', '.join(sorted(set(found.methods)))}")
-        raise Refusal(404, "not-found", "there is nothing here")
+    def _stranger(self, most: int = 0) -> Limit[Any]:
+        """The lane of somebody who proved nothing, for a body of at most so many bytes."""
+        body = Body(most, JSON_TYPES, lambda request: self._turnstile.reading(request.address)) if most else None
+        return Limit(lambda request, _caller: self._turnstile.stranger(request.address), body)
 
-    async def _handled(self, route: Route, request: Request, segments: tuple[str, ...]) -> Answer:
-        match route.auth:
-            case Auth.OPEN:
-                return await self._open(route, request)
-            case Auth.CHALLENGE:
-                cookie = self._steps.challenged(request)
-                body = await self._json_body(request, MAX_ATTEST_BYTES)
-                with self._turnstile.stranger(address_of(request)):
-                    return await self._steps.attest(cookie, body)
-            case Auth.SESSION:
-                caller = self._recognised(request)
-                with self._turnstile.known(caller.subject.thumbprint):
-                    return await self._steps.resource(caller, segments[len(KBS) + 1 :], request.query)
-            case Auth.ADMIN:
-                admin = self._admin(request, segments)
-                with self._turnstile.ours():
-                    return await self._administration.call(route, admin, request, segments[len(KBS) + 1 :])
-            case Auth.INTERNAL:
-                introspect.internal_caller(request, self._ours.internal, self._clock.now())
-                with self._turnstile.ours():
-                    body = await request.body(introspect.MAX_BODY)
-                    demand(self._behind.touch)
-                    return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
+    async def _auth(self, request: Request, _caller: None) -> Answer:
+        return await self._steps.auth(request.content)
 
-    async def _open(self, route: Route, request: Request) -> Answer:
-        body = await self._json_body(request, MAX_AUTH_BYTES) if route.name == "auth" else b""
-        handlers: Mapping[str, Callable[[], Awaitable[Answer]]] = {
-            "health": _healthy,
-            "jwks": self._jwks,
-            "auth": lambda: self._steps.auth(body),
-        }
-        with self._turnstile.stranger(address_of(request)):
-            return await handlers[route.name]()
+    async def _challenged(self, request: Request) -> str:
+        return self._steps.challenged(request)
 
-    async def _json_body(self, request: Request, limit: int) -> bytes:
-        """A body that says it is JSON; raises Refusal, ApiError. One that is still on its way takes a place of its own."""
-        kind = request.header(b"content-type").partition(";")[0].strip().lower()
-        if kind not in JSON_TYPES:
-            raise Refusal(415, "unsupported-media-type", "send application/json")
-        if request.complete:
-            return await request.body(limit)
-        with self._turnstile.reading(address_of(request)):
-            return await request.body(limit)
+    async def _attest(self, request: Request, cookie: str) -> Answer:
+        return await self._steps.attest(cookie, request.content)
 
-    async def _jwks(self) -> Answer:
+    async def _resource(self, request: Request, caller: Standing) -> Answer:
+        return await self._steps.resource(caller, request.values, request.query)
+
+    async def _part(self, request: Request) -> DoorRole:
+        return introspect.internal_caller(request, self._ours.internal, self._clock.now())
+
+    async def _introspect(self, request: Request, _part: DoorRole) -> Answer:
+        body = await request.body(introspect.MAX_BODY)
+        demand(self._behind.touch)
+        return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
+
+    async def _jwks(self, _request: Request, _caller: None) -> Answer:
         return Answer(200, json.encode(self._behind.tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
 
-    def _recognised(self, request: Request) -> Standing:
+    async def _recognised(self, request: Request) -> Standing:
         """Who asks for a resource; raises Refusal, which is told unless it only asks for a nonce."""
         try:
             return self._caller(request)
@@ -209,7 +210,7 @@ class Broker:
             raise self._callers.unknown(request, Refusal(401, "no-session", "attest first"))
         return self._callers.proved(request, token).standing
 
-    def _admin(self, request: Request, segments: tuple[str, ...]) -> Admin:
+    async def _admin(self, request: Request) -> Admin:
         """The administrator who may make this call; raises Refusal."""
         token = bearer(request.header(b"authorization"))
         if not token:
@@ -218,18 +219,6 @@ class Broker:
             admin = self._ours.admins.recognise(token)
         except BadToken as error:
             raise Refusal(401, error.code, error.message) from error
-        if not admin.may(request.method, segments[len(KBS) :]):
+        if not admin.may(request.method, request.segments[len(KBS) :]):
             raise Refusal(403, "out-of-scope", "the scopes of this credential do not cover the call")
         return admin
-
-
-async def _healthy() -> Answer:
-    return Answer(200)
-
-
-def _of_api(error: ApiError) -> Refusal:
-    """What the cluster, or the reading of a body, refused, as the caller may know it."""
-    if error.code in (400, 408, 413, 415):
-        return Refusal(error.code, error.reason, error.message)
-    _log.warning("broker.unavailable", code=error.reason, error=error, hint=error.hint)
-    return Refusal(503, "unavailable", "the cluster cannot be asked now")

@@ -45,6 +45,7 @@ from fastness.services.delivery import Overlays
 from fastness.services.doorevents import DoorEvents
 from fastness.services.http.door import ListenOptions, OpenDoor, Tasks, open_door
 from fastness.services.http.rotation import ServedCertificate
+from fastness.services.http.route import Routes
 from fastness.services.limits import Limits, Turnstile
 from fastness.services.renewal import keep_renewed
 from fastness.trust.admins import Admins
@@ -89,6 +90,7 @@ class BrokerDoor(OpenDoor):
 
     tokens: TokenIssuer
     macs: MacKeys
+    routes: Routes
 
 
 @asynccontextmanager
@@ -134,7 +136,7 @@ async def broker(
         Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
         Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
         Ours(admins, parts), turnstile, clock, entropy, events,
-    )  # fmt: skip
+    ).app  # fmt: skip
     keys = partial(
         keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
         partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
@@ -146,7 +148,7 @@ async def broker(
     try:
         async with workers, open_door(app, options, served, clock, tasks, peers=parts) as port:
             with metrics.refreshed_by(touch.publish):
-                yield BrokerDoor(port, certificates, tokens, macs)
+                yield BrokerDoor(port, certificates, tokens, macs, app.routes)
     finally:
         await events.close()
 

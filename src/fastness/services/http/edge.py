@@ -153,13 +153,14 @@ def _of_body(error: ApiError, _route: str) -> Refusal:
     return Refusal(error.code, error.reason, error.message)
 
 
-def _of_format(error: FormatError, _route: str) -> Refusal:
+def of_format(error: FormatError, _route: str) -> Refusal:
+    """The row for what cannot be parsed."""
     return Refusal(400, error.code, str(error))
 
 
 COMMON: Final[ErrorTable] = {NoRoute: _no_route, WrongMethod: _wrong_method}
 UNREADABLE: Final[ErrorTable] = {
-    FormatError: _of_format,
+    FormatError: of_format,
     **dict.fromkeys((TooLarge, UnsupportedMedia, BadRequest, SlowBody), _of_body),
 }
 """For doors that take bodies: what is wrong with one is the caller's to put right."""
