@@ -214,7 +214,7 @@ async def test_a_reader_of_a_long_list_that_stops_reading_is_cut(impatient: Embe
 
 
 async def test_a_slow_reader_that_moves_is_not_cut(tmp_path: Path) -> None:
-    patient = replace(SHORT, stalled_seconds=2.0)  # no thread of this test stands still for so long
+    patient = replace(SHORT, stalled_seconds=2.0, keep_alive_seconds=60.0)  # no thread here stands still for so long
     server = await EmbeddedServer.open(ServerOptions(tmp_path, bounds=patient), PRODUCT)
     embedded = Embedded(server, tmp_path)
     try:
