@@ -18,13 +18,16 @@ import pytest_asyncio
 from fastness.agent.prove import BrokerClient, BrokerRefused
 from fastness.cluster.errors import AlreadyExists
 from fastness.cluster.events import EVENTS
+from fastness.cluster.port import PatchType
 from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
 from fastness.crypto.keys import PrivateKey
 from fastness.domain.attestation.nodekeys import KEY_REUSED, NamedKeys
 from fastness.formats import kbs
+from fastness.model.fastness_dev import NAMESPACE
 from fastness.model.fastness_dev.audit import AUDIT_BATCH
 from fastness.model.kind import JsonObject
 from fastness.model.objects import condition
+from fastness.model.trusted_execution.machine import MACHINE
 from fastness.services.api.server import EmbeddedServer, ServerOptions
 from fastness.services.product import PRODUCT
 from fastness.sim.tee.attester import SimAttester
@@ -46,6 +49,7 @@ from tests.joining import (
 )
 
 NODES = "/api/v1/nodes"
+CONFIGS = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -117,6 +121,46 @@ async def test_a_tampered_machine_with_the_credential_of_its_node_renews_nothing
         assert outcome(await site.ask(kubelet, client_request(fresh, node))) == ("Denied", "KeyNotNamed")
     keys = (await site.world.machine_object(machine))["status"]["nodeKeys"]
     assert name_of(fresh) not in str(keys)
+
+
+async def test_a_certificate_that_was_joined_with_reads_nothing_secret_while_its_machine_is_not_proved(
+    site: JoiningSite, tmp_path: Path
+) -> None:
+    """The credential is the one that the machine joined with: named in its proof, approved, signed."""
+    machine, _, kubelet = await joined(site, tmp_path, "snp")
+    node, cluster = await site.node(machine), site.world.cluster
+    path, config = f"/api/v1/namespaces/default/secrets/{node}", f"{CONFIGS}/rendered-worker-{'c' * 32}"
+    async with kubelet, site.admin() as admin:
+        made = await kubelet.post(NODES, json={"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+        assert made.status_code == 201, made.text
+        await _give_secret(admin, node)
+
+        async def reads() -> tuple[int, int]:
+            return (await kubelet.get(path)).status_code, (await kubelet.get(config)).status_code
+
+        assert (await reads())[0] == 200
+        with pytest.raises(BrokerRefused):
+            await site.named(rebooted(machine, changed(default_image(), command_line="quiet init=/bin/sh")))
+        assert await reads() == (403, 403)
+        await site.named(rebooted(machine, default_image()))
+        assert (await reads())[0] == 200
+        name = (await site.world.machine_object(machine))["metadata"]["name"]
+        patch = {"spec": {"approval": "Quarantined"}}
+        await cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
+        assert await reads() == (403, 403)
+
+
+async def _give_secret(admin: httpx.AsyncClient, node: str) -> None:
+    """A pod on a node, with a Secret of the node's name."""
+    meta = {"name": node, "namespace": "default"}
+    spec: JsonObject = {
+        "nodeName": node, "containers": [{"name": "a", "image": "b"}],
+        "volumes": [{"name": "v", "secret": {"secretName": node}}],
+    }  # fmt: skip
+    for kind, more in (("Secret", {}), ("Pod", {"spec": spec})):
+        body = {"apiVersion": "v1", "kind": kind, "metadata": meta, **more}
+        made = await admin.post(f"/api/v1/namespaces/default/{kind.lower()}s", json=body)
+        assert made.status_code == 201, made.text
 
 
 async def test_who_stole_a_machines_token_names_no_key_with_it(site: JoiningSite) -> None:
