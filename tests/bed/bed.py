@@ -109,13 +109,13 @@ class Bed:
     def prepare(cls, directory: Path, binaries: Path, nodes: int) -> Bed:
         """The network, the registry and machines with containerd: all but Kubernetes itself. Raises StartFailed."""
         janitor.sweep_dead()
-        name = janitor.group_name(os.getpid())
+        name, network = janitor.group_name(os.getpid()), Space.start(whole=False)
         sweeper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(janitor.__file__), name, str(directory)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        bed = cls(directory, binaries, name, Space.start(whole=False), sweeper)
+        bed = cls(directory, binaries, name, network, sweeper)
         try:
             bed._prepare(nodes)
         except BaseException:

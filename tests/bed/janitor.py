@@ -30,13 +30,15 @@ ENDING = 20.0  # seconds until what was killed has left its group; a bound for a
 
 
 def start_time(pid: int) -> str:
-    """When the kernel started a process, in ticks since boot; empty when there is no such process."""
+    """When the kernel started a process, in ticks since boot; empty when there is no such process, or one that has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
-    # The second field is the program's name in brackets and may hold anything; field 22 is counted from behind it.
-    return text.rpartition(")")[2].split()[19]
+    # The second field is the program's name in brackets and may hold anything; the others are counted from behind it.
+    fields = text.rpartition(")")[2].split()
+    # A process that has ended stays until its parent looks, which the first process of some containers never does.
+    return "" if fields[0] in "ZX" else fields[19]
 
 
 def group_name(pid: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,14 @@ def test_controllers_are_read_from_the_mounts() -> None:
         "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n"
     )
     assert janitor.controllers(mounts) == {"cpu,cpuacct": Path("/sys/fs/cgroup/cpu,cpuacct")}
+
+
+def test_an_owner_that_has_ended_is_dead_also_before_anybody_looked() -> None:
+    with subprocess.Popen(["sleep", "600"]) as owner:
+        name = janitor.group_name(owner.pid)
+        assert janitor.owner_lives(name)
+        owner.kill()
+        os.waitid(os.P_PID, owner.pid, os.WEXITED | os.WNOWAIT)  # ended, and still in the table of processes
+        assert not janitor.owner_lives(name)
+    assert not janitor.owner_lives(name)
+    assert not janitor.owner_lives("fastness-bed-")
