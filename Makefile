@@ -24,8 +24,8 @@ check: $(STAMP)  ## Lint, format, types, imports, generated files.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m fastness.model.crd --check deploy/crds
-	$(BIN)/python -m fastness.cli.accounts --check deploy/accounts
+	$(BIN)/python -m fastness.kinds.crd --check deploy/crds
+	$(BIN)/python -m fastness.app.accounts --check deploy/accounts
 	$(BIN)/python tools/docs.py --check
 
 bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
@@ -44,8 +44,8 @@ format: $(STAMP)  ## Format and repair what can be repaired.
 	$(BIN)/ruff format .
 
 crds: $(STAMP)  ## Write the generated definitions and reference pages.
-	$(BIN)/python -m fastness.model.crd --write deploy/crds
-	$(BIN)/python -m fastness.cli.accounts --write deploy/accounts
+	$(BIN)/python -m fastness.kinds.crd --write deploy/crds
+	$(BIN)/python -m fastness.app.accounts --write deploy/accounts
 	$(BIN)/python tools/docs.py --write
 
 lock: $(STAMP)  ## Resolve the dependencies anew.

@@ -21,7 +21,7 @@ from bench import configs
 from bench.accounting import peak_bytes, resident_bytes
 from bench.figures import Progress, Single, Spread
 from bench.targets import PATIENCE, TargetError, ours
-from fastness.model.machineconfiguration import names
+from fastness.kinds.machineconfiguration import names
 from tools import agent_image
 
 NODE = "bench"

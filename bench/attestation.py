@@ -25,19 +25,19 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from bench.figures import EVENT, SNP_TIMES, TPM_TIMES, Progress, Single, Spread
-from fastness.crypto.chains import load_certificates
-from fastness.crypto.dcap import second_opinion
-from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Findings
-from fastness.domain.attestation.registers import PCR
-from fastness.domain.attestation.replay import judge_log, remembered, replay
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
-from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.formats.eventlog.log import parse_log
-from fastness.formats.snp.envelope import read_envelope as read_snp
-from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tpm.envelope import read_envelope as read_tpm
+from fastness.attestation.evidence.checks import Findings
+from fastness.attestation.evidence.replay import judge_log, remembered, replay
+from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
+from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.dcap import second_opinion
+from fastness.crypto.silicon.verify import AttestationKey
+from fastness.formats.evidence.eventlog.log import parse_log
+from fastness.formats.evidence.snp.envelope import read_envelope as read_snp
+from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.evidence.tpm.envelope import read_envelope as read_tpm
+from fastness.protocol.registers import PCR
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.vendor import EPOCH
 

@@ -36,13 +36,13 @@ import orjson
 
 from bench.accounting import cpu_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
-from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.app.product import PRODUCT
 from fastness.crypto.secret import SecretBytes, SecretText
-from fastness.services.product import PRODUCT
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 if TYPE_CHECKING:
-    from fastness.cluster.informers import Informers
-    from fastness.cluster.port import Cluster
+    from fastness.kube.informers import Informers
+    from fastness.kube.port import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINES = 8
@@ -164,23 +164,23 @@ async def keep(told: IO[bytes]) -> None:
 
 async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
-    from fastness.cli.collector import settle_memory
-    from fastness.cluster.embedded.store.records import StoreSettings
-    from fastness.cluster.errors import AlreadyExists
-    from fastness.cluster.informers import Informers
-    from fastness.controllers.attestation.certificates import issuing
+    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.apiserver.store.records import StoreSettings
+    from fastness.app.attestation_doors import Around, AttestingOptions, attesting
+    from fastness.app.memory import settle_memory
+    from fastness.attestation.loops.door_certificates import issuing
     from fastness.crypto.aead import KeyRing, SealKey
-    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-    from fastness.model.kind import Kind
-    from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.attesting import Around, AttestingOptions, attesting
-    from fastness.services.broker.server import BrokerOptions
-    from fastness.services.limits import Limits, Rate
+    from fastness.enrolment.live.tickets import join_ticket, mint
+    from fastness.http.limits import Limits, Rate
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+    from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+    from fastness.kinds.kind import Kind
+    from fastness.kube.errors import AlreadyExists
+    from fastness.kube.informers import Informers
+    from fastness.release.door.broker.server import BrokerOptions
     from fastness.sim.announce import announce_vendor
     from fastness.sim.tee import SimVendor, default_image
-    from fastness.trust.tickets import join_ticket, mint
 
     clock, ticket = SystemClock(), mint(ENTROPY)
     with tempfile.TemporaryDirectory() as directory:
@@ -229,11 +229,12 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
     if directory is None:
         yield
         return
-    from fastness.controllers.attestation import certificates, challenges
-    from fastness.controllers.engine import Runner
-    from fastness.controllers.machineconfig.plane import Around
-    from fastness.controllers.plane import FAMILIES, product_loops
-    from fastness.trust.tiles import FileTiles
+    from fastness.app.controllers import FAMILIES, product_loops
+    from fastness.attestation.loops import challenges
+    from fastness.attestation.loops import door_certificates as certificates
+    from fastness.kube.controllers import Runner
+    from fastness.machineconfig.loops.controllers import Around
+    from fastness.record.live.tiles import FileTiles
 
     challenges.SKEW = timedelta(seconds=SHORT)
     around = Around(SystemClock(), ENTROPY, tiles=FileTiles(directory / "record"))
@@ -248,8 +249,8 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
 
 async def machines(told: IO[bytes]) -> None:
     """Machines that enrol and then do handshakes, side by side, as they are told."""
-    from fastness.agent.enrol import HttpTransport, Patience, enrol
-    from fastness.agent.prove import BrokerClient
+    from fastness.agent.boot.enrol import HttpTransport, Patience, enrol
+    from fastness.agent.boot.prove import BrokerClient
     from fastness.sim.tee import SimVendor, default_image
     from fastness.sim.tee.attester import SimAttester
 
@@ -285,8 +286,8 @@ def alone() -> list[float]:
     from fastness.crypto.jwk import public_jwk, public_key
     from fastness.crypto.jws import SigningKey
     from fastness.crypto.keys import PrivateKey
-    from fastness.crypto.verify import AttestationKey
-    from fastness.formats.tpm.envelope import parse_envelope
+    from fastness.crypto.silicon.verify import AttestationKey
+    from fastness.formats.evidence.tpm.envelope import parse_envelope
     from fastness.sim.tee import SimVendor, default_image
 
     found: Any = SimVendor().chip("tpm").boot(default_image())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.model.machineconfiguration import names
+from fastness.kinds.machineconfiguration import names
 
 Object = dict[str, Any]
 ROLE = "worker"

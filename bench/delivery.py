@@ -168,7 +168,7 @@ def _proofs(where: Any, tokens: Any) -> list[dict[str, str]]:
     from fastness.crypto.jwk import public_jwk
     from fastness.crypto.keys import PrivateKey
     from fastness.crypto.secret import SecretBytes
-    from fastness.domain.attestation.dpop import Demand, make_proof
+    from fastness.protocol.dpop import Demand, make_proof
 
     url = f"https://127.0.0.1:{where['gate']}/config/{POOL}"
     trust = ssl.create_default_context(cadata=where["ca"])

@@ -14,19 +14,19 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from bench.deliverytalk import BARE, ENTROPY, PATIENCE, POOL, TEES, say
-from fastness.cluster.clock import SystemClock
-from fastness.services.product import PRODUCT
+from fastness.app.product import PRODUCT
+from fastness.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from fastness.cluster.port import Cluster
+    from fastness.kube.port import Cluster
 
 
 async def serve(told: IO[bytes]) -> None:
     """The cluster, until its input ends."""
-    from fastness.cli.collector import settle_memory
-    from fastness.cluster.port import PatchType
-    from fastness.model.fastness_dev import NAMESPACE
-    from fastness.model.trusted_execution.machine import MACHINE
+    from fastness.app.memory import settle_memory
+    from fastness.kinds.fastness_dev import NAMESPACE
+    from fastness.kinds.trusted_execution.machine import MACHINE
+    from fastness.kube.port import PatchType
 
     with tempfile.TemporaryDirectory() as directory:
         async with opened(Path(directory)) as (cluster, where):
@@ -46,19 +46,19 @@ async def serve(told: IO[bytes]) -> None:
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]]]:
     """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
-    from fastness.cluster.informers import Informers
-    from fastness.controllers.engine import Runner
-    from fastness.controllers.machineconfig.plane import Around as Beside
-    from fastness.controllers.plane import product_loops
-    from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.attesting import Around, AttestingOptions, attesting
-    from fastness.services.configserver.server import config_server
-    from fastness.services.enrol.app import Pace
-    from fastness.services.gate.server import gate
-    from fastness.services.http.door import ListenOptions
-    from fastness.trust.enrolment import DoorUrls
-    from fastness.trust.record import ClusterRecord
-    from fastness.trust.tiles import FileTiles
+    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.app.attestation_doors import Around, AttestingOptions, attesting
+    from fastness.app.controllers import product_loops
+    from fastness.enrolment.door.app import Pace
+    from fastness.enrolment.live.enrolments import DoorUrls
+    from fastness.http.opening import ListenOptions
+    from fastness.kube.controllers import Runner
+    from fastness.kube.informers import Informers
+    from fastness.machineconfig.loops.controllers import Around as Beside
+    from fastness.record.live.record import ClusterRecord
+    from fastness.record.live.tiles import FileTiles
+    from fastness.release.door.config_server.server import config_server
+    from fastness.release.door.gate.server import gate
 
     clock, listen, urls = SystemClock(), ListenOptions(), [DoorUrls()]
     server = await EmbeddedServer.open(ServerOptions(directory / "state"), PRODUCT)
@@ -104,13 +104,13 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
 
 async def doors(told: IO[bytes]) -> None:
     """A config server and a gate against the API of the other process, until the input ends."""
-    from fastness.cli.collector import settle_memory
-    from fastness.cluster.informers import Informers
-    from fastness.cluster.kube import Surroundings, connect, find
-    from fastness.services.configserver.server import config_server
-    from fastness.services.gate.server import gate
-    from fastness.services.http.door import ListenOptions
-    from fastness.trust.record import ClusterRecord
+    from fastness.app.memory import settle_memory
+    from fastness.http.opening import ListenOptions
+    from fastness.kube.client import Surroundings, connect, find
+    from fastness.kube.informers import Informers
+    from fastness.record.live.record import ClusterRecord
+    from fastness.release.door.config_server.server import config_server
+    from fastness.release.door.gate.server import gate
 
     where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
     listen = ListenOptions()
@@ -131,15 +131,15 @@ async def doors(told: IO[bytes]) -> None:
 async def _settled(cluster: Cluster) -> dict[str, Any]:
     """A simulated cluster that enforces, with values, a vendor, a config of 200 KiB and tickets."""
     from bench.serving import ACCEPT, _config
-    from fastness.cluster.errors import AlreadyExists
-    from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-    from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-    from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-    from fastness.model.kind import Kind
-    from fastness.model.registry import find
+    from fastness.enrolment.live.tickets import join_ticket, mint
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+    from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+    from fastness.kinds.kind import Kind
+    from fastness.kinds.registry import find
+    from fastness.kube.errors import AlreadyExists
     from fastness.sim.announce import announce_vendor
     from fastness.sim.tee import SimVendor, default_image
-    from fastness.trust.tickets import join_ticket, mint
 
     async def make(kind: Kind, name: str, spec: Any) -> None:
         made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
@@ -165,7 +165,7 @@ async def _settled(cluster: Cluster) -> dict[str, Any]:
 async def _rendered(source: Any) -> None:
     """Wait until the pool hands out the config of the benchmark."""
     from bench.serving import ACCEPT, WANTED
-    from fastness.services.refusals import Refusal
+    from fastness.http.refusals import Refusal
 
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -177,9 +177,9 @@ async def _rendered(source: Any) -> None:
 
 async def _fill(cluster: Cluster, count: int) -> None:
     """Machines that exist and do nothing, up to so many in all."""
-    from fastness.cluster.port import PatchType, WriteOptions
-    from fastness.model.fastness_dev import NAMESPACE
-    from fastness.model.trusted_execution.machine import MACHINE
+    from fastness.kinds.fastness_dev import NAMESPACE
+    from fastness.kinds.trusted_execution.machine import MACHINE
+    from fastness.kube.port import PatchType, WriteOptions
 
     known = (await cluster.list(MACHINE.resource)).items
     pattern = next(one for one in known if one["spec"].get("approval") != "Quarantined")

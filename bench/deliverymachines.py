@@ -12,11 +12,11 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from bench.deliverytalk import ENTROPY, PATIENCE, POOL, TEES, say
-from fastness.cluster.clock import SystemClock
 from fastness.crypto.secret import SecretText
+from fastness.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from fastness.agent.boot import BootedConfig
+    from fastness.agent.boot.boot import BootedConfig
     from fastness.sim.tee.attester import SimAttester
 
 AT_ONCE = 48
@@ -26,9 +26,9 @@ class Machines:
     """The machines and what they know."""
 
     def __init__(self, where: Any) -> None:
-        from fastness.agent.boot import Ask
-        from fastness.agent.enrol import Patience
-        from fastness.agent.imagetrust import ImageTrust
+        from fastness.agent.boot.boot import Ask
+        from fastness.agent.boot.enrol import Patience
+        from fastness.agent.boot.image_trust import ImageTrust
         from fastness.formats import json
         from fastness.sim.tee import SimVendor
 
@@ -61,7 +61,7 @@ class Machines:
         return booted
 
     async def _one(self) -> None:
-        from fastness.agent.boot import boot_once
+        from fastness.agent.boot.boot import boot_once
         from fastness.sim.tee import default_image
         from fastness.sim.tee.attester import SimAttester
 
@@ -74,7 +74,7 @@ class Machines:
         return [await self._token() for _ in range(count)]
 
     async def _token(self) -> dict[str, str]:
-        from fastness.agent.prove import BrokerClient
+        from fastness.agent.boot.prove import BrokerClient
 
         await self._one()
         assert self._last is not None
@@ -86,9 +86,9 @@ class Machines:
 
     async def refused(self) -> float:
         """Ask gate and broker with a live token until both refuse; when the later did."""
-        from fastness.agent.fetch import from_gate
-        from fastness.agent.prove import BrokerClient, DoorRefused
-        from fastness.formats.delivered import Question
+        from fastness.agent.boot.fetch import from_gate
+        from fastness.agent.boot.prove import BrokerClient, DoorRefused
+        from fastness.protocol.delivered import Question
 
         await self._one()
         assert self._last is not None
@@ -109,7 +109,7 @@ class Machines:
 
 async def machines(told: IO[bytes]) -> None:
     """The machines, until the input ends."""
-    from fastness.cli.collector import settle_memory
+    from fastness.app.memory import settle_memory
 
     made = Machines(orjson.loads(await asyncio.to_thread(told.readline)))
     settle_memory()  # as the product does, which has its virtual machines in one process

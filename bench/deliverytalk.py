@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from fastness.cluster.clock import SystemEntropy
+from fastness.runtime.clock import SystemEntropy
 
 POOL, BARE = "worker", "master"
 TEES = ("tpm", "snp", "tdx")

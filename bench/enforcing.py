@@ -35,42 +35,42 @@ from bench.deliverytalk import ENTROPY, PATIENCE, POOL, TEES, say
 from bench.figures import Progress, Single, Spread
 from bench.rollouts import AGENTS, CONFIGS, NODES, PODS, POOLS, ROOT, Calendar, Machines, World, settled_memory
 from bench.serving import ACCEPT
-from fastness.agent.boot import Ask, boot_once
-from fastness.agent.configs import AttestedConfigs
-from fastness.agent.enrol import Doors, Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.embedded.inventory import Inventory
-from fastness.cluster.informers import Informer, Informers
-from fastness.cluster.port import Cluster, PatchType
-from fastness.controllers.attestation.certificates import FAMILY, issuing
-from fastness.controllers.engine import Runner
-from fastness.controllers.kube.plane import kube_loops
-from fastness.controllers.machineconfig.plane import Around as Beside
-from fastness.controllers.plane import product_loops
+from fastness.agent.boot.boot import Ask, boot_once
+from fastness.agent.boot.configs import AttestedConfigs
+from fastness.agent.boot.enrol import Doors, Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.inventory import Inventory
+from fastness.apiserver.loops.controllers import kube_loops
+from fastness.app.attestation_doors import Around, AttestingOptions, attesting
+from fastness.app.controllers import product_loops
+from fastness.app.product import PRODUCT
+from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.loops.door_certificates import FAMILY, issuing
 from fastness.crypto.secret import SecretText
-from fastness.domain.admission.endings import WITHOUT_OWNERS
+from fastness.enrolment.door.app import Pace
+from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.enrolment.live.tickets import join_ticket, mint
 from fastness.formats import json
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject, Kind
-from fastness.model.machineconfiguration import names
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.attesting import Around, AttestingOptions, attesting
-from fastness.services.configserver.server import config_server
-from fastness.services.enrol.app import Pace
-from fastness.services.gate.server import gate
-from fastness.services.http.door import ListenOptions
-from fastness.services.product import PRODUCT
+from fastness.http.opening import ListenOptions
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informer, Informers
+from fastness.kube.port import Cluster, PatchType
+from fastness.machineconfig.loops.controllers import Around as Beside
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import FileTiles
+from fastness.release.door.config_server.server import config_server
+from fastness.release.door.gate.server import gate
+from fastness.runtime.clock import SystemClock
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee import SimVendor, default_image
 from fastness.sim.tee.attester import SimAttester
-from fastness.trust.enrolment import DoorUrls
-from fastness.trust.record import ClusterRecord
-from fastness.trust.tickets import join_ticket, mint
-from fastness.trust.tiles import FileTiles
 
 SIZE, ROUNDS = 500, 3
 TARGET_MS = 18.0

@@ -17,10 +17,10 @@ import orjson
 from bench.figures import RULES as ALL
 from bench.figures import RULES_TWICE as TWICE
 from bench.figures import Progress, Single, Spread
-from fastness.domain.workloads.features.book import RuleBook
-from fastness.domain.workloads.features.found import Features
-from fastness.domain.workloads.features.operators import Expression
-from fastness.domain.workloads.features.rules import Rule, Term
+from fastness.workloads.features.book import RuleBook
+from fastness.workloads.features.discovered import Features
+from fastness.workloads.features.operators import Expression
+from fastness.workloads.features.rules import Rule, Term
 
 RULES, NODES = 1000, 5000
 AIM_SECONDS = 4.0

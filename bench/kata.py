@@ -21,10 +21,10 @@ import orjson
 from bench import configs
 from bench.figures import Progress, Single, Spread
 from bench.rollouts import CONFIGS, NODES, PODS, POOLS, Machines, World, in_world, settled_memory
-from fastness.domain.workloads.kata.objects import kata_pool
-from fastness.model.kata.config import KATA_CONFIG
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
+from fastness.kinds.kata.config import KATA_CONFIG
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.workloads.kata.objects import kata_pool
 
 SIZE = 500
 KATA = KATA_CONFIG.resource

@@ -53,11 +53,11 @@ async def measure(rounds: int) -> dict[str, list[float]]:
     """Open the page again and again."""
     from playwright.async_api import async_playwright
 
-    from fastness.model.trusted_execution.machine import MACHINE
-    from fastness.services.api.server import EmbeddedServer, ServerOptions
-    from fastness.services.product import PRODUCT
-    from tests.component.web.fleets import attested
-    from tests.component.web.world import web_world
+    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.app.product import PRODUCT
+    from fastness.kinds.trusted_execution.machine import MACHINE
+    from tests.component.page.fleets import attested
+    from tests.component.page.world import web_world
     from tests.embedded.fixtures import Embedded
     from tests.enrolling import MovedClock
 

@@ -18,24 +18,24 @@ from typing import Any
 import orjson
 
 from bench.figures import Progress, Single, Spread
-from fastness.cluster.clock import SystemClock
-from fastness.crypto.chains import load_certificates
-from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal
-from fastness.domain.attestation.claims import policy_input
-from fastness.domain.attestation.policy import Request, built_in_text, default_policy, default_resource_policy
-from fastness.domain.attestation.policyquery import ActivePolicy, about_evidence
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
-from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.domain.attestation.values import ValueBook
-from fastness.formats.snp.envelope import parse_evidence as parse_snp
-from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tpm.envelope import parse_envelope
-from fastness.model.kind import JsonObject
+from fastness.attestation.evidence.checks import Appraisal
+from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
+from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
+from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.attestation.policy.claims import policy_input
+from fastness.attestation.policy.policy import Request, built_in_text, default_policy, default_resource_policy
+from fastness.attestation.policy.query import ActivePolicy, about_evidence
+from fastness.attestation.values.values import ValueBook
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.verify import AttestationKey
+from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.evidence.tpm.envelope import parse_envelope
+from fastness.kinds.kind import JsonObject
+from fastness.runtime.clock import SystemClock
 from fastness.sim.tee import SimVendor, default_image
 from fastness.sim.tee.vendor import EPOCH
-from fastness.trust.policyworkers import PolicyWorkers
 
 IMAGES = 100
 EVALUATIONS = 100

@@ -12,7 +12,7 @@ import time
 
 from bench.figures import Progress, Single, Spread
 from fastness.crypto.merkle import leaf_hash, verify_consistency, verify_inclusion
-from fastness.trust.log import LogView, drop_partials, extend
+from fastness.record.live.log import LogView, drop_partials, extend
 
 ENTRIES = 1_000_000
 BATCH = 500

@@ -16,10 +16,10 @@ import orjson
 
 from bench import configs
 from bench.figures import RENDER, Progress, Single, Spread
-from fastness.domain.machineconfig.plan import Proposal, State, plan
-from fastness.domain.machineconfig.render import Defaults, Rendered, Setting, render
-from fastness.domain.machineconfig.serving import document
-from fastness.domain.machineconfig.validate import Examined, examine
+from fastness.machineconfig.render.render import Defaults, Rendered, Setting, render
+from fastness.machineconfig.render.validate import Examined, examine
+from fastness.machineconfig.rollout.plan import Proposal, State, plan
+from fastness.machineconfig.serving import document
 
 NODES = 5000
 UPSTREAM_RENDER_MS, UPSTREAM_SERVE_MS = 116.0, 118.0  # the best of its figures; see the page

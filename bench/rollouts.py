@@ -25,22 +25,22 @@ import orjson
 
 from bench import configs
 from bench.figures import Progress, Single, Spread
-from fastness.cli.collector import COLLECT_AFTER
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.embedded.inventory import Inventory
-from fastness.cluster.informers import Informer, Informers
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.controllers.engine import Runner
-from fastness.controllers.kube.plane import kube_loops
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.plane import product_loops
-from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, object_name
-from fastness.model.registry import find
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.inventory import Inventory
+from fastness.apiserver.loops.controllers import kube_loops
+from fastness.app.controllers import product_loops
+from fastness.app.memory import COLLECT_AFTER
+from fastness.app.product import PRODUCT
+from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, object_name
+from fastness.kinds.registry import find
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informer, Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.controllers import Around
+from fastness.runtime.clock import SystemEntropy
 
 SIZES = (500, 1000, 2000, 5000)
 TARGET_MS = 15.0

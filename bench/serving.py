@@ -29,9 +29,9 @@ from bench.cases import Bench
 from bench.figures import Progress, Row, Sample, Single, Spread, per_operation
 from bench.loadgen import Job, run
 from bench.targets import OURS, PATIENCE, Target, TargetError, ours
-from fastness.cluster.clock import SystemEntropy
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.trust.tickets import join_ticket, mint
+from fastness.enrolment.live.tickets import join_ticket, mint
+from fastness.runtime.clock import SystemEntropy
 
 NGINX = "nginx"
 WANTED = 200 * 1024

@@ -79,9 +79,9 @@ def in_process(say: Progress, count: int, peer_rate: float | None) -> list[Singl
 
 async def create_in_process(count: int, rounds: int = 5) -> list[dict[str, float]]:
     """Rate and CPU of durable creates through the engine, round by round."""
-    from fastness.cli.plane import PlaneOptions, running
-    from fastness.cluster.embedded.call import Call
-    from fastness.domain.access import User
+    from fastness.apiserver.verbs.call import Call
+    from fastness.app.control_plane import PlaneOptions, running
+    from fastness.kube.access import User
 
     user = User("system:serviceaccount:default:bench", ("system:authenticated",))
     results = []

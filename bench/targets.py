@@ -25,7 +25,7 @@ import orjson
 
 from bench.accounting import cpu_seconds, resident_bytes
 from bench.figures import API_SERVER
-from fastness.model.crd import manifests
+from fastness.kinds.crd import manifests
 from tests.realkube.cluster import RealKube
 
 OURS, PEER = "fastness", API_SERVER

@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.accounting import cpu_seconds, queued_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
 from bench.targets import TargetError
-from fastness.sim.asking import asked
+from fastness.sim.control_client import asked
 
 USUAL, MANY = 50, 1000
 AIM_SECONDS, AIM_BYTES = 10.0, 700_000_000

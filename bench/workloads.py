@@ -16,18 +16,18 @@ from typing import Any
 import orjson
 
 from bench.figures import Progress, Single, Spread
-from fastness.domain.access.user import User
-from fastness.domain.admission import AdmissionRequest, Allowed, Operation
-from fastness.domain.admission.review import BEHIND_WEBHOOK
-from fastness.domain.admission.workloads import ENFORCEMENT
-from fastness.domain.workloads.agentpolicy.decide import decide
-from fastness.domain.workloads.agentpolicy.generate import policy_of
-from fastness.domain.workloads.agentpolicy.lint import lint_policy
-from fastness.domain.workloads.initdata.lint import lint_encoded, lint_text
-from fastness.domain.workloads.initdata.registers import registers
-from fastness.domain.workloads.initdata.workload import applied
+from fastness.admission.table import BEHIND_WEBHOOK
 from fastness.formats.initdata import decode_init_data, encode_init_data, parse_init_data, write_init_data
-from tests.unit.domain.admission.writes import World
+from fastness.kube.access.user import User
+from fastness.kube.admission import AdmissionRequest, Allowed, Operation
+from fastness.workloads.admission.workloads import ENFORCEMENT
+from fastness.workloads.agent_policy.decide import decide
+from fastness.workloads.agent_policy.generate import policy_of
+from fastness.workloads.agent_policy.lint import lint_policy
+from fastness.workloads.initdata.lint import lint_encoded, lint_text
+from fastness.workloads.initdata.registers import registers
+from fastness.workloads.initdata.workload import applied
+from tests.unit.admission.writes import World
 
 BUILD = "init data: build from three entries: CPU"
 READ = "init data: unpack and parse: CPU"

@@ -19,31 +19,31 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from fastness.agent.attester import Attester
-from fastness.agent.enrol import Enrolled, HttpTransport, Patience, enrol
-from fastness.agent.prove import BrokerClient
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.certificates import issuing
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.enrol import Enrolled, HttpTransport, Patience, enrol
+from fastness.agent.boot.prove import BrokerClient
+from fastness.app.attestation_doors import Around, AttestingDoors, attesting
+from fastness.attestation.live.collateral import Collateral
+from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.machinenames import machine_name
-from fastness.domain.places import AT_HOME, Places
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.model.trusted_execution.subject import key_kind
-from fastness.services.attesting import Around, AttestingDoors, attesting
+from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kinds.trusted_execution.subject import key_kind
+from fastness.kube.informers import Informers
+from fastness.kube.places import AT_HOME, Places
+from fastness.kube.port import Cluster
+from fastness.protocol.machine_names import machine_name
+from fastness.release.live.resources import SealedResources
+from fastness.runtime.clock import SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.collateral import Collateral
-from fastness.trust.resources import SealedResources
-from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.enrolling import MovedClock, settle_cluster
 from tests.patience import PATIENCE
 
@@ -112,7 +112,7 @@ class AttestingWorld:
     async def keep(self, path: str, value: bytes) -> None:
         """Put a resource where the broker finds it."""
         from fastness.crypto.secret import SecretBytes
-        from fastness.formats.kbspath import split_path
+        from fastness.protocol.kbs_path import split_path
 
         found = split_path(tuple(path.split("/")))
         assert found is not None

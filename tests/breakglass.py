@@ -6,15 +6,15 @@ import base64
 from datetime import datetime, timedelta
 from typing import Any
 
-from fastness.cluster.port import Cluster
+from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.attestation.verdict.approvers import CONTENT, Appointments, change_message, change_statement
+from fastness.attestation.verdict.breakglass import message, statement_of
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
-from fastness.domain.attestation.approvers import CONTENT, Appointments, change_message, change_statement
-from fastness.domain.attestation.breakglass import message, statement_of
 from fastness.formats import json
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kubernetes.core import CONFIG_MAP
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.port import Cluster
 
 KEYS = {
     name: Ed25519Signer(SecretBytes(bytes([number]) * 32)) for number, name in enumerate(("ada", "grace", "eve"), 1)

@@ -14,34 +14,34 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from fastness.agent.boot import Ask
-from fastness.agent.enrol import Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.cluster.clock import Clock, SystemEntropy
-from fastness.cluster.errors import AlreadyExists
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.certificates import issuing
+from fastness.agent.boot.boot import Ask
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.app.attestation_doors import Around, AttestingDoors, AttestingOptions, attesting
+from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
+from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
 from fastness.formats import json
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject
-from fastness.services.attesting import Around, AttestingDoors, AttestingOptions, attesting
-from fastness.services.broker.server import BrokerOptions
-from fastness.services.configs import Config
-from fastness.services.configserver.served import ServedConfigs
-from fastness.services.gate.server import GateDoor, gate
-from fastness.services.http.bounds import Bounds
-from fastness.services.http.door import ListenOptions
-from fastness.services.refusals import Refusal
+from fastness.http.bounds import Bounds
+from fastness.http.opening import ListenOptions
+from fastness.http.refusals import Refusal
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.release.configs import Config
+from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.gate.server import GateDoor, gate
+from fastness.release.live.signed_configs import ServedConfigs
+from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.enrolment import DoorUrls
-from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.enrolling import MemoryRecord, MovedClock, settle_cluster
 from tests.patience import PATIENCE
 

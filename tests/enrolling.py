@@ -19,29 +19,37 @@ from typing import Any
 
 import httpx
 
-from fastness.agent.attester import Attester
-from fastness.agent.enrol import Enrolled, HttpTransport, Patience, enrol, first_message, read_offer, second_message
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.errors import AlreadyExists, Conflict, NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.certificates import issuing
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.enrol import (
+    Enrolled,
+    HttpTransport,
+    Patience,
+    enrol,
+    first_message,
+    read_offer,
+    second_message,
+)
+from fastness.attestation.evidence.roots import SimulatedMaker
+from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.anchors import SimulatedMaker
+from fastness.enrolment.door.server import EnrolServer, enrol_server
+from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
 from fastness.formats import json
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.enrol.server import EnrolServer, enrol_server
+from fastness.keys.errors import RecordError
+from fastness.keys.mac_keys import MacKeys
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.record.entry import Entry
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.entry import Entry
-from fastness.trust.errors import RecordError
-from fastness.trust.mackeys import MacKeys
-from fastness.trust.tickets import join_ticket, mint, ticket_hash
 from tests.lowering import lowered
 from tests.patience import PATIENCE
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from fastness.model.kind import JsonObject, Kind
-from fastness.model.kubernetes import definitions
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.kubernetes import definitions
 
 
 def nested(levels: int) -> Any:

@@ -19,21 +19,21 @@ from typing import Any
 
 import httpx
 
-from fastness.controllers.attestation.joins import REQUESTS, Joins
-from fastness.controllers.attestation.jointokens import JoinTokens
-from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.runner import Runner
-from fastness.controllers.kube.signing import NodeSigner, NodeSigning
+from fastness.apiserver.loops.signing import NodeSigner, NodeSigning
 from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
-from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER, SERVING_SIGNER
-from fastness.domain.attestation.nodekeys import NamedKeys
-from fastness.model.kind import JsonObject
+from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.enrolment.loops.kubelet_certificates import REQUESTS, Joins
+from fastness.kinds.kind import JsonObject
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.runner import Runner
+from fastness.protocol.node_certificates import CLIENT_SIGNER, SERVING_SIGNER
+from fastness.protocol.node_keys import NamedKeys
+from fastness.record.live.record import ClusterRecord
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.record import ClusterRecord
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.contract.worlds import https
 from tests.embedded.fixtures import Embedded

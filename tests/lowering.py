@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fastness.cluster.errors import Forbidden
-from fastness.cluster.port import Cluster, PatchType
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
-from fastness.model.kind import JsonObject
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import Forbidden
+from fastness.kube.port import Cluster, PatchType
 
 
 async def lowered(cluster: Cluster, spec: JsonObject) -> JsonObject:

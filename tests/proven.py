@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.domain.attestation.machinenames import machine_of_node
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.objects import rfc3339
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.objects import rfc3339
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.protocol.machine_names import machine_of_node
 
 STATUS = WriteOptions(subresource="status")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.crypto.chains import load_certificates
+from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.x509 import Certificate
 from tests.components import require_program
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from fastness.agent.imagetrust import ImageTrust
-from fastness.cluster.port import Cluster
-from fastness.domain.attestation.doorrole import DoorRole
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.services.http.listener import server_context
-from fastness.services.http.showing import load
-from fastness.trust.authorities import SECRETS
-from fastness.trust.certificates import read, secret_name
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.http.certificates import load
+from fastness.http.listener import server_context
+from fastness.keys.authorities import SECRETS
+from fastness.keys.certificates import read, secret_name
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kube.port import Cluster
+from fastness.protocol.door_role import DoorRole
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ C_LIBRARY = re.compile(r"(ld-linux|libc\.so|libm\.so|libpthread|libdl\.|librt\.|
 LAUNCHER = """#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
 export LD_LIBRARY_PATH="$here/../lib/native"
-exec "$here/{version}" -I -B -c 'from fastness.cli.agent import agent; agent(prog_name="fastness-agent")' "$@"
+exec "$here/{version}" -I -B -c 'from fastness.cli.machine.agent import agent; agent(prog_name="fastness-agent")' "$@"
 """
 
 

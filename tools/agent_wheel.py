@@ -19,8 +19,22 @@ from pathlib import Path
 HOME = Path(__file__).parents[1]
 SOURCE = HOME / "src"
 RECIPE = HOME / "deploy" / "agent" / "pyproject.toml"
-START = "fastness.cli.agent"
-SERVER = ("fastness.services", "fastness.controllers", "fastness.trust", "fastness.sim", "fastness.cluster.embedded")
+START = "fastness.cli.machine.agent"
+SERVER = (
+    "fastness.apiserver",
+    "fastness.keys",
+    "fastness.http",
+    "fastness.record",
+    "fastness.attestation",
+    "fastness.enrolment",
+    "fastness.release",
+    "fastness.admission",
+    "fastness.page",
+    "fastness.sim",
+    "fastness.app",
+    "fastness.machineconfig.loops",
+    "fastness.workloads.loops",
+)
 
 
 def place(module: str) -> Path | None:

@@ -23,17 +23,17 @@ from typing import Any
 import click
 
 import fastness
+from fastness.apiserver.loops.controllers import kube_loops
+from fastness.app.controllers import graph, product_loops
 from fastness.cli import exits
 from fastness.cli.main import VERBS, cli
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.controllers.engine.controller import Controller
-from fastness.controllers.kube.plane import kube_loops
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.plane import graph, product_loops
-from fastness.model.kind import Kind, Scope
-from fastness.model.registry import all_kinds
+from fastness.kinds.kind import Kind, Scope
+from fastness.kinds.registry import all_kinds
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.informers import Informers
+from fastness.machineconfig.loops.controllers import Around
 from fastness.observe import logs, metrics
+from fastness.runtime.clock import SystemEntropy
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path

@@ -9,7 +9,7 @@ from a server of the pinned release and never typed by hand.
 - The file is deterministic, one entry per line, so that a new release is a diff that people can read.
 
 `python tools/kube_types.py` starts the pinned server and writes the file; `--check` compares instead (exit 1 when it is
-stale). `fastness.model.kubernetes.definitions` reads what is written here.
+stale). `fastness.kinds.kubernetes.definitions` reads what is written here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tools.realkube import ensure  # noqa: E402
 
 Json = dict[str, Any]
 
-TARGET = ROOT / "src" / "fastness" / "model" / "kubernetes" / "types.json"
+TARGET = ROOT / "src" / "fastness" / "kinds" / "kubernetes" / "types.json"
 REFERENCE = "#/components/schemas/"
 LISTS = ("", "List")
 

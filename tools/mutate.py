@@ -229,7 +229,7 @@ A refusal is named by its file, its function, its shape and its own text.
 
 def _room(name: str) -> str:
     inside = name.partition("::")[0].split("/")
-    return "/".join(inside[:2]) if inside[0] in ("domain", "services") and len(inside) > 2 else inside[0]
+    return "/".join(inside[:2]) if len(inside) > 2 else inside[0]
 
 
 def _cell(text: str) -> str:

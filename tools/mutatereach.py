@@ -19,13 +19,24 @@ from typing import NamedTuple
 from tools.mutants import PACKAGE, PLACES, Mutant
 
 COVERED = (
-    "tests/component/attestation", "tests/component/broker", "tests/component/delivery", "tests/component/configserver",
-    "tests/component/controllers", "tests/component/enrol", "tests/component/record", "tests/component/attacks",
-    "tests/component/gate", "tests/component/http", "tests/component/vectors", "tests/component/webhook",
-    "tests/component/access", "tests/component/cli", "tests/component/insiders", "tests/component/witness",
-    "tests/contract/delivery", "tests/unit/agent", "tests/unit/cli", "tests/unit/crypto", "tests/unit/domain/attestation",
-    "tests/unit/domain/osimage", "tests/unit/domain/record", "tests/unit/formats", "tests/unit/services", "tests/unit/sim",
-    "tests/unit/trust",
+    "tests/component/admission", "tests/component/apiserver/access", "tests/component/apiserver/test_kube_loops.py",
+    "tests/component/attacks", "tests/component/attestation", "tests/component/cli", "tests/component/enrolment",
+    "tests/component/http", "tests/component/insiders", "tests/component/kube/test_leadership.py",
+    "tests/component/machineconfig/test_overlays.py", "tests/component/machineconfig/test_product_loops.py",
+    "tests/component/record", "tests/component/release", "tests/component/vectors",
+    "tests/component/workloads/kata", "tests/component/workloads/test_node_features.py",
+    "tests/component/workloads/test_operators.py", "tests/component/workloads/test_workload_neighbours.py",
+    "tests/contract/delivery", "tests/unit/admission/door", "tests/unit/agent/apply", "tests/unit/agent/boot",
+    "tests/unit/app", "tests/unit/attestation/evidence", "tests/unit/attestation/live",
+    "tests/unit/attestation/machine", "tests/unit/attestation/policy", "tests/unit/attestation/status",
+    "tests/unit/attestation/values", "tests/unit/attestation/verdict", "tests/unit/cli/config",
+    "tests/unit/cli/machine", "tests/unit/cli/support/test_doctor.py", "tests/unit/cli/test_command.py",
+    "tests/unit/cli/test_output.py", "tests/unit/cli/test_ports.py", "tests/unit/cli/test_told.py",
+    "tests/unit/cli/trust", "tests/unit/crypto", "tests/unit/enrolment", "tests/unit/formats", "tests/unit/http",
+    "tests/unit/images/test_measure.py", "tests/unit/images/test_measurement.py",
+    "tests/unit/images/test_real_boot.py", "tests/unit/images/test_stub.py", "tests/unit/keys",
+    "tests/unit/machineconfig/ignition", "tests/unit/page", "tests/unit/protocol", "tests/unit/record",
+    "tests/unit/rego", "tests/unit/release", "tests/unit/sim",
 )  # fmt: skip
 BUDGET = 60.0  # seconds of tests that a mutant is worth
 

@@ -4,7 +4,7 @@
 
 RBAC says who may write a kind. What follows from the write is in the declarations of controllers (what they read and write), in
 the accounts of doors (what they read before they release anything), and in the table of namespaces that count
-(`fastness.domain.places`): an object in a namespace that does not count is read by nobody. Put together they say what somebody
+(`fastness.kube.places`): an object in a namespace that does not count is read by nobody. Put together they say what somebody
 with a role can move. `tests/component/insiders/test_reach.py` holds the sensitive rows to a list with a reason each.
 """
 
@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.cli.accounts import ACCOUNTS, DOORS, manifests
-from fastness.cli.controlleraccount import declared
-from fastness.cli.roleaccounts import RoleAccount
-from fastness.controllers.engine.controller import Controller, Source
-from fastness.domain.access.rules import Rule, rules_of
-from fastness.domain.places import EMBEDDED, HOME, Belongs, belongs
-from fastness.model.crd.roles import roles
-from fastness.model.kind import Kind, Scope
-from fastness.model.kubernetes.definitions import default_roles
-from fastness.model.registry import all_kinds
+from fastness.app.accounts import ACCOUNTS, DOORS, manifests
+from fastness.app.controller_account import declared
+from fastness.app.role_accounts import RoleAccount
+from fastness.kinds.crd.roles import roles
+from fastness.kinds.kind import Kind, Scope
+from fastness.kinds.kubernetes.definitions import default_roles
+from fastness.kinds.registry import all_kinds
+from fastness.kube.access.rules import Rule, rules_of
+from fastness.kube.controllers.controller import Controller, Source
+from fastness.kube.places import EMBEDDED, HOME, Belongs, belongs
 
 WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
 TEAM: Final = "a namespace of a team"

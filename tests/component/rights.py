@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from fastness.services.api.server import EmbeddedServer
+from fastness.apiserver.door.server import EmbeddedServer
 from tests.patience import PATIENCE
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

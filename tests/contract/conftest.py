@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fastness.cluster.port import Cluster
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from fastness.kube.port import Cluster
 from tests.contract.kinds import NAMESPACE
 from tests.contract.worlds import (
     IN_THIS_PROCESS,

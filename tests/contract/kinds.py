@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.registry import find
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.registry import find
 
 NAMESPACE = find("", "v1", "namespaces").resource
 CONFIG_MAP = find("", "v1", "configmaps").resource

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import BadRequest, Conflict, Invalid
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import BadRequest, Conflict, Invalid
+from fastness.kube.port import Cluster, PatchType, WriteOptions
 from tests.contract.kinds import CONFIG_MAP, POOL, VALUES, config_map, pool, value_set
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from fastness.cluster.port import DELETE, Cluster, PatchType
-from fastness.controllers.attestation.images import IMAGES, SETS
-from fastness.controllers.attestation.policies import POLICIES
-from fastness.domain.attestation.imagevalues import set_name
-from fastness.domain.attestation.values import Standing
-from fastness.domain.places import Places
-from fastness.model.kind import JsonObject
-from tests.component.controllers.approvals import approved_image, manifest, quoted, world
+from fastness.attestation.loops.images import IMAGES, SETS
+from fastness.attestation.loops.policies import POLICIES
+from fastness.attestation.values.from_images import set_name
+from fastness.attestation.values.values import Standing
+from fastness.kinds.kind import JsonObject
+from fastness.kube.places import Places
+from fastness.kube.port import DELETE, Cluster, PatchType
+from tests.component.attestation.approvals import approved_image, manifest, quoted, world
 
 NOBODY = {"name": "nobody", "input": {}, "expect": "NotAffirmed"}
 REGO = "package policy\nimport rego.v1\nexecutables := 3 if input.tpm.pcr04 == %s\n"

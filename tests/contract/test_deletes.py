@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.cluster.errors import Conflict, Forbidden, Invalid, NotFound
-from fastness.cluster.port import Cluster, DeleteOptions, PatchType, Propagation
+from fastness.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from fastness.kube.port import Cluster, DeleteOptions, PatchType, Propagation
 from tests.contract.kinds import CONFIG_MAP, TICKET, config_map, ticket
 
 HELD = ["example.com/hold"]

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest_asyncio
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informer, Informers
-from fastness.cluster.port import Cluster, PatchType, Scope
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
+from fastness.kube.informers import Informer, Informers
+from fastness.kube.port import Cluster, PatchType, Scope
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.contract.kinds import POOL, TICKET, names, pool, ticket
 from tests.patience import PATIENCE
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound, Timeout
-from fastness.cluster.port import Cluster, PatchType, Scope
+from fastness.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound, Timeout
+from fastness.kube.port import Cluster, PatchType, Scope
 from tests.contract.kinds import CONFIG_MAP, NAMESPACE, TICKET, config_map, ticket
 
 FUTURE = "999999999999"

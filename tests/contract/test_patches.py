@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.cluster.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
+from fastness.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound
+from fastness.kube.port import Cluster, PatchType, WriteOptions
 from tests.contract.kinds import CONFIG_MAP, POOL, TICKET, VALUES, config_map, pool, ticket, value_set
 
 STATUS = WriteOptions(subresource="status")

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from fastness.cluster.errors import BadRequest, Expired, NotFound
-from fastness.cluster.port import Cluster, Scope
+from fastness.kube.errors import BadRequest, Expired, NotFound
+from fastness.kube.port import Cluster, Scope
 from tests.contract.kinds import CONFIG_MAP, NAMESPACE, TICKET, UNKNOWN, config_map, names, ticket
 from tests.contract.worlds import World
 

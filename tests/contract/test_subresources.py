@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.cluster.errors import ApiError, BadRequest, Conflict, NotFound, TooManyRequests
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.model.kind import JsonObject
-from fastness.model.registry import find
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.registry import find
+from fastness.kube.errors import ApiError, BadRequest, Conflict, NotFound, TooManyRequests
+from fastness.kube.port import Cluster, PatchType, WriteOptions
 from tests.contract.kinds import CONFIG_MAP, POD, config_map
 
 BUDGET = find("policy", "v1", "poddisruptionbudgets").resource

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from tests.contract.kinds import TENANT, tenant
 
 STRANGE: JsonObject = {

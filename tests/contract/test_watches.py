@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fastness.cluster.errors import BadRequest, Expired, NotFound
-from fastness.cluster.port import Cluster, Event, EventType, PatchType, Scope
+from fastness.kube.errors import BadRequest, Expired, NotFound
+from fastness.kube.port import Cluster, Event, EventType, PatchType, Scope
 from tests.contract.kinds import CONFIG_MAP, TICKET, UNKNOWN, config_map, ticket
 from tests.contract.worlds import World
 from tests.patience import PATIENCE

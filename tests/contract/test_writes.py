@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from fastness.cluster.errors import AlreadyExists, ApiError, BadRequest, Invalid, NotFound
-from fastness.cluster.port import Cluster, WriteOptions
+from fastness.kube.errors import AlreadyExists, ApiError, BadRequest, Invalid, NotFound
+from fastness.kube.port import Cluster, WriteOptions
 from tests.contract.kinds import CONFIG_MAP, POOL, TICKET, UNKNOWN, VALUES, config_map, pool, ticket, value_set
 
 UUID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

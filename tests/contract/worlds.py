@@ -20,10 +20,10 @@ from typing import Any
 
 import httpx
 
-from fastness.cluster.kube import Surroundings, connect, find
-from fastness.cluster.port import Cluster
-from fastness.model.crd import manifests
-from fastness.model.registry import find as find_kind
+from fastness.kinds.crd import manifests
+from fastness.kinds.registry import find as find_kind
+from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.port import Cluster
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.realkube import RealKube

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.embedded.inventory import Inventory
-from fastness.cluster.informers import Informers
-from fastness.controllers.engine import Runner
-from fastness.controllers.kube.plane import kube_loops
-from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.inventory import Inventory
+from fastness.apiserver.loops.controllers import kube_loops
+from fastness.app.product import PRODUCT
+from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informers
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 READY_SECONDS = 30.0
 POLL = 0.02

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.local import LocalCluster
+from fastness.app.product import PRODUCT
 from tests.patience import PATIENCE
 
 

@@ -6,15 +6,15 @@ import json
 from datetime import datetime
 from typing import Any
 
-from fastness.crypto.chains import load_certificates
-from fastness.domain.attestation.checks import Appraisal
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
-from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.formats.snp.envelope import parse_evidence as parse_snp
-from fastness.formats.tdx.collateral import Collateral
-from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tpm.envelope import parse_envelope
+from fastness.attestation.evidence.checks import Appraisal
+from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
+from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.evidence.tdx.collateral import Collateral
+from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.evidence.tpm.envelope import parse_envelope
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.vendor import EPOCH
 

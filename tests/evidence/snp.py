@@ -9,12 +9,12 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-from fastness.crypto.chains import load_certificates
+from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.x509 import Certificate
-from fastness.formats.snp.tcb import Generation, Tcb
+from fastness.formats.evidence.snp.tcb import Generation, Tcb
 from fastness.sim.tee import SimVendor
-from fastness.sim.tee.authority import Period
 from fastness.sim.tee.snp import SnpChip, tcb_bytes
+from fastness.sim.tee.writers.authority import Period
 from tests.evidence.authority import END, START
 
 VENDOR = SimVendor()

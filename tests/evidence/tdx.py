@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastness.crypto.digests import sha256
-from fastness.formats.tdx.pck import EXTENSION as SGX
-from fastness.formats.tdx.quote import INTEL_QE
-from fastness.sim.tee import tdxdocuments
+from fastness.formats.evidence.tdx.pck import EXTENSION as SGX
+from fastness.formats.evidence.tdx.quote import INTEL_QE
 from fastness.sim.tee.firmware import FMSPC, QE_SIGNER, TdxFirmware
-from fastness.sim.tee.keys import EcKey
 from fastness.sim.tee.tdx import LEAF, PLATFORM, ROOT, SIGNER, sgx_extension
-from fastness.sim.tee.tdxquote import SEPT_VE_DISABLE, TrustDomain, certified, enclave_report, write_quote
+from fastness.sim.tee.writers import tdx_documents as tdxdocuments
+from fastness.sim.tee.writers.keys import EcKey
+from fastness.sim.tee.writers.tdx_quote import SEPT_VE_DISABLE, TrustDomain, certified, enclave_report, write_quote
 from tests.evidence.authority import issue, new_key, pem, revocations
 
 __all__ = ["FMSPC", "LEAF", "NOW", "PLATFORM", "ROOT", "SGX", "Platform", "new_key"]

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from fastness.sim.tee.eventlog import NUMBERS, SIZES, Measured, write_log
-from fastness.sim.tee.tpm2 import attest, selection, sized
+from fastness.sim.tee.writers.eventlog import NUMBERS, SIZES, Measured, write_log
+from fastness.sim.tee.writers.tpm2 import attest, selection, sized
 
 __all__ = ["SIZES", "selection", "sized"]
 _HASHES = {"sha1": hashes.SHA1(), "sha256": hashes.SHA256(), "sha384": hashes.SHA384()}

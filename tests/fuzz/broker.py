@@ -8,10 +8,10 @@ from typing import Final
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.workloads.sealed import envelope, seal
-from fastness.formats import kbs
-from fastness.formats.kbsuri import parse_uri
-from fastness.formats.sealed import VaultSecret, parse_sealed
+from fastness.protocol import kbs
+from fastness.protocol.kbs_uri import parse_uri
+from fastness.protocol.sealed import VaultSecret, parse_sealed
+from fastness.workloads.sealed_secrets import envelope, seal
 from tests.fuzz.driver import Target
 from tests.virtual import SeededEntropy
 

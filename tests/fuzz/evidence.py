@@ -7,20 +7,20 @@ import json
 import struct
 from typing import Final
 
-from fastness.crypto.chains import extension_values, load_certificates
-from fastness.formats.envelope import undressed
-from fastness.formats.eventlog.log import parse_log
-from fastness.formats.snp.envelope import parse_evidence as parse_snp
-from fastness.formats.snp.report import parse_report
-from fastness.formats.snp.vek import read_vek
-from fastness.formats.tdx.collateral import parse_collateral
-from fastness.formats.tdx.pck import read_pck
-from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tpm.attest import parse_quote
-from fastness.formats.tpm.envelope import parse_envelope
-from fastness.formats.tpm.public import parse_public
-from fastness.formats.tpm.signature import parse_signature
-from fastness.sim.tee.tpm2 import sized
+from fastness.crypto.silicon.chains import extension_values, load_certificates
+from fastness.formats.evidence.envelope import undressed
+from fastness.formats.evidence.eventlog.log import parse_log
+from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.evidence.snp.report import parse_report
+from fastness.formats.evidence.snp.vek import read_vek
+from fastness.formats.evidence.tdx.collateral import parse_collateral
+from fastness.formats.evidence.tdx.pck import read_pck
+from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.evidence.tpm.attest import parse_quote
+from fastness.formats.evidence.tpm.envelope import parse_envelope
+from fastness.formats.evidence.tpm.public import parse_public
+from fastness.formats.evidence.tpm.signature import parse_signature
+from fastness.sim.tee.writers.tpm2 import sized
 from tests.evidence import tpm
 from tests.evidence.snp import Chip
 from tests.evidence.tdx import SGX, Platform

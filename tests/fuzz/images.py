@@ -8,13 +8,13 @@ import lzma
 from typing import Final
 
 from fastness.formats.cpio import unpack_initrd
-from fastness.formats.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509
-from fastness.formats.efi.siglists import parse_siglists
-from fastness.formats.efi.variables import parse_store
-from fastness.formats.pe.authenticode import certificates, covered
-from fastness.formats.pe.image import PeImage, parse_pe
-from fastness.formats.pe.pkcs7 import parse_signed_image
-from fastness.formats.pe.uki import parse_uki
+from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509
+from fastness.formats.evidence.efi.signature_lists import parse_siglists
+from fastness.formats.evidence.efi.variables import parse_store
+from fastness.formats.evidence.pe.authenticode import certificates, covered
+from fastness.formats.evidence.pe.image import PeImage, parse_pe
+from fastness.formats.evidence.pe.pkcs7 import parse_signed_image
+from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.sim.vms.initrd import archive
 from tests.fuzz.driver import Target
 from tests.measuredboot import minted

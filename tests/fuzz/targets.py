@@ -11,8 +11,8 @@ from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
-from fastness.formats.userdata import VERSION, parse_user_data
 from fastness.formats.yaml import load_documents
+from fastness.protocol.user_data import VERSION, parse_user_data
 from tests.fuzz.driver import Target
 
 _DOCUMENT: Final[dict[str, Any]] = {

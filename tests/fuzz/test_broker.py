@@ -16,10 +16,10 @@ from fastness.crypto.jwk import public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.mac import MacKey, MacRing
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.handshake import Handshake, HandshakeError
 from fastness.formats.errors import FormatError
-from fastness.formats.kbs import KbsAttestation
-from fastness.formats.kbspath import parse_path
+from fastness.protocol.kbs import KbsAttestation
+from fastness.protocol.kbs_path import parse_path
+from fastness.release.handshake import Handshake, HandshakeError
 from tests.fuzz.broker import TARGETS
 from tests.fuzz.driver import Target, run
 from tests.virtual import START, SeededEntropy

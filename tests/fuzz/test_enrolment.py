@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from fastness.agent.enrol import EnrolmentFailed, first_message, read_enrolled, read_offer
+from fastness.agent.boot.enrol import EnrolmentFailed, first_message, read_enrolled, read_offer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.enrolment import EnrolmentRefused, Invitation, Terms, begin
-from fastness.domain.trustmodel import TrustModel
+from fastness.enrolment.enrolment import EnrolmentRefused, Invitation, Terms, begin
 from fastness.formats import json
-from fastness.formats.enrolment import EnrolmentFormatError, parse_completion, parse_request
+from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.protocol.enrolment import EnrolmentFormatError, parse_completion, parse_request
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from tests.fuzz.driver import Target, run

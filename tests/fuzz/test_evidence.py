@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.crypto.chains import load_certificates
-from fastness.crypto.credential import CredentialBlob, EndorsementKey, open_credential
+from fastness.attestation.live.collateral_files import NUMBERS, Numbers, Shelf
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.revocation import RevocationList
-from fastness.crypto.verify import AttestationKey
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.credential import CredentialBlob, EndorsementKey, open_credential
+from fastness.crypto.silicon.revocation import RevocationList
+from fastness.crypto.silicon.verify import AttestationKey
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import FormatError
-from fastness.trust.collateralfiles import NUMBERS, Numbers, Shelf
 from tests.evidence import tpm
 from tests.fuzz.driver import Target, run
 from tests.fuzz.evidence import COLLATERAL, TARGETS

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.formats import dataurl, ignition
+from fastness.formats import data_url as dataurl
 from fastness.formats.errors import DataUrlError, FormatError
-from fastness.formats.ignition.unitfile import UnitSyntax, sections
-from fastness.formats.ignition.urls import legacy_problem, problem, split
-from tests.component.ignition.corpus import GZIPPED, UNITS, URLS, good
+from fastness.machineconfig import ignition
+from fastness.machineconfig.ignition.unit_file import UnitSyntax, sections
+from fastness.machineconfig.ignition.urls import legacy_problem, problem, split
+from tests.component.machineconfig.ignition.corpus import GZIPPED, UNITS, URLS, good
 from tests.fuzz.driver import Target, run
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.domain.osimage.errors import OsImageError
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import parse_manifest
-from fastness.domain.osimage.uki import write_uki
-from fastness.formats.efi.guid import SIG_X509
 from fastness.formats.errors import FormatError
+from fastness.formats.evidence.efi.guid import SIG_X509
+from fastness.images.errors import OsImageError
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.images.measurement import parse_manifest
+from fastness.images.uki import write_uki
 from tests.fuzz.driver import Target, run
 from tests.fuzz.images import TARGETS
 from tests.measuredboot import minted

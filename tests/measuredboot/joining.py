@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from fastness.domain.osimage.uki import write_uki
-from fastness.formats.pointer import SYSTEM_CONFIG, image_pointer
+from fastness.images.uki import write_uki
+from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms.initrd import AGENT, DOORS, TOOLS, archive, shared_libraries
 from fastness.sim.vms.parts import BUSYBOX, IGNITION, MODULES, STUB, SWTPM, TPM2, modules
 from fastness.sim.vms.qemu import write_disk

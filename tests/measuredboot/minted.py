@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from fastness.formats import der
-from fastness.formats.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_X509, STORE_AUTHENTICATED, STORE_VOLUME
-from fastness.formats.pe.authenticode import covered
-from fastness.formats.pe.image import parse_pe
+from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_X509, STORE_AUTHENTICATED, STORE_VOLUME
+from fastness.formats.evidence.pe.authenticode import covered
+from fastness.formats.evidence.pe.image import parse_pe
 
 OWNER = bytes(range(16))
 SET, TAGGED = 0x31, 0xA0

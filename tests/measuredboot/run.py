@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import Measurement
-from fastness.domain.osimage.uki import write_uki
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.images.measurement import Measurement
+from fastness.images.uki import write_uki
 from fastness.sim.vms.parts import STUB
 from tests.measuredboot import machine
 from tests.measuredboot.initrd import initrd

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastness.domain.osimage.uki import write_uki
+from fastness.images.uki import write_uki
 from fastness.sim.vms.initrd import archive
 from fastness.sim.vms.parts import BUSYBOX, IGNITION, STUB, SWTPM
 from fastness.sim.vms.qemu import write_disk

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fastness.cluster.embedded.store.records import LogEntry
-from fastness.cluster.port import EventType
-from fastness.domain.attestation.clusterstatus import DEFAULT_INTERVAL
-from fastness.domain.attestation.standing import proof_of
-from fastness.domain.machineconfig.nodes import facts
-from fastness.domain.machineconfig.rollout import max_unavailable
+from fastness.apiserver.store.records import LogEntry
+from fastness.attestation.machine.proof_age import proof_of
+from fastness.attestation.status.cluster import DEFAULT_INTERVAL
 from fastness.formats import json
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, view
-from fastness.model.trusted_execution.machine import Machine
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, view
+from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kube.port import EventType
+from fastness.machineconfig.rollout.nodes import facts
+from fastness.machineconfig.rollout.rollout import max_unavailable
 from tests.simulation.loop import LoopClock
 
 

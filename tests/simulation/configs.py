@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.services.configs import Config, ConfigRequest
-from fastness.services.configserver.replies import Replies
-from fastness.services.configserver.served import RenderedConfigs, ServedConfigs
-from fastness.services.refusals import Refusal
+from fastness.http.refusals import Refusal
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.release.configs import Config, ConfigRequest
+from fastness.release.live.replies import Replies
+from fastness.release.live.signed_configs import RenderedConfigs, ServedConfigs
+from fastness.runtime.clock import Clock, Entropy
 from tests.simulation.invariants import CANARY
 
 STORY_FILE = "/etc/story"

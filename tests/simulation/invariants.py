@@ -19,19 +19,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fastness.cluster.embedded.store.records import LogEntry
-from fastness.cluster.port import Cluster, EventType
+from fastness.apiserver.store.records import LogEntry
+from fastness.attestation.machine.boots import CODE as EARLIER_BOOT
 from fastness.crypto.merkle import verify_consistency
 from fastness.crypto.notes import open_note
-from fastness.domain.attestation.boots import CODE as EARLIER_BOOT
 from fastness.formats import json
-from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.log import LogView
-from fastness.trust.logkey import known_keys
-from fastness.trust.recordview import grown
-from fastness.trust.tiles import TileStore
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import Cluster, EventType
+from fastness.record.live.log import LogView
+from fastness.record.live.log_key import known_keys
+from fastness.record.live.reader import grown
+from fastness.record.live.tiles import TileStore
 from tests.simulation.budget import Budget
 from tests.simulation.network import Exchange
 

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fastness.agent.boot import Ask, BootedConfig, BootRefused, boot_once
-from fastness.agent.configs import AttestedConfigs
-from fastness.agent.enrol import Doors, DoorUnreachable, Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.prove import DoorRefused
-from fastness.agent.reattest import Staying
-from fastness.cluster.clock import Entropy
+from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused, boot_once
+from fastness.agent.boot.configs import AttestedConfigs
+from fastness.agent.boot.enrol import Doors, DoorUnreachable, Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.prove import DoorRefused
+from fastness.agent.boot.reattest import Staying
+from fastness.agent.host.errors import DriverError
 from fastness.crypto.secret import SecretText
-from fastness.drivers.errors import DriverError
-from fastness.sim.firstboot import ACCEPT
+from fastness.runtime.clock import Entropy
+from fastness.sim.first_boot import ACCEPT
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage
 from fastness.sim.tee.vendor import SimVendor

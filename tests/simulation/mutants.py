@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from fastness.controllers.engine.controller import Done
+from fastness.attestation.machine.boots import Boot
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
-from fastness.domain.attestation.boots import Boot
-from fastness.domain.machineconfig.rollout import Choice
 from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
-from fastness.model.trusted_execution.machine import BootMark
-from fastness.model.trusted_execution.membership import Membership
-from fastness.trust.tiles import TileStore
+from fastness.kinds.trusted_execution.machine import BootMark
+from fastness.kinds.trusted_execution.membership import Membership
+from fastness.kube.controllers.controller import Done
+from fastness.machineconfig.rollout.rollout import Choice
+from fastness.record.live.tiles import TileStore
 from tests.simulation.invariants import Broken
 from tests.simulation.loop import run
 from tests.simulation.story import tell
@@ -94,43 +94,42 @@ class Mutant:
             yield
 
 
-_TRUST = "fastness.trust"
 MUTANTS = (
     Mutant("revocation", "a token of a machine whose trust has ended counts no more", {
-        f"{_TRUST}.revocations.MachineRevocations.revoked": _says(False),
-        f"{_TRUST}.revocations.MachineRevocations.ended": _answers(False),
+        "fastness.release.live.revocations.MachineRevocations.revoked": _says(False),
+        "fastness.release.live.revocations.MachineRevocations.ended": _answers(False),
     }),
     Mutant("quarantine", "a machine that is not approved gets nothing, with an old token or a new one", {
-        f"{_TRUST}.revocations._counts": _says(True),
-        f"{_TRUST}.verifier.membership_of": _says(Membership.APPROVED),
+        "fastness.release.live.revocations._counts": _says(True),
+        "fastness.attestation.live.verifier.membership_of": _says(Membership.APPROVED),
     }),
     Mutant("record", "what is released is on the record before it leaves", {
-        f"{_TRUST}.record.ClusterRecord.append": _answers(),
+        "fastness.record.live.record.ClusterRecord.append": _answers(),
     }),
     Mutant("values", "a machine is affirmed only with the values of a published image", {
-        "fastness.domain.attestation.conclude.differences": _says([]),
-        "fastness.domain.attestation.trustvector.TrustVector.affirms": _says(True),
+        "fastness.attestation.verdict.conclude.differences": _says([]),
+        "fastness.attestation.policy.trust_vector.TrustVector.affirms": _says(True),
     }),
     Mutant("simulated", "roots of a simulated vendor count only in a simulated cluster", {
-        f"{_TRUST}.verifier.anchors_of": lambda _cluster, _tee, simulated: [simulated] if simulated else [],
+        "fastness.attestation.live.verifier.anchors_of": lambda _cluster, _tee, simulated: [simulated] if simulated else [],
     }),
     Mutant("ticket", "a ticket for one machine lets one in", {
-        f"{_TRUST}.ticketuses.TicketUses.check": _answers(),
-        f"{_TRUST}.ticketuses.TicketUses.spend": _answers(),
+        "fastness.enrolment.live.ticket_uses.TicketUses.check": _answers(),
+        "fastness.enrolment.live.ticket_uses.TicketUses.spend": _answers(),
     }),
     Mutant("budget", "a rollout takes no more nodes than its pool allows", {
-        "fastness.domain.machineconfig.rollout.candidates": _everybody,
+        "fastness.machineconfig.rollout.rollout.candidates": _everybody,
     }),
     Mutant("put-back", "a node that has its configuration is put back to work", {
-        "fastness.controllers.machineconfig.drain.Drains._put_back": _answers(Done()),
+        "fastness.machineconfig.loops.drain.Drains._put_back": _answers(Done()),
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
-        f"{_TRUST}.certificates.is_due": _due_by_its_end,
+        "fastness.keys.certificates.is_due": _due_by_its_end,
     }),
     Mutant("reboot", "a machine that boots again is taken for itself", {
-        "fastness.domain.attestation.boots._is_over": _not_the_same_boot,
+        "fastness.attestation.machine.boots._is_over": _not_the_same_boot,
     }),
-    Mutant("tiles", "a record whose tiles are lost does not grow", {f"{_TRUST}.log._grow": _grow_over_gaps}),
+    Mutant("tiles", "a record whose tiles are lost does not grow", {"fastness.record.live.log._grow": _grow_over_gaps}),
 )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from unittest.mock import patch
 
 import httpx
 
-from fastness.cluster.https import HttpsLines
 from fastness.crypto.x509 import Certificate, Credential
+from fastness.kube.client.https import HttpsLines
 from tests.simulation.loop import OWNER, LoopClock
 
 CALLER: ContextVar[str] = ContextVar("caller", default="")
@@ -157,7 +157,7 @@ class Network:
             return Listener(network, app)
 
         with (
-            patch("fastness.services.http.door.LoopListener", listener),
+            patch("fastness.http.opening.LoopListener", listener),
             patch.object(HttpsLines, "handle_async_request", ask),
         ):
             yield

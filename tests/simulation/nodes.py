@@ -15,22 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastness.agent import disk
-from fastness.agent.agent import Agent
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.ports import Files
-from fastness.agent.rendered import RenderedConfigs
-from fastness.cluster.clock import Entropy
-from fastness.cluster.errors import AlreadyExists, Unavailable
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.drivers.errors import FileFailure
-from fastness.drivers.states import Absent, File, State
-from fastness.formats import ignition, json
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import rfc3339
-from fastness.sim.firstboot import lay_down
+from fastness.agent.apply import disk
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.node import Agent
+from fastness.agent.apply.ports import Files
+from fastness.agent.apply.rendered import RenderedConfigs
+from fastness.agent.host.errors import FileFailure
+from fastness.agent.host.states import Absent, File, State
+from fastness.formats import json
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import rfc3339
+from fastness.kube.errors import AlreadyExists, Unavailable
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig import ignition
+from fastness.runtime.clock import Entropy
+from fastness.sim.first_boot import lay_down
 from tests.simulation.loop import LoopClock
 
 REBOOT_SECONDS = 20.0

@@ -10,22 +10,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from fastness.cluster.clock import Entropy
-from fastness.cluster.informers import Informers
-from fastness.controllers.engine import Leadership, LostLease, Runner
-from fastness.controllers.engine.leadership import LeaderSettings
-from fastness.controllers.machineconfig.plane import Around as Beside
-from fastness.controllers.plane import product_loops
+from fastness.app.attestation_doors import Around, broker_door, enrolment_door
+from fastness.app.controllers import product_loops
 from fastness.crypto.aead import KeyRing
 from fastness.crypto.eddsa import Ed25519Verifier
-from fastness.services.attesting import Around, broker_door, enrolment_door
-from fastness.services.broker.server import BrokerOptions
-from fastness.services.gate.server import gate
-from fastness.services.http.door import ListenOptions
-from fastness.services.refusals import Refusal
-from fastness.trust.enrolment import DoorUrls
-from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import TileStore
+from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.http.opening import ListenOptions
+from fastness.http.refusals import Refusal
+from fastness.kube.controllers import Leadership, LostLease, Runner
+from fastness.kube.controllers.leadership import LeaderSettings
+from fastness.kube.informers import Informers
+from fastness.machineconfig.loops.controllers import Around as Beside
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import TileStore
+from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.gate.server import gate
+from fastness.runtime.clock import Entropy
 from tests.simulation.configs import Configs
 from tests.simulation.loop import OWNER, LoopClock
 from tests.simulation.processes import Line, Opened

@@ -14,11 +14,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from random import Random
 from typing import Any
 
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.errors import Unavailable
-from fastness.cluster.kube.transport import SECONDS
-from fastness.cluster.port import EVERYWHERE, Event, Scope
-from fastness.model.kind import Resource
+from fastness.apiserver.local import LocalCluster
+from fastness.kinds.kind import Resource
+from fastness.kube.client.transport import SECONDS
+from fastness.kube.errors import Unavailable
+from fastness.kube.port import EVERYWHERE, Event, Scope
 from tests.simulation.loop import OWNER, LoopClock, virtual_loop
 from tests.simulation.network import Network
 

@@ -8,25 +8,25 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from fastness.cluster.errors import AlreadyExists, NotFound
-from fastness.cluster.port import PatchType
-from fastness.domain.attestation.doorrole import DoorRole
-from fastness.domain.machineconfig.nodes import NodeFacts, facts
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.kubernetes.core import CONFIG_MAP, NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.refusals import Refusal
+from fastness.attestation.live.simulated_vendor import NAME as VENDOR
+from fastness.http.refusals import Refusal
+from fastness.keys.authorities import SECRETS
+from fastness.keys.certificates import secret_name
+from fastness.keys.mac_keys import MAC_KEYS
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.kubernetes.core import CONFIG_MAP, NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import PatchType
+from fastness.machineconfig.rollout.nodes import NodeFacts, facts
+from fastness.protocol.door_role import DoorRole
+from fastness.release.live.tokens import TOKEN_KEYS
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage
-from fastness.trust.authorities import SECRETS
-from fastness.trust.certificates import secret_name
-from fastness.trust.mackeys import MAC_KEYS
-from fastness.trust.simulated import NAME as VENDOR
-from fastness.trust.tokens import TOKEN_KEYS
 from tests.simulation.configs import CANNOT_BE
 from tests.simulation.machines import TEES, SimMachine
 from tests.simulation.nodes import tell_ready

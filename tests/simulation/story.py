@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fastness.domain.machineconfig.nodes import Goal, facts
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.model.objects import condition
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import condition
+from fastness.machineconfig.rollout.nodes import Goal, facts
 from tests.simulation.configs import STORY_FILE
 from tests.simulation.invariants import CANARY, Broken
 from tests.simulation.machines import TEES, SimMachine

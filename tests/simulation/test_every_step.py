@@ -12,12 +12,12 @@ import os
 
 import pytest
 
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kubernetes.core import CONFIG_MAP
+from fastness.attestation.live.simulated_vendor import NAME as VENDOR
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.port import PatchType
 from fastness.sim.announce import announce_vendor
-from fastness.trust.simulated import NAME as VENDOR
 from tests.simulation.loop import run
 from tests.simulation.machines import SimMachine
 from tests.simulation.world import GOOD, TAMPERED, World, vendor, world

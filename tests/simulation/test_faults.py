@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from fastness.cluster.errors import Unavailable
-from fastness.cluster.port import PatchType
-from fastness.domain.attestation.doorrole import DoorRole
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kubernetes.core import NODE
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.authorities import SECRETS
-from fastness.trust.certificates import secret_name
+from fastness.keys.authorities import SECRETS
+from fastness.keys.certificates import secret_name
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import Unavailable
+from fastness.kube.port import PatchType
+from fastness.protocol.door_role import DoorRole
 from tests.simulation.loop import OWNER, run, virtual_loop
 from tests.simulation.world import MemoryTiles, World, world
 

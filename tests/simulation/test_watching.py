@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.embedded.store.records import Key, LogEntry, Record
-from fastness.cluster.port import EventType
-from fastness.controllers.engine.controller import Done
-from fastness.domain.machineconfig.nodes import NodeFacts
-from fastness.domain.machineconfig.rollout import Choice
+from fastness.apiserver.store.records import Key, LogEntry, Record
 from fastness.formats import json
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.controllers.controller import Done
+from fastness.kube.port import EventType
+from fastness.machineconfig.rollout.nodes import NodeFacts
+from fastness.machineconfig.rollout.rollout import Choice
 from tests.simulation.budget import Budget, disturbed
 from tests.simulation.invariants import CANARY, Broken, Watch
 from tests.simulation.loop import run
@@ -238,7 +238,7 @@ def test_a_rollout_that_forgets_the_budget_is_found(monkeypatch: pytest.MonkeyPa
     def everybody(nodes: list[NodeFacts], *_: object, **__: object) -> Choice:
         return Choice(tuple(nodes), len(nodes))
 
-    monkeypatch.setattr("fastness.domain.machineconfig.rollout.candidates", everybody)
+    monkeypatch.setattr("fastness.machineconfig.rollout.rollout.candidates", everybody)
     with pytest.raises(Broken, match="out of service because of us"):
         run(tell(3))
 
@@ -247,7 +247,7 @@ def test_a_machine_that_never_gets_its_configuration_is_found(monkeypatch: pytes
     async def nobody(*_: object) -> Done:
         return Done()
 
-    monkeypatch.setattr("fastness.controllers.machineconfig.drain.Drains._drain", nobody)
+    monkeypatch.setattr("fastness.machineconfig.loops.drain.Drains._drain", nobody)
     with pytest.raises(Broken, match="does not get to"):
         run(_quiet_story())
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import base64
 
-from fastness.agent.attester import Attester
-from fastness.agent.fetch import from_broker, from_gate
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.prove import BrokerClient, DoorRefused
-from fastness.cluster.clock import Entropy
-from fastness.formats.delivered import Question
-from fastness.sim.firstboot import ACCEPT
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.fetch import from_broker, from_gate
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.protocol.delivered import Question
+from fastness.runtime.clock import Entropy
+from fastness.sim.first_boot import ACCEPT
 from tests.simulation.loop import LoopClock
 from tests.simulation.network import CALLER
 

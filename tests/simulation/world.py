@@ -22,35 +22,35 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from fastness.agent.boot import BootedConfig
-from fastness.agent.imagetrust import ImageTrust
-from fastness.cluster.embedded.admit import Admission
-from fastness.cluster.embedded.auth import Authorizer
-from fastness.cluster.embedded.catalog import Catalog
-from fastness.cluster.embedded.engine import EmbeddedApi
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.embedded.seed import seed as seed_store
-from fastness.cluster.embedded.store import Store
-from fastness.cluster.errors import AlreadyExists, NotFound
-from fastness.cluster.port import PatchType
+from fastness.admission.table import TABLE
+from fastness.agent.boot.boot import BootedConfig
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.apiserver.admission.admit import Admission
+from fastness.apiserver.auth import Authorizer
+from fastness.apiserver.catalog import Catalog
+from fastness.apiserver.engine import EmbeddedApi
+from fastness.apiserver.local import LocalCluster
+from fastness.apiserver.seed import seed as seed_store
+from fastness.apiserver.store import Store
+from fastness.app.node_lookups import NodeLookups
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
-from fastness.domain.access import User
-from fastness.domain.access.user import AUTHENTICATED, NODE_PREFIX
-from fastness.domain.access.user import NODES as NODE_USERS
-from fastness.domain.admission.review import TABLE
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.registry import all_kinds
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.nodelookups import NodeLookups
+from fastness.enrolment.live.tickets import join_ticket, mint
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.registry import all_kinds
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.access import User
+from fastness.kube.access.user import AUTHENTICATED, NODE_PREFIX
+from fastness.kube.access.user import NODES as NODE_USERS
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import PatchType
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage, changed, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.tickets import join_ticket, mint
 from tests.enrolling import settle_cluster
 from tests.simulation.configs import machine_config
 from tests.simulation.invariants import Log, Watch
@@ -336,7 +336,7 @@ def memory() -> str | None:
 
 @contextmanager
 def _one_thread() -> Any:
-    with patch("fastness.cluster.embedded.store.store.ThreadPoolExecutor", Inline):
+    with patch("fastness.apiserver.store.store.ThreadPoolExecutor", Inline):
         yield
 
 

@@ -37,12 +37,12 @@ class CliError(click.ClickException):
 def told() -> Iterator[None]:
     """Turn errors of the layers into `CliError`."""
     # Imported here: a verb that needs none of these layers must not pay for them.
-    from fastness.cli.lacking import LackingError, LacksOption
-    from fastness.cluster.embedded.store import StoreError
-    from fastness.cluster.errors import ApiError
-    from fastness.cluster.kube.errors import ConfigError
+    from fastness.apiserver.store import StoreError
+    from fastness.app.lacking import LackingError, LacksOption
     from fastness.crypto.errors import CryptoError
-    from fastness.trust.errors import TrustError
+    from fastness.keys.errors import TrustError
+    from fastness.kube.client.errors import ConfigError
+    from fastness.kube.errors import ApiError
 
     def sentence(error: BaseException) -> CliError | None:
         match error:

@@ -25,57 +25,71 @@ class Verb(NamedTuple):
 
 
 VERBS: Mapping[str, Verb] = {
-    "up": Verb("fastness.cli.up:up", "Run a whole control plane on this machine."),
-    "serve": Verb("fastness.cli.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
-    "agent": Verb("fastness.cli.agent:agent", "Run on a machine and keep it where its config says."),
-    "kubeconfig": Verb("fastness.cli.state:kubeconfig", "Print the kubeconfig of a running control plane."),
-    "crds": Verb("fastness.cli.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
+    "up": Verb("fastness.cli.run.up:up", "Run a whole control plane on this machine."),
+    "serve": Verb("fastness.cli.run.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
+    "agent": Verb("fastness.cli.machine.agent:agent", "Run on a machine and keep it where its config says."),
+    "kubeconfig": Verb("fastness.cli.run.state:kubeconfig", "Print the kubeconfig of a running control plane."),
+    "crds": Verb("fastness.cli.run.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
     "backup": Verb(
-        "fastness.cli.state:backup", "Write a consistent copy of the state, also while it is in use; verify one."
+        "fastness.cli.run.state:backup", "Write a consistent copy of the state, also while it is in use; verify one."
     ),
-    "restore": Verb("fastness.cli.state:restore", "Make a state directory from a backup."),
-    "state": Verb("fastness.cli.stateobjects:state", "Look after a state directory that no control plane uses."),
+    "restore": Verb("fastness.cli.run.state:restore", "Make a state directory from a backup."),
+    "state": Verb("fastness.cli.run.state_objects:state", "Look after a state directory that no control plane uses."),
     "validate": Verb(
-        "fastness.cli.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
+        "fastness.cli.config.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
     ),
     "render": Verb(
-        "fastness.cli.machineconfig:render", "Print the config that a pool gets from MachineConfigs in files."
+        "fastness.cli.config.machineconfig:render", "Print the config that a pool gets from MachineConfigs in files."
     ),
-    "blame": Verb("fastness.cli.machineconfig:blame", "Say which MachineConfig a file, unit or setting came from."),
+    "blame": Verb(
+        "fastness.cli.config.machineconfig:blame", "Say which MachineConfig a file, unit or setting came from."
+    ),
     "plan": Verb(
-        "fastness.cli.machineconfig:plan", "Say what a change would do to pools and nodes, before it happens."
+        "fastness.cli.config.machineconfig:plan", "Say what a change would do to pools and nodes, before it happens."
     ),
-    "ticket": Verb("fastness.cli.tickets:ticket", "Make join tickets for machines."),
-    "userdata": Verb("fastness.cli.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."),
-    "machine": Verb("fastness.cli.machine:machine", "List, approve and quarantine the machines that enrolled."),
+    "ticket": Verb("fastness.cli.trust.tickets:ticket", "Make join tickets for machines."),
+    "userdata": Verb(
+        "fastness.cli.trust.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."
+    ),
+    "machine": Verb("fastness.cli.trust.machine:machine", "List, approve and quarantine the machines that enrolled."),
     "distrust": Verb(
-        "fastness.cli.distrust:distrust", "Stop trusting machines, images, keys or chips; see what that hits."
+        "fastness.cli.trust.distrust:distrust", "Stop trusting machines, images, keys or chips; see what that hits."
     ),
     "break-glass": Verb(
-        "fastness.cli.breakglass:breakglass", "Override attestation for a pool, if two approvers sign."
+        "fastness.cli.trust.breakglass:breakglass", "Override attestation for a pool, if two approvers sign."
     ),
-    "attest": Verb("fastness.cli.attest:attest", "Judge evidence of machines from files, without a cluster."),
-    "measure": Verb("fastness.cli.measure:measure", "Compute what a machine will measure when it boots an image."),
-    "audit": Verb("fastness.cli.audit:audit", "Read the record of what was decided, and prove it."),
-    "vault": Verb("fastness.cli.vault:vault", "Give a state directory a new vault key."),
+    "attest": Verb("fastness.cli.trust.attest:attest", "Judge evidence of machines from files, without a cluster."),
+    "measure": Verb(
+        "fastness.cli.images.measure:measure", "Compute what a machine will measure when it boots an image."
+    ),
+    "audit": Verb("fastness.cli.trust.audit:audit", "Read the record of what was decided, and prove it."),
+    "vault": Verb("fastness.cli.run.vault:vault", "Give a state directory a new vault key."),
     "witness": Verb(
-        "fastness.cli.witness:witness", "Cosign the records of other clusters, so that none can be rewritten."
+        "fastness.cli.run.witness:witness", "Cosign the records of other clusters, so that none can be rewritten."
     ),
-    "image": Verb("fastness.cli.images:image", "Approve what machines may boot, or take it back."),
-    "policy": Verb("fastness.cli.policies:policy", "Try policies that judge evidence and resources."),
-    "broker": Verb("fastness.cli.resources:broker", "Mint credentials for administrators of the key broker."),
-    "resource": Verb("fastness.cli.resources:resource", "Set, list and delete secrets that attested machines read."),
-    "secret": Verb("fastness.cli.sealing:secret", "Seal secrets that open only inside an attested guest."),
-    "features": Verb("fastness.cli.features:features", "Say what a machine can do, and what rules make of it."),
-    "initdata": Verb("fastness.cli.initdata:initdata", "Build, check and apply what the guest of a pod starts with."),
+    "image": Verb("fastness.cli.images.images:image", "Approve what machines may boot, or take it back."),
+    "policy": Verb("fastness.cli.trust.policies:policy", "Try policies that judge evidence and resources."),
+    "broker": Verb("fastness.cli.trust.resources:broker", "Mint credentials for administrators of the key broker."),
+    "resource": Verb(
+        "fastness.cli.trust.resources:resource", "Set, list and delete secrets that attested machines read."
+    ),
+    "secret": Verb("fastness.cli.workloads.sealing:secret", "Seal secrets that open only inside an attested guest."),
+    "features": Verb(
+        "fastness.cli.workloads.features:features", "Say what a machine can do, and what rules make of it."
+    ),
+    "initdata": Verb(
+        "fastness.cli.workloads.initdata:initdata", "Build, check and apply what the guest of a pod starts with."
+    ),
     "demo": Verb(
-        "fastness.cli.demo:demo", "Tell the story of a confidential cluster in two minutes, and leave it running."
+        "fastness.cli.run.demo:demo", "Tell the story of a confidential cluster in two minutes, and leave it running."
     ),
-    "sim": Verb("fastness.cli.sim:sim", "Add, remove and break virtual machines of a running `fastness up`; undo it."),
-    "support": Verb("fastness.cli.support:support", "Collect what others need to help, without secrets."),
-    "dcap": Verb("fastness.cli.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
-    "enable": Verb("fastness.cli.enable:enable", "Make a cluster run confidential containers, in one step."),
-    "doctor": Verb("fastness.cli.doctor:doctor", "Say what is installed, what is missing and what to do."),
+    "sim": Verb(
+        "fastness.cli.run.sim:sim", "Add, remove and break virtual machines of a running `fastness up`; undo it."
+    ),
+    "support": Verb("fastness.cli.support.support:support", "Collect what others need to help, without secrets."),
+    "dcap": Verb("fastness.cli.workloads.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
+    "enable": Verb("fastness.cli.workloads.enable:enable", "Make a cluster run confidential containers, in one step."),
+    "doctor": Verb("fastness.cli.support.doctor:doctor", "Say what is installed, what is missing and what to do."),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fastness.formats.errors import YamlError
 from fastness.formats.yaml import DEFAULT_YAML_LIMITS, load_documents
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
 
 Object = Mapping[str, Any]
 STDIN: Final = "-"

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fastness.crypto.errors import BadKey
 from fastness.crypto.keys import PrivateKey
-from fastness.crypto.verify import p256
+from fastness.crypto.silicon.verify import p256
 
 MIN_RSA_BITS: Final = 2048
 MAX_RSA_BITS: Final = 8192

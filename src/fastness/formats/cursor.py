@@ -5,7 +5,8 @@ says where the bytes ran out; nothing is allocated from a length before the byte
 
 * `Cursor` reads integers in one byte order and slices of exact length.
 * `finish` is the rule for what follows: nothing at all, or (padding of quotes) zero bytes only.
-* `EvidenceError` is the one error of the parsers of evidence: `formats.tpm`, `formats.eventlog`, `formats.snp`, `formats.tdx`.
+* `EvidenceError` is the one error of the parsers of evidence: `formats.evidence.tpm`, `formats.evidence.eventlog`,
+  `formats.evidence.snp`, `formats.evidence.tdx`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     "aa.toml" = '''…'''
 
 The digest is over the exact text with the document's own algorithm. Total, with limits; unknown members are refused,
-because whoever wrote them expected them to matter. `lint` in `domain.workloads.initdata` says more about what is inside.
+because whoever wrote them expected them to matter. `lint` in `workloads.initdata` says more about what is inside.
 
 On its way to a guest the text is an annotation of the pod: gzip, then base64. Packing here is deterministic, unpacking takes what
 any other packer made, and neither changes the digest.

@@ -21,7 +21,7 @@ import yaml
 
 from fastness.formats import json as strict_json
 from fastness.formats.errors import JsonError, YamlError
-from fastness.formats.yamlscalars import key_text, resolve
+from fastness.formats.yaml_scalars import key_text, resolve
 
 
 @dataclass(frozen=True, slots=True)

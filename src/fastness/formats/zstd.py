@@ -1,7 +1,7 @@
 """Where a zstd frame ends (RFC 8878, section 3.1.1), without unpacking it.
 
 In an initial file system something else may follow a frame: zeros, or the next archive. Programs that unpack frames take that for
-damage, so the frame is cut out first. Python has no zstd before 3.14; unpacking is a program's (`drivers.unzstd`).
+damage, so the frame is cut out first. Python has no zstd before 3.14; unpacking is a program's (`agent.host.image.unzstd`).
 """
 
 from __future__ import annotations

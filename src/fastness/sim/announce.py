@@ -7,16 +7,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError
-from fastness.cluster.port import Cluster
+from fastness.attestation.evidence.roots import Anchors
+from fastness.attestation.live.simulated_vendor import SOURCE, Published, announce
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.anchors import Anchors
-from fastness.formats.snp.tcb import Generation
+from fastness.formats.evidence.snp.tcb import Generation
+from fastness.kube.errors import ApiError
+from fastness.kube.port import Cluster
 from fastness.observe import logs
+from fastness.runtime.clock import Clock
 from fastness.sim.tee.tdx import pem
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.simulated import SOURCE, Published, announce
 
 # Documents last a month; a day is also the age from which a newer one is looked for.
 AGAIN_SECONDS: Final = 24 * 3600.0

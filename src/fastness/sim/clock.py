@@ -18,7 +18,7 @@ import itertools
 from datetime import datetime, timedelta
 from typing import Final
 
-from fastness.cluster.clock import Clock
+from fastness.runtime.clock import Clock
 
 FARTHEST: Final = timedelta(days=45)
 

@@ -1,7 +1,7 @@
 """The pods of the runtime's DaemonSets on virtual hosts of confidential containers.
 
 Nobody runs containers on a virtual machine, so what the pods of two DaemonSets would do there is done here, by the same steps
-(`agent.kata`) on the machine's own files, services and operating system: the label of the node moves, packages and drop-ins
+(`agent.kata.step`) on the machine's own files, services and operating system: the label of the node moves, packages and drop-ins
 appear, a removal reboots. A DaemonSet that does not select the node does nothing on it, and one that is deleted stops.
 """
 
@@ -12,24 +12,24 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from fastness.agent.agent import uninterrupted
-from fastness.agent.kata import RuntimeSteps, Said
-from fastness.agent.report import NODES
-from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError, NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.drivers.memory_os import MemoryPackages
+from fastness.agent.apply.node import uninterrupted
+from fastness.agent.apply.report import NODES
+from fastness.agent.host.memory_os import MemoryPackages
+from fastness.agent.kata.step import RuntimeSteps, Said
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
-from fastness.model.kata import names
-from fastness.model.kata.config import DEFAULT_LOG_LEVEL
-from fastness.model.kata.names import InstallState
-from fastness.model.kind import JsonObject
-from fastness.model.objects import is_being_deleted, labels_of, object_name
-from fastness.model.registry import find
+from fastness.kinds.kata import names
+from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
+from fastness.kinds.kata.names import InstallState
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import is_being_deleted, labels_of, object_name
+from fastness.kinds.registry import find
+from fastness.kube.errors import ApiError, NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.observe.logs import logger
-from fastness.sim.hall import Hall
+from fastness.runtime.clock import Clock, Entropy
+from fastness.sim.fleet import Hall
 from fastness.sim.machines import VirtualMachine
 
 DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource

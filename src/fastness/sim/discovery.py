@@ -3,8 +3,8 @@
     NodeFeatureDiscovery is there   every host is looked at, and a NodeFeature for its node is written beside it
     the last one goes               those NodeFeatures go too
 
-What is found is what was recorded on a real host of that kind (`drivers/recorded`), so that users' rules see what they will see
-there. It is a hint like any other: nothing here makes a host trusted.
+What is found is what was recorded on a real host of that kind (`agent/host/recorded`), so that users' rules see what they will
+see there. It is a hint like any other: nothing here makes a host trusted.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from typing import Final, Protocol
 
-from fastness.agent.features import node_feature, report
-from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError, NotFound
-from fastness.cluster.informers.placed import scopes_of
-from fastness.cluster.port import Cluster
-from fastness.domain.places import EMBEDDED
-from fastness.domain.workloads.features.found import Features
-from fastness.drivers.features import discover
-from fastness.drivers.hosttree import recorded
-from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
-from fastness.model.nfd.feature import NODE_FEATURE
-from fastness.model.objects import is_being_deleted, object_name
+from fastness.agent.host.features import discover
+from fastness.agent.host.host_tree import recorded
+from fastness.agent.kata.features import node_feature, report
+from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
+from fastness.kinds.nfd.feature import NODE_FEATURE
+from fastness.kinds.objects import is_being_deleted, object_name
+from fastness.kube.errors import ApiError, NotFound
+from fastness.kube.informers.placed import scopes_of
+from fastness.kube.places import EMBEDDED
+from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
-from fastness.sim.hall import Hall
+from fastness.runtime.clock import Clock
+from fastness.sim.fleet import Hall
 from fastness.sim.hardware import Tee
-from fastness.sim.roster import Spec
+from fastness.sim.inventory import Spec
+from fastness.workloads.features.discovered import Features
 
 LOOK_SECONDS: Final = 0.5
 AGAIN_EVERY: Final = 20

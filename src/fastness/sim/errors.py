@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fastness.cluster.errors import BadRequest, Conflict, NotFound
+from fastness.kube.errors import BadRequest, Conflict, NotFound
 
 
 class NoSuch(NotFound):

@@ -17,9 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from fastness.agent.attester import Attester
+from fastness.agent.boot.attester import Attester
+from fastness.agent.host.errors import TpmFailure
 from fastness.crypto.secret import SecretBytes
-from fastness.drivers.errors import TpmFailure
+from fastness.keys.key_files import write_private
 from fastness.sim.tee import tamper
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
@@ -28,7 +29,6 @@ from fastness.sim.tee.snp import SnpChip
 from fastness.sim.tee.tdx import TdxChip
 from fastness.sim.tee.tpm import TpmChip
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.keyfiles import write_private
 
 Tee = Literal["tpm", "snp", "tdx"]
 TEES: Final[tuple[Tee, ...]] = ("tpm", "snp", "tdx")

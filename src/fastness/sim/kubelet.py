@@ -10,15 +10,15 @@ import uuid
 from contextlib import suppress
 from typing import Final
 
-from fastness.agent.report import NODES
-from fastness.cluster.clock import Clock
-from fastness.cluster.errors import AlreadyExists, NotFound
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import rfc3339
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.apply.report import NODES
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import rfc3339
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.runtime.clock import Clock
 
 SIMULATED: Final = "fastness.dev/simulated"
 _KUBELET: Final = WriteOptions(manager="virtual-kubelet")

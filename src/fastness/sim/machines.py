@@ -27,40 +27,40 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from fastness.agent import disk
-from fastness.agent.agent import Agent, uninterrupted
-from fastness.agent.attester import Attester
-from fastness.agent.boot import BootRefused, boot_once, hint_for
-from fastness.agent.configs import AttestedConfigs
-from fastness.agent.enrol import Doors, Patience
+from fastness.agent.apply import disk
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.node import Agent, uninterrupted
+from fastness.agent.apply.ports import Watcher
+from fastness.agent.apply.settings import FAST, Settings
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.boot import BootRefused, boot_once, hint_for
+from fastness.agent.boot.configs import AttestedConfigs
+from fastness.agent.boot.enrol import Doors, Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.agent.boot.reattest import Staying
+from fastness.agent.boot.user_data import Given, ask_of_host
 from fastness.agent.errors import AgentError
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.ports import Watcher
-from fastness.agent.prove import BrokerClient, DoorRefused
-from fastness.agent.reattest import Staying
-from fastness.agent.settings import FAST, Settings
-from fastness.agent.userdata import Given, ask_of_host
-from fastness.cluster.backoff import Backoff
-from fastness.cluster.clock import Clock, Entropy
-from fastness.cluster.errors import ApiError, NotFound
-from fastness.cluster.port import Cluster
-from fastness.crypto.verify import attestation_key
-from fastness.domain.attestation.machinenames import machine_name, machine_of_node
-from fastness.drivers.errors import DriverError
-from fastness.drivers.states import Absent, File
-from fastness.formats.tpm.public import parse_public
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import SECRET
-from fastness.model.machineconfiguration import names
-from fastness.model.trusted_execution.subject import KeyKind
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.states import Absent, File
+from fastness.crypto.silicon.verify import attestation_key
+from fastness.formats.evidence.tpm.public import parse_public
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import SECRET
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.trusted_execution.subject import KeyKind
+from fastness.kube.errors import ApiError, NotFound
+from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
+from fastness.protocol.machine_names import machine_name, machine_of_node
+from fastness.runtime.backoff import Backoff
+from fastness.runtime.clock import Clock, Entropy
 from fastness.sim import kubelet
-from fastness.sim.cable import Cable, Cabled
-from fastness.sim.firstboot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
+from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware
+from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import Kubelet
-from fastness.sim.roster import Spec
+from fastness.sim.network import Cable, Cabled
 
 SECRETS: Final = SECRET.resource
 FORGOTTEN: Final = "not-enrolled"

@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.errors import AgentError
-from fastness.cluster.errors import Conflict, InternalError, Unavailable
-from fastness.domain.attestation.machinenames import machine_of_node
-from fastness.drivers.errors import DriverError
-from fastness.services.web.simulator import ActiveFault, FaultKind, VirtualRow
+from fastness.agent.host.errors import DriverError
+from fastness.keys.errors import TrustError
+from fastness.kube.errors import Conflict, InternalError, Unavailable
+from fastness.page.simulator import ActiveFault, FaultKind, VirtualRow
+from fastness.protocol.machine_names import machine_of_node
 from fastness.sim.daemons import daemons
 from fastness.sim.discovery import discovering
 from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
 from fastness.sim.faults import CONTAINERS, FAULTS, Fault, Ground
 from fastness.sim.hardware import TEES, Tee
+from fastness.sim.inventory import Done, Roster, Spec, read_roster, write_roster
 from fastness.sim.machines import VirtualMachine
-from fastness.sim.roster import Done, Roster, Spec, read_roster, write_roster
-from fastness.sim.wanting import wanting
-from fastness.trust.errors import TrustError
+from fastness.sim.pool_demand import wanting
 
 MOST: Final = 5000
 AT_ONCE: Final = 1000

@@ -24,17 +24,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from fastness.agent.attester import Attester
-from fastness.crypto.chains import load_certificates
+from fastness.agent.boot.attester import Attester
+from fastness.agent.host.errors import TpmFailure
+from fastness.agent.host.process import ENVIRONMENT
+from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.registers import hashed
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.registers import hashed
 from fastness.crypto.x509 import Certificate
-from fastness.drivers.errors import TpmFailure
-from fastness.drivers.process import ENVIRONMENT
-from fastness.drivers.runtimelog import RuntimeLog
-from fastness.drivers.tpm import TpmAttester, TpmTools
-from fastness.formats.eventlog.log import EV_NO_ACTION
-from fastness.model.kind import JsonObject
+from fastness.formats.evidence.eventlog.log import EV_NO_ACTION
+from fastness.kinds.kind import JsonObject
 from fastness.sim.hardware import REPLAYED, Conditions, Tee
 from fastness.sim.tee.images import BootImage
 

@@ -7,21 +7,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastness.agent.agent import Agent
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.settings import Settings
-from fastness.cluster.backoff import Backoff
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.port import PatchType
-from fastness.domain.access import User
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
-from fastness.model.objects import annotations_of, condition
-from fastness.model.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.node import Agent
+from fastness.agent.apply.settings import Settings
+from fastness.apiserver.local import LocalCluster
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
+from fastness.kube.access import User
+from fastness.kube.port import PatchType
+from fastness.runtime.backoff import Backoff
+from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
@@ -136,7 +136,7 @@ class Play:
 
     async def events(self) -> list[str]:
         """The reasons of all events."""
-        from fastness.agent.report import EVENTS
+        from fastness.agent.apply.report import EVENTS
 
         return [str(event["reason"]) for event in (await self.admin.list(EVENTS)).items]
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from fastness.agent import disk
-from fastness.agent.apply import Applier
-from fastness.agent.desired import Desired
-from fastness.agent.journal import PATH, Begin, Doing
-from fastness.agent.report import EVENTS
-from fastness.agent.update import Goal
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.errors import Unavailable
-from fastness.drivers.errors import UnitFailure
-from fastness.drivers.states import Absent, File
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.machineconfiguration.names import Progress
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.journal import PATH, Begin, Doing
+from fastness.agent.apply.report import EVENTS
+from fastness.agent.apply.update import Goal
+from fastness.agent.host.errors import UnitFailure
+from fastness.agent.host.states import Absent, File
+from fastness.apiserver.local import LocalCluster
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.names import Progress
+from fastness.kube.errors import Unavailable
 from tests.component.agent.cluster import NODE_NAME, Play
 from tests.component.agent.world import apply, file, make_machine, plan, rendered, unit
 from tests.embedded.fixtures import Embedded

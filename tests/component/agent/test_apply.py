@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent import disk
-from fastness.agent.apply import Applier
-from fastness.agent.desired import Desired
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.journal import PATH, Begin, Phase
+from fastness.agent.apply.update import Goal
+from fastness.agent.apply.validate import drifts
 from fastness.agent.errors import BadConfig
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.journal import PATH, Begin, Phase
-from fastness.agent.update import Goal
-from fastness.agent.validate import drifts
-from fastness.cluster.clock import SystemClock
-from fastness.drivers.errors import DriverError, FileFailure, UnsafePath
-from fastness.drivers.polling import PollingWatcher
-from fastness.drivers.states import Absent, File, Link
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
+from fastness.agent.host.errors import DriverError, FileFailure, UnsafePath
+from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.states import Absent, File, Link
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.runtime.clock import SystemClock
 from tests.component.agent.world import UNIT, apply, file, make_machine, plan, relevant, rendered, snapshot, unit
 
 NOTHING = Goal({}, Desired())

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from fastness.agent.boot import Ask, BootedConfig, BootRefused
-from fastness.agent.enrol import Enrolled
-from fastness.agent.forwarder import CONNECTIONS, HEAD_BYTES, Forwarder, parse_head
-from fastness.agent.waiting import Stage
-from fastness.drivers.errors import TpmFailure
+from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused
+from fastness.agent.boot.enrol import Enrolled
+from fastness.agent.boot.forwarder import CONNECTIONS, HEAD_BYTES, Forwarder, parse_head
+from fastness.agent.boot.waiting import Stage
+from fastness.agent.host.errors import TpmFailure
 from tests.patience import PATIENCE
 
 CONFIG = BootedConfig(b'{"ignition":{}}', Enrolled("uid", "machine-1", "worker-1", "worker", "Approved"))

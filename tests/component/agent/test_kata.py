@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from fastness.agent.handlers import lacking
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.kata import RuntimeSteps
-from fastness.cluster.clock import SystemClock
-from fastness.drivers.errors import CommandFailed, ImageFailure
-from fastness.drivers.memory_os import MemoryOs, MemoryPackages
-from fastness.drivers.polling import PollingWatcher
-from fastness.drivers.rpm_ostree import LayeredPackages
-from fastness.drivers.states import File
+from fastness.agent.apply.handlers import lacking
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.host.errors import CommandFailed, ImageFailure
+from fastness.agent.host.memory_os import MemoryOs, MemoryPackages
+from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.rpm_ostree import LayeredPackages
+from fastness.agent.host.states import File
+from fastness.agent.kata.step import RuntimeSteps
 from fastness.formats import json
 from fastness.formats.patch.merge import apply_merge_patch
-from fastness.model.kata import names, runtime
-from fastness.model.kata.names import InstallState
-from fastness.model.kind import JsonObject
-from fastness.model.objects import annotations_of, labels_of
+from fastness.kinds.kata import names, runtime
+from fastness.kinds.kata.names import InstallState
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import annotations_of, labels_of
+from fastness.runtime.clock import SystemClock
 
 
 class Node:

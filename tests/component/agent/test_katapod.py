@@ -9,15 +9,15 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from fastness.agent.katapod import KataPod, Waits
-from fastness.cli.agent import agent
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.drivers.errors import ImageFailure
-from fastness.model.kata import names
-from fastness.model.kata.names import InstallState
-from fastness.model.objects import annotations_of, labels_of
-from fastness.model.registry import find
+from fastness.agent.host.errors import ImageFailure
+from fastness.agent.kata.pod import KataPod, Waits
+from fastness.cli.machine.agent import agent
+from fastness.kinds.kata import names
+from fastness.kinds.kata.names import InstallState
+from fastness.kinds.objects import annotations_of, labels_of
+from fastness.kinds.registry import find
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.agent.test_kata import Node
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

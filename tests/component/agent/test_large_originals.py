@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent import kept
-from fastness.model.machineconfiguration import names
+from fastness.agent.apply import copies as kept
+from fastness.kinds.machineconfiguration import names
 from tests.component.agent.cluster import Play
 from tests.component.agent.world import file, make_machine, rendered
 from tests.embedded.fixtures import Embedded

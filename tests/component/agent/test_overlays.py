@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent import disk
-from fastness.agent.agent import DRIFT_POLICY, REPAIR
+from fastness.agent.apply import disk
+from fastness.agent.apply.node import DRIFT_POLICY, REPAIR
 from fastness.agent.errors import BadConfig
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.domain.machineconfig.overlaid import overlay_bytes
-from fastness.domain.machineconfig.overlay import examine
-from fastness.domain.machineconfig.serving import document
-from fastness.drivers.states import File
+from fastness.agent.host.states import File
+from fastness.apiserver.local import LocalCluster
 from fastness.formats import json
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of
-from fastness.sim.firstboot import lay_down
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of
+from fastness.machineconfig.overlay.merged import overlay_bytes
+from fastness.machineconfig.overlay.overlay import examine
+from fastness.machineconfig.serving import document
+from fastness.sim.first_boot import lay_down
 from tests.component.agent.cluster import NODE_NAME, Play
 from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
 from tests.embedded.fixtures import Embedded

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.apply import MAX_TRIES, Applier
-from fastness.agent.desired import Desired
+from fastness.agent.apply.apply import MAX_TRIES, Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.journal import LONG_LINE, Begin, Commit, Doing, Phase, encode
+from fastness.agent.apply.set_aside import MAX_SET_ASIDE
+from fastness.agent.apply.steps import Put
+from fastness.agent.apply.update import Goal
 from fastness.agent.errors import DamagedJournal, IncompleteUndo
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.journal import LONG_LINE, Begin, Commit, Doing, Phase, encode
-from fastness.agent.setaside import MAX_SET_ASIDE
-from fastness.agent.steps import Put
-from fastness.agent.update import Goal
-from fastness.drivers.errors import FileFailure, UnitFailure
-from fastness.drivers.states import File
+from fastness.agent.host.errors import FileFailure, UnitFailure
+from fastness.agent.host.states import File
 from tests.component.agent.world import UNIT, apply, file, make_machine, plan, rendered, unit
 
 NOTHING = Goal({}, Desired())

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fastness.agent import disk
-from fastness.agent.apply import Applier
-from fastness.agent.desired import Desired
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.journal import Begin, Phase
+from fastness.agent.apply.update import Goal, run_actions
 from fastness.agent.errors import BadConfig
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.journal import Begin, Phase
-from fastness.agent.update import Goal, run_actions
-from fastness.drivers.errors import DriverError, FileFailure
-from fastness.drivers.states import File
-from fastness.model.kind import JsonObject
+from fastness.agent.host.errors import DriverError, FileFailure
+from fastness.agent.host.states import File
+from fastness.kinds.kind import JsonObject
 from tests.component.agent.world import UNIT, apply, file, make_machine, plan, relevant, rendered, snapshot, unit
 
 # A cluster names the image of its machines; without a name there would be nothing to go back to.

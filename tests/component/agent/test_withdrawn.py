@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.embedded.local import LocalCluster
-from fastness.cluster.port import EVERYWHERE, Event, Scope
-from fastness.drivers.states import ABSENT, File
+from fastness.agent.host.states import ABSENT, File
+from fastness.apiserver.local import LocalCluster
 from fastness.formats import json
-from fastness.model.kind import Resource
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of
+from fastness.kinds.kind import Resource
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of
+from fastness.kube.port import EVERYWHERE, Event, Scope
 from tests.component.agent.cluster import Play
 from tests.component.agent.test_agent import ALL, motd
 from tests.component.agent.world import make_machine

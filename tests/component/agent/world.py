@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastness.agent import disk
-from fastness.agent.apply import Applier
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.journal import Begin
-from fastness.agent.steps import Disk, plan_steps
-from fastness.agent.update import Goal
-from fastness.cluster.clock import SystemClock
-from fastness.drivers.polling import PollingWatcher
-from fastness.drivers.states import File
-from fastness.formats import dataurl
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.journal import Begin
+from fastness.agent.apply.steps import Disk, plan_steps
+from fastness.agent.apply.update import Goal
+from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.states import File
+from fastness.formats import data_url as dataurl
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.runtime.clock import SystemClock
 
 UNIT = "[Unit]\nDescription=a\n[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 

@@ -22,27 +22,27 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.agent.attester import Attester
-from fastness.agent.enrol import first_message, read_offer, second_message
-from fastness.agent.prove import BrokerClient, BrokerRefused
-from fastness.controllers.attestation.joins import REQUESTS
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.enrol import first_message, read_offer, second_message
+from fastness.agent.boot.prove import BrokerClient, BrokerRefused
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
 from fastness.crypto.secret import SecretBytes, SecretText
-from fastness.domain.attestation.guestkey import SignedByBoot
+from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.loops.kubelet_certificates import REQUESTS
 from fastness.formats import json
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.configserver.served import ServedConfigs
-from fastness.services.gate.server import GateDoor, gate
-from fastness.services.product import PRODUCT
-from fastness.sim.tee import tpm2
+from fastness.keys.authorities import SECRETS
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.protocol.guest_key import SignedByBoot
+from fastness.release.door.gate.server import GateDoor, gate
+from fastness.release.live.signed_configs import ServedConfigs
 from fastness.sim.tee.images import PCRS, default_image
-from fastness.sim.tee.keys import EcKey
-from fastness.trust import bootstrap
-from fastness.trust.authorities import SECRETS
+from fastness.sim.tee.writers import tpm2
+from fastness.sim.tee.writers.keys import EcKey
 from tests.attesting import ENTROPY
 from tests.delivering import Shelf
 from tests.embedded.fixtures import Embedded

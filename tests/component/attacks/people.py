@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from tests.embedded.fixtures import Embedded
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

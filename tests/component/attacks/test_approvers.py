@@ -9,18 +9,18 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.events import EVENTS
-from fastness.controllers.attestation.approvers import KEY, Approvers
-from fastness.controllers.attestation.confidential import KEY as STATUS
-from fastness.controllers.attestation.confidential import LOOK_SECONDS, Confidential
-from fastness.domain.attestation.approvers import CHANGE, LOST, read_appointments
-from fastness.domain.attestation.approvers import CONFIG_MAP as APPOINTMENTS
-from fastness.domain.attestation.breakglass import ANNOTATION
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.model.objects import condition
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.approvers import KEY, Approvers
+from fastness.attestation.loops.confidential import KEY as STATUS
+from fastness.attestation.loops.confidential import LOOK_SECONDS, Confidential
+from fastness.attestation.verdict.approvers import CHANGE, LOST, read_appointments
+from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.attestation.verdict.breakglass import ANNOTATION
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.objects import condition
+from fastness.kube.events import EVENTS
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, approver, override, people, signed_change

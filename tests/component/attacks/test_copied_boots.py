@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.boots import CLOCK_SLACK_MS, CODE
-from fastness.domain.attestation.decisions import settle_patch
-from fastness.domain.attestation.dispute import told_disputes
-from fastness.domain.attestation.guestkey import SignedByBoot
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, object_name, view
-from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.attestation.machine.boots import CLOCK_SLACK_MS, CODE
+from fastness.attestation.machine.decisions import settle_patch
+from fastness.attestation.verdict.dispute import told_disputes
+from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, NAME
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, object_name, view
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kube.events import EVENTS
+from fastness.kube.port import PatchType
+from fastness.protocol.guest_key import SignedByBoot
 from fastness.sim.hardware import AS_IT_SHOULD, tampered_image
 from fastness.sim.swtpm import TpmMaker
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage
 from fastness.sim.tee.tpm import TpmMachine
-from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
 from tests.attesting import until
 from tests.component.attacks.outsider import SECRET, Fortress, fortress
 from tests.component.attacks.test_copied_keys import proved, standing

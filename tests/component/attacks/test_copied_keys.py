@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.decisions import chip_patch, settle_patch
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, object_name
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.attestation.machine.decisions import chip_patch, settle_patch
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, object_name
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.events import EVENTS
+from fastness.kube.port import PatchType
 from fastness.sim.hardware import tampered_image
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage

@@ -15,28 +15,28 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from fastness.agent.boot import boot_once
-from fastness.agent.enrol import DoorUnreachable
-from fastness.agent.fetch import GateRefused, from_config_server
-from fastness.agent.prove import BrokerRefused, DoorRefused
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.https import WrongDoor
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType
+from fastness.agent.boot.boot import boot_once
+from fastness.agent.boot.enrol import DoorUnreachable
+from fastness.agent.boot.fetch import GateRefused, from_config_server
+from fastness.agent.boot.prove import BrokerRefused, DoorRefused
 from fastness.crypto.x509 import Credential
-from fastness.domain.attestation.doorrole import DoorRole
-from fastness.formats.delivered import Question
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.services.configs import ConfigRequest
-from fastness.services.gate.configs import RemoteConfigs
-from fastness.services.http.listener import server_context
-from fastness.services.http.showing import load
-from fastness.services.refusals import Refusal
-from fastness.trust.authorities import SECRETS
-from fastness.trust.certificates import NAMES, DoorCertificates, RoleCertificates, content, read, secret_name
-from fastness.trust.doors import doors_authority
-from fastness.trust.internal import internal_authority
-from tests.component.configserver.doors import POOLS, Doors, open_doors
+from fastness.http.certificates import load
+from fastness.http.listener import server_context
+from fastness.http.refusals import Refusal
+from fastness.keys.authorities import SECRETS
+from fastness.keys.certificates import NAMES, DoorCertificates, RoleCertificates, content, read, secret_name
+from fastness.keys.doors import doors_authority
+from fastness.keys.internal import internal_authority
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kube.client.https import WrongDoor
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType
+from fastness.protocol.delivered import Question
+from fastness.protocol.door_role import DoorRole
+from fastness.release.configs import ConfigRequest
+from fastness.release.live.sources import RemoteConfigs
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from tests.component.release.config_server.doors import POOLS, Doors, open_doors
 from tests.delivering import DeliveringWorld, delivering_world
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

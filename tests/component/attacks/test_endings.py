@@ -7,21 +7,21 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cluster.embedded.inventory import Inventory
-from fastness.cluster.embedded.store import Key
-from fastness.cluster.errors import Forbidden, NotFound
-from fastness.cluster.port import PatchType
-from fastness.controllers.kube.garbage import GarbageCollector
-from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.domain.attestation.chip import BARRED
-from fastness.domain.attestation.decisions import DECISIONS, decision_patch
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIRM_LOWER
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.kind import JsonObject
-from fastness.model.objects import object_name
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.home import GOING, Home
+from fastness.apiserver.inventory import Inventory
+from fastness.apiserver.loops.garbage import GarbageCollector
+from fastness.apiserver.store import Key
+from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.machine.chip import BARRED
+from fastness.attestation.machine.decisions import DECISIONS, decision_patch
+from fastness.keys.home import GOING, Home
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIRM_LOWER
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import object_name
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import Forbidden, NotFound
+from fastness.kube.port import PatchType
 from tests.component.attacks.people import person, recorded, user_name
 from tests.component.attestation.test_chips import Site, site
 from tests.component.attestation.test_distrust import known
@@ -82,7 +82,7 @@ async def test_the_collector_leaves_a_machine_alone_that_got_an_owner_before_it_
     _, machine = await quarantined(site)
     name = object_name(machine).name
     with monkeypatch.context() as before:
-        before.setattr("fastness.domain.admission.endings.metadata", lambda _: {})
+        before.setattr("fastness.attestation.admission.endings.metadata", lambda _: {})
         patch = {"metadata": {"ownerReferences": [NOBODY]}}
         await site.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
     collector = GarbageCollector(embedded_server.cluster, Inventory(embedded_server.server.api), WITHOUT_OWNERS)

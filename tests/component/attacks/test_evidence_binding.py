@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import PatchType
+from fastness.agent.boot.prove import BrokerRefused
 from fastness.crypto.jwk import decoded
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
-from fastness.sim.tee import asn1
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
-from fastness.sim.tee.authority import Extension, key_usage
-from fastness.sim.tee.keys import EcKey
 from fastness.sim.tee.tdx import TdxMachine
-from fastness.sim.tee.tdxquote import write_quote
 from fastness.sim.tee.tpm import TpmMachine, public_der
+from fastness.sim.tee.writers import asn1
+from fastness.sim.tee.writers.authority import Extension, key_usage
+from fastness.sim.tee.writers.keys import EcKey
+from fastness.sim.tee.writers.tdx_quote import write_quote
 from tests.attesting import ENTROPY, until
 from tests.component.attacks.outsider import SECRET, Fortress, SoftwareKey, fortress, refusal
 from tests.enrolling import BareTpm

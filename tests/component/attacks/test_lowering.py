@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cluster.errors import Unavailable
-from fastness.model.fastness_dev.cluster import CONFIRM_LOWER, REASON
+from fastness.kinds.fastness_dev.cluster import CONFIRM_LOWER, REASON
+from fastness.kube.errors import Unavailable
 from tests.component.attacks.people import CLUSTER, person, recorded, user_name
 from tests.embedded.fixtures import Embedded
 

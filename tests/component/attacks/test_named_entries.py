@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.port import WriteOptions
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
+from fastness.attestation.live.named_record import UNKNOWN, NamedRecord
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.record.because import because
-from fastness.domain.record.signing import signed
 from fastness.formats import json
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.objects import rfc3339
-from fastness.trust.entry import Entry
-from fastness.trust.log import LogView
-from fastness.trust.namedrecord import UNKNOWN, NamedRecord
-from fastness.trust.record import ClusterRecord
-from fastness.trust.recordhead import read_head
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.objects import rfc3339
+from fastness.kube.port import WriteOptions
+from fastness.record.because import because
+from fastness.record.entry import Entry
+from fastness.record.live.head import read_head
+from fastness.record.live.log import LogView
+from fastness.record.live.record import ClusterRecord
+from fastness.record.loops.sequencer import KEY, Sequencer
+from fastness.record.signing import signed
+from fastness.runtime.clock import SystemClock
 from tests.component.attacks.people import person, recorded, user_name
 from tests.component.attacks.test_lowering import DISTRUST, DISTRUSTS
 from tests.component.record.conftest import MemoryTiles

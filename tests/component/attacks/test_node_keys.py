@@ -15,21 +15,21 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from fastness.agent.prove import BrokerClient, BrokerRefused
-from fastness.cluster.errors import AlreadyExists
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
+from fastness.agent.boot.prove import BrokerClient, BrokerRefused
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
 from fastness.crypto.keys import PrivateKey
-from fastness.domain.attestation.nodekeys import KEY_REUSED, NamedKeys
-from fastness.formats import kbs
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.events import EVENTS
+from fastness.kube.port import PatchType
+from fastness.protocol import kbs
+from fastness.protocol.node_keys import KEY_REUSED, NamedKeys
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image
 from fastness.sim.tee.vendor import SimVendor

@@ -18,12 +18,12 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cli.plane import ControlPlane, PlaneOptions, running
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.embedded.store import Change, Key, Store
+from fastness.apiserver.store import Change, Key, Store
+from fastness.app.control_plane import ControlPlane, PlaneOptions, running
 from fastness.crypto.x509 import Credential
-from fastness.model.registry import find
-from fastness.trust.vault import PlainRingFile, Vault
+from fastness.keys.vault import PlainRingFile, Vault
+from fastness.kinds.registry import find
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.patience import PATIENCE
 
 CONFIG_MAPS = "/api/v1/namespaces/team/configmaps"

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli import agentproof
+from fastness.agent.host.errors import IdentityRefused
+from fastness.agent.host.tee import identity
+from fastness.agent.host.tee.configfs_tsm import TsmAttester, TsmReports
+from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
+from fastness.cli.machine import agent_proof as agentproof
 from fastness.cli.main import cli
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
-from fastness.drivers import identity
-from fastness.drivers.configfs_tsm import TsmAttester, TsmReports
-from fastness.drivers.errors import IdentityRefused
-from fastness.drivers.tpm import TpmAttester, TpmTools
-from fastness.formats.tpm.public import parse_public
-from tests.component.enrol.test_with_swtpm import publish, spec
+from fastness.formats.evidence.tpm.public import parse_public
+from tests.component.enrolment.test_with_swtpm import publish, spec
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, doors
 from tests.swtpm import Maker, Swtpm

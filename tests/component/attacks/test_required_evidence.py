@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import PCRS
-from fastness.sim.tee.tdxquote import SEPT_VE_DISABLE
+from fastness.sim.tee.writers.tdx_quote import SEPT_VE_DISABLE
 from tests.component.attacks.outsider import Fortress, fortress
 
 MIGRATABLE = 1 << 29

@@ -10,21 +10,21 @@ from dataclasses import replace
 
 import pytest
 
-from fastness.agent.boot import Ask, BootRefused, boot_once
-from fastness.agent.configs import AttestedConfigs, ConfigRefused
-from fastness.agent.enrol import Doors
-from fastness.agent.fetch import NONCE, from_gate
-from fastness.agent.prove import BrokerClient
-from fastness.cluster.port import PatchType, WriteOptions
+from fastness.agent.boot.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot.configs import AttestedConfigs, ConfigRefused
+from fastness.agent.boot.enrol import Doors
+from fastness.agent.boot.fetch import NONCE, from_gate
+from fastness.agent.boot.prove import BrokerClient
 from fastness.crypto.secret import SecretText
-from fastness.domain.attestation.configproof import HEADER
-from fastness.domain.attestation.doorrole import DoorRole
 from fastness.formats import json
-from fastness.formats.delivered import Delivered, Question
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.configs import Config
-from fastness.services.refusals import Refusal
+from fastness.http.refusals import Refusal
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.protocol.config_proof import HEADER
+from fastness.protocol.delivered import Delivered, Question
+from fastness.protocol.door_role import DoorRole
+from fastness.release.configs import Config
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world

@@ -12,27 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.boot import BootRefused
-from fastness.agent.enrol import Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.join import JoinFileFailed, prepare_join
-from fastness.agent.prove import DoorRefused
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.waiting import beside
-from fastness.controllers.attestation.jointokens import JoinTokens
-from fastness.controllers.engine.runner import Runner
+from fastness.agent.boot.boot import BootRefused
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.join import JoinFileFailed, prepare_join
+from fastness.agent.boot.prove import DoorRefused
+from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
-from fastness.drivers.tpm import TpmAttester, TpmTools
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.live.bootstrap_tokens import join_token
+from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, NAME
+from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.keys.authorities import SECRETS
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kube.controllers.runner import Runner
+from fastness.release.live.signer import ConfigSigner
+from fastness.runtime.clock import SystemClock
+from fastness.runtime.tasks import beside
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust import bootstrap
-from fastness.trust.authorities import SECRETS
-from fastness.trust.bootstrap import join_token
-from fastness.trust.configkey import ConfigSigner
-from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

@@ -10,26 +10,26 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from fastness.cluster.clock import Clock, SystemEntropy
-from fastness.cluster.errors import NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.cluster.waiting import beside
-from fastness.controllers.attestation.jointokens import ASKED, BINDING, BINDINGS, TOKENS, JoinTokens
-from fastness.controllers.engine.runner import Runner
 from fastness.crypto.digests import sha256
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import JsonObject
-from fastness.model.objects import ObjectName
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.model.trusted_execution.subject import Basis, Grant, Subject
-from fastness.services.broker.joins import JoinTokens as Delivery
-from fastness.services.refusals import Refusal
-from fastness.trust import bootstrap
-from fastness.trust.authorities import SECRETS
-from fastness.trust.bootstrap import BootstrapTokens, join_token, token_id
-from fastness.trust.errors import TokenContended
+from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens, join_token, token_id
+from fastness.enrolment.loops.join_tokens import ASKED, BINDING, BINDINGS, TOKENS, JoinTokens
+from fastness.http.refusals import Refusal
+from fastness.keys.authorities import SECRETS
+from fastness.keys.errors import TokenContended
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import ObjectName
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kinds.trusted_execution.subject import Basis, Grant, Subject
+from fastness.kube.controllers.runner import Runner
+from fastness.kube.errors import NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.release.door.broker.joins import JoinTokens as Delivery
+from fastness.runtime.clock import Clock, SystemEntropy
+from fastness.runtime.tasks import beside
 from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock

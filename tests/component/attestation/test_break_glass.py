@@ -8,19 +8,19 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.errors import Forbidden
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
-from fastness.domain.attestation.breakglass import ANNOTATION
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.confidential import KEY, LOOK_SECONDS, Confidential
+from fastness.attestation.verdict.breakglass import ANNOTATION
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kube.errors import Forbidden
+from fastness.kube.port import PatchType
+from fastness.record.entry import Entry
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.entry import Entry
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, approver, override
 from tests.embedded.fixtures import Embedded
@@ -188,7 +188,7 @@ async def test_a_verifier_that_verifies_nobody_is_an_alarm(here: AttestingWorld)
     machines = here.informers.of
 
     async def heard() -> bool:
-        from fastness.model.trusted_execution.machine import MACHINE
+        from fastness.kinds.trusted_execution.machine import MACHINE
 
         return any((one.get("status") or {}).get("lastAttested") for one in machines(MACHINE.resource).list())
 

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fastness.agent.prove import BrokerRefused
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.distrust import KEY, Distrusting
+from fastness.attestation.machine.decisions import DECISIONS, decision_patch
 from fastness.cli.main import cli
-from fastness.cluster.errors import Invalid
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.attestation.distrust import KEY, Distrusting
-from fastness.controllers.attestation.machines import Machines
-from fastness.domain.attestation.decisions import DECISIONS, decision_patch
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, object_name, view
-from fastness.model.trusted_execution.machine import MACHINE, Machine
-from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, object_name, view
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kube.errors import Invalid
+from fastness.kube.port import PatchType, WriteOptions
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.component.attestation.test_distrust import Kept, distrust, known

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import Scope
-from fastness.controllers.attestation.confidential import KEY, Confidential
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.model.objects import condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.confidential import KEY, Confidential
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.objects import condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import Scope
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded

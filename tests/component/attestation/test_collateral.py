@@ -13,16 +13,16 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from fastness.crypto.chains import load_certificates
-from fastness.domain.attestation.anchors import Anchors
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
-from fastness.formats.snp.report import parse_report
-from fastness.formats.snp.tcb import Generation
+from fastness.attestation.evidence.roots import Anchors
+from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
+from fastness.attestation.live.appraisers import SHORTEST_STALENESS, STALENESS, Demands
+from fastness.attestation.live.collateral import Collateral
+from fastness.attestation.live.collateral_files import authorities_file, crl_file, tdx_file, vcek_file
+from fastness.attestation.live.vendor_services import Services, VendorServices
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.formats.evidence.snp.report import parse_report
+from fastness.formats.evidence.snp.tcb import Generation
 from fastness.sim.tee import SimVendor
-from fastness.trust.collateral import Collateral
-from fastness.trust.collateralfiles import authorities_file, crl_file, tdx_file, vcek_file
-from fastness.trust.judges import SHORTEST_STALENESS, STALENESS, Demands
-from fastness.trust.vendorservices import Services, VendorServices
 from tests.attesting import attesting_world
 from tests.embedded.fixtures import Embedded
 from tests.evidence.snp import VENDOR, Chip

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import Cluster
-from fastness.formats.snp.tcb import Generation
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from fastness.attestation.live.collateral_files import authorities_file, crl_file
+from fastness.attestation.live.simulated_vendor import SimulatedVendor
+from fastness.formats.evidence.snp.tcb import Generation
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import Cluster
 from fastness.sim.announce import AGAIN_SECONDS, announce_vendor, keep_announced
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.tdx import pem
-from fastness.trust.collateralfiles import authorities_file, crl_file
-from fastness.trust.simulated import SimulatedVendor
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock

@@ -7,18 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.agent.prove import BrokerClient, BrokerRefused
-from fastness.controllers.attestation.distrust import KEY, Distrusting
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, rfc3339, view
-from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.model.trusted_execution.machine import MACHINE, Machine
-from fastness.model.trusted_execution.membership import Membership, membership_of
+from fastness.agent.boot.prove import BrokerClient, BrokerRefused
+from fastness.attestation.loops.distrust import KEY, Distrusting
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, rfc3339, view
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.record.entry import Entry
 from fastness.sim.tee.images import default_image
-from fastness.trust.entry import Entry
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 

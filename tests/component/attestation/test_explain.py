@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cli.attest import attest
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.cli.trust.attest import attest
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
@@ -126,7 +126,7 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
     assert both.stdout.count("is refused: value-differs [simulated]") == 2
     assert good.machine.thumbprint.removeprefix("sha256:")[:12] not in both.stdout
     assert len(json.loads((await everybody("-o", "json")).stdout)["machines"]) == 2
-    monkeypatch.setattr("fastness.cli.explain.MOST", 1)
+    monkeypatch.setattr("fastness.cli.trust.explain.MOST", 1)
     one = await everybody()
     assert one.stdout.count("is refused") == 1
     assert "1 more are not attested" in one.stderr

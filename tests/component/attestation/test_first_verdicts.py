@@ -10,19 +10,19 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.agent.enrol import EnrolmentFailed
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import PatchType
+from fastness.agent.boot.enrol import EnrolmentFailed
+from fastness.agent.boot.prove import BrokerRefused
 from fastness.crypto.secret import SecretText
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.enrolment.live.guest_tickets import Admissions
+from fastness.enrolment.live.tickets import ticket_hash
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.admission import Admissions
-from fastness.trust.tickets import ticket_hash
 from tests.attesting import AttestingWorld, attesting_world
 from tests.component.attestation.test_distrust import known
 from tests.embedded.fixtures import Embedded

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.events import Recorder
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.guarding import Guard
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
-from fastness.trust.guardstate import read_guard, write_guard
-from fastness.trust.tiles import FileTiles
+from fastness.attestation.live.guard_state import read_guard, write_guard
+from fastness.attestation.loops.guarding import Guard
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.kube.events import Recorder
+from fastness.kube.port import PatchType
+from fastness.record.live.tiles import FileTiles
+from fastness.record.loops.sequencer import KEY, Sequencer
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.attacks.people import CLUSTER, person, user_name
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord

@@ -6,22 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType
-from fastness.controllers.attestation.images import IMAGES, SETS, Images
-from fastness.controllers.attestation.retirement import KEY, ImageLives
-from fastness.controllers.machineconfig.rollout import EVERY, Rollout
-from fastness.controllers.machineconfig.timing import SIMULATED
-from fastness.domain.attestation.imagelife import KEEP
-from fastness.domain.attestation.imagevalues import set_name
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.model.objects import ObjectName, annotations_of, condition
+from fastness.attestation.loops.images import IMAGES, SETS, Images
+from fastness.attestation.loops.retirement import KEY, ImageLives
+from fastness.attestation.values.from_images import set_name
+from fastness.attestation.values.image_life import KEEP
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import ObjectName, annotations_of, condition
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType
+from fastness.machineconfig.loops.rollout import EVERY, Rollout
+from fastness.machineconfig.loops.timing import SIMULATED
 from tests.attesting import until
-from tests.component.controllers.approvals import approved_image, manifest
+from tests.component.attestation.approvals import approved_image, manifest
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, MovedClock, settle_cluster
 from tests.proven import proven_machine

@@ -12,32 +12,32 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.agent.nodecerts import CLIENT_FILE, SERVING_FILE, SERVING_KEY_FILE, NodeCertificates
-from fastness.agent.prove import BrokerRefused
-from fastness.agent.reattest import Staying
-from fastness.cluster.errors import AlreadyExists
-from fastness.cluster.events import EVENTS
-from fastness.cluster.kube import Connection, connect
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
+from fastness.agent.boot.node_certificates import CLIENT_FILE, SERVING_FILE, SERVING_KEY_FILE, NodeCertificates
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.agent.boot.reattest import Staying
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
 from fastness.crypto.csr import make_request
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Subject
-from fastness.domain.attestation.nodecertificates import CLIENT_SIGNER
-from fastness.model.crd import manifests
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition, rfc3339
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
+from fastness.keys.authorities import SECRETS
+from fastness.kinds.crd import manifests
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, rfc3339
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.client import Connection, connect
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.events import EVENTS
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.protocol.node_certificates import CLIENT_SIGNER
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust import bootstrap
-from fastness.trust.authorities import SECRETS
 from tests.attesting import ENTROPY, until
 from tests.contract.worlds import served
 from tests.embedded.fixtures import Embedded

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).resolve().parents[3]
 CEL = """
-from fastness.cluster.embedded.schema.compiled import CompiledSchema
-from tests.unit.model.test_rules_in_process import EXAMPLES, accepted
+from fastness.apiserver.schema.compiled import CompiledSchema
+from tests.unit.kinds.test_rules_in_process import EXAMPLES, accepted
 assert all(accepted(crd, EXAMPLES[crd])[1] == "" for crd in EXAMPLES)
 """
 REGO = """
-from fastness.domain.attestation.policy import default_policy
-from tests.unit.domain.attestation.policyinputs import GOOD_VALUES, book, good_input
+from fastness.attestation.policy.policy import default_policy
+from tests.unit.attestation.policyinputs import GOOD_VALUES, book, good_input
 assert default_policy("tpm").evaluate(good_input("tpm"), book(GOOD_VALUES["tpm"])).affirms("tpm")
 """
 

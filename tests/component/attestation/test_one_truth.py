@@ -10,29 +10,29 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
-from fastness.cli.attest import attest
-from fastness.cli.machine import machine as machine_verbs
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType
-from fastness.controllers.attestation.confidential import KEY, LOOK_SECONDS, Confidential
-from fastness.controllers.attestation.machines import Machines
-from fastness.controllers.attestation.sequencer import KEY as SEQUENCE
-from fastness.controllers.attestation.sequencer import Sequencer
-from fastness.controllers.attestation.standing import Standing
-from fastness.domain.attestation.breakglass import ANNOTATION
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.model.objects import ObjectName, condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.attestation.loops.confidential import KEY, LOOK_SECONDS, Confidential
+from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.verdict.breakglass import ANNOTATION
+from fastness.cli.trust.attest import attest
+from fastness.cli.trust.machine import machine as machine_verbs
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import ObjectName, condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.events import EVENTS
+from fastness.kube.port import PatchType
 from fastness.observe import metrics
+from fastness.record.entry import Entry
+from fastness.record.live.tiles import FileTiles
+from fastness.record.loops.sequencer import KEY as SEQUENCE
+from fastness.record.loops.sequencer import Sequencer
+from fastness.runtime.clock import SystemEntropy
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.entry import Entry
-from fastness.trust.tiles import FileTiles
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.breakglass import APPROVERS, appointed, override
 from tests.embedded.fixtures import Embedded

@@ -7,18 +7,19 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from fastness.agent.attester import Attester
-from fastness.agent.prove import PREFIX, BrokerClient, BrokerRefused
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.attestation.nodekeys import NamedKeys
-from fastness.domain.attestation.policy import built_in_text
-from fastness.formats import json, kbs
-from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.prove import PREFIX, BrokerClient, BrokerRefused
+from fastness.attestation.policy.policy import built_in_text
+from fastness.formats import json
+from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.evidence import SPENT_CHALLENGE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.protocol import kbs
+from fastness.protocol.node_keys import NamedKeys
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.tamper import with_certificates_of

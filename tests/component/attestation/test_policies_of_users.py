@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.policies import POLICIES, Policies
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import ObjectName, condition
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.policies import POLICIES, Policies
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import ObjectName, condition
+from fastness.kube.port import Cluster
+from fastness.runtime.clock import SystemClock
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until

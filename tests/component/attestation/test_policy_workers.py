@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.attestation.policy import Request
-from fastness.domain.attestation.policyquery import ActivePolicy, Answer, about_evidence, about_resource
-from fastness.trust.policyworkers import SUSPENDED_SECONDS, PolicyWorkers
-from fastness.trust.sandbox import _PLACE, Worker, WorkerEnded, in_sandbox
-from fastness.trust.tasks import Task
+from fastness.attestation.live.policy_workers import SUSPENDED_SECONDS, PolicyWorkers
+from fastness.attestation.policy.policy import Request
+from fastness.attestation.policy.query import ActivePolicy, Answer, about_evidence, about_resource
+from fastness.rego.sandbox import _PLACE, Worker, WorkerEnded, in_sandbox
+from fastness.rego.tasks import Task
 from tests.patience import PATIENCE
-from tests.unit.domain.attestation.policyinputs import book
+from tests.unit.attestation.policyinputs import book
 from tests.virtual import VirtualClock
 
 pytestmark = pytest.mark.processes
@@ -148,7 +148,7 @@ async def test_a_process_that_nobody_waits_for_is_gone() -> None:
 # What somebody would try who found a hole in the engine: none of it needs a descriptor, so limits on resources do not stop it.
 ESCAPES = """
 import ctypes, os, resource, signal, sys
-sys.path.insert(0, sys.argv[1]); from fastness.trust.policyworker import confine
+sys.path.insert(0, sys.argv[1]); from fastness.rego.worker import confine
 victim, file = int(sys.argv[2]), sys.argv[3]
 sink = os.dup(1)
 kernel = ctypes.CDLL(None, use_errno=True)

@@ -6,12 +6,12 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
-from fastness.agent.reattest import Staying
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.evidence import SPENT_CHALLENGE
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.boot.reattest import Staying
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.evidence import SPENT_CHALLENGE
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import ENTROPY, SIMULATED, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded

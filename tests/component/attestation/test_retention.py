@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.informers import Informers
-from fastness.controllers.attestation.retention import EVIDENCE, GRACE, Retention
-from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import ObjectName
+from fastness.attestation.loops.retention import EVIDENCE, GRACE, Retention
+from fastness.kinds.fastness_dev.evidence import EVIDENCE_BLOB
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import ObjectName
+from fastness.kube.informers import Informers
+from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, MovedClock
 

@@ -15,20 +15,20 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-from fastness.agent.enrol import EnrolmentFailed
-from fastness.agent.prove import PREFIX, BrokerRefused
+from fastness.agent.boot.enrol import EnrolmentFailed
+from fastness.agent.boot.prove import PREFIX, BrokerRefused
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.evidence import EVIDENCE_BLOB, SPENT_CHALLENGE
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import Resource
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.keys.authorities import SECRETS
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.evidence import EVIDENCE_BLOB, SPENT_CHALLENGE
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import Resource
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.observe import logs, metrics
 from fastness.sim.tee.images import changed, default_image
-from fastness.trust.authorities import SECRETS
 from tests.attesting import AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.errors import Conflict, Forbidden
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.domain.attestation.signedstatus import FIELD, Doubt, is_disbelieved, signature_of
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kind import JsonObject
-from fastness.model.trusted_execution.approvals import ATTESTATION_KEY
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
-from fastness.trust.authorities import NAMESPACES
-from fastness.trust.doorkeys import DOOR_KEYS, LIFETIME
-from fastness.trust.statuses import SignedStatuses, signed_statuses
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from fastness.attestation.live.statuses import SignedStatuses, signed_statuses
+from fastness.attestation.machine.signed_status import FIELD, Doubt, is_disbelieved, signature_of
+from fastness.keys.authorities import NAMESPACES
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import Conflict, Forbidden
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.record.live.door_keys import DOOR_KEYS, LIFETIME
+from fastness.runtime.clock import SystemEntropy
 from tests.enrolling import MovedClock
 
 MACHINES = MACHINE.resource

@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import PatchType, Scope
-from fastness.controllers.attestation.standing import Standing
-from fastness.domain.attestation.standing import LABEL_PREFIX, TAINT_KEY
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import NODE, POD
-from fastness.model.objects import ObjectName, condition
-from fastness.model.trusted_execution.machine import MACHINE, NOTE
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.machine.proof_age import LABEL_PREFIX, TAINT_KEY
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE, POD
+from fastness.kinds.objects import ObjectName, condition
+from fastness.kinds.trusted_execution.machine import MACHINE, NOTE
+from fastness.kube.port import PatchType, Scope
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded

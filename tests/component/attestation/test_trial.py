@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from fastness.domain.attestation.cases import try_policy
-from fastness.domain.attestation.policy import built_in_text
-from fastness.model.kind import JsonObject
-from fastness.trust.trial import tried
-from tests.unit.domain.attestation.policyinputs import GOOD_VALUES, good_input
+from fastness.attestation.live.policy_trial import tried
+from fastness.attestation.policy.cases import try_policy
+from fastness.attestation.policy.policy import built_in_text
+from fastness.kinds.kind import JsonObject
+from tests.unit.attestation.policyinputs import GOOD_VALUES, good_input
 
 HEAD = "package policy\nimport rego.v1\n"
 HUNGRY = HEAD + "hardware := 2 if count([x | some x in numbers.range(1, 40000000)]) > 3\n"

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from fastness.agent.enrol import EnrolmentFailed
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.fastness_dev.resource_binding import RESOURCE_BINDING
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
+from fastness.agent.boot.enrol import EnrolmentFailed
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import PatchType
 from fastness.sim.tee import tamper
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, changed, default_image

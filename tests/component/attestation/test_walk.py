@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.enrol import EnrolmentFailed
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.fastness_dev.verdict import VERDICT
-from fastness.model.kind import JsonObject
-from fastness.model.objects import condition
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.agent.boot.enrol import EnrolmentFailed
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded

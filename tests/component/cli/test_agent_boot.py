@@ -8,11 +8,11 @@ import pytest
 import trustme
 from click.testing import CliRunner
 
-from fastness.cli.agentproof import POINTERS, boot
+from fastness.cli.machine.agent_proof import POINTERS, boot
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
-from fastness.formats.pointer import OTHER_SYSTEM_CONFIGS, SYSTEM_CONFIG, image_pointer
+from fastness.protocol.pointer import OTHER_SYSTEM_CONFIGS, SYSTEM_CONFIG, image_pointer
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli.audit import audit
-from fastness.cluster.errors import AlreadyExists
-from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
+from fastness.cli.trust.audit import audit
 from fastness.formats.tlog import tile_path
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.trust.authorities import NAMESPACES
-from fastness.trust.entry import Entry
-from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import ConfigMapTiles
+from fastness.keys.authorities import NAMESPACES
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kube.errors import AlreadyExists
+from fastness.record.entry import Entry
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import ConfigMapTiles
+from fastness.record.loops.sequencer import KEY, PACE_SECONDS, Sequencer
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 
@@ -198,7 +198,7 @@ async def test_an_empty_record_and_an_entry_that_is_not_there_are_plain_answers(
 
 
 async def test_whoever_reads_waits_for_what_was_decided_before(clerk: Clerk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastness.cli.audit.TAKEN_IN_PAUSE", 0.02)
+    monkeypatch.setattr("fastness.cli.trust.audit.TAKEN_IN_PAUSE", 0.02)
     await clerk.write(2)
     await clerk.leave()
     reading = asyncio.create_task(clerk.run("show", "-o", "json"))
@@ -210,7 +210,7 @@ async def test_whoever_reads_waits_for_what_was_decided_before(clerk: Clerk, mon
 async def test_a_record_that_takes_nothing_in_is_shown_as_it_is_and_said_so(
     clerk: Clerk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastness.cli.audit.TAKEN_IN_TRIES", 2)
+    monkeypatch.setattr("fastness.cli.trust.audit.TAKEN_IN_TRIES", 2)
     await clerk.write(2)
     await clerk.leave()
     said = await clerk.run("show", "-o", "json")

@@ -17,23 +17,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.store import NotMigrated, StoreForged
+from fastness.apiserver.store.journal import COLUMNS, Row, checksum
+from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
-from fastness.cluster.embedded.store import NotMigrated, StoreForged
-from fastness.cluster.embedded.store.journal import COLUMNS, Row, checksum
-from fastness.cluster.errors import AlreadyExists
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.sequencer import KEY, PACE_SECONDS, Sequencer
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.machineconfiguration.config import MACHINE_CONFIG
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
-from fastness.trust.authorities import NAMESPACES
-from fastness.trust.entry import Entry
-from fastness.trust.log import LogView
-from fastness.trust.record import ClusterRecord
-from fastness.trust.recordhead import read_head
-from fastness.trust.recordtiles import tiles_at
-from fastness.trust.tiles import FileTiles
+from fastness.keys.authorities import NAMESPACES
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.port import Cluster
+from fastness.record.entry import Entry
+from fastness.record.live.backup_tiles import tiles_at
+from fastness.record.live.head import read_head
+from fastness.record.live.log import LogView
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import FileTiles
+from fastness.record.loops.sequencer import KEY, PACE_SECONDS, Sequencer
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

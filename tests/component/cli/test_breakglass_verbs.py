@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fastness.attestation.verdict.breakglass import ANNOTATION, agreed_override, listed_approvers
 from fastness.cli.main import cli
-from fastness.domain.attestation.breakglass import ANNOTATION, agreed_override, listed_approvers
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import JsonObject
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import JsonObject
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import settle_cluster
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli.resources import broker, resource
-from fastness.cli.sealing import secret
+from fastness.cli.trust.resources import broker, resource
+from fastness.cli.workloads.sealing import secret
 from fastness.crypto import jwe
-from tests.component.broker.world import World, world
+from tests.component.release.broker.world import World, world
 
 
 def run(*arguments: str, data: bytes = b"") -> Result:

@@ -8,9 +8,9 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner
 
-from fastness.cli import accounts
-from fastness.cli.crds import crds
-from fastness.model.crd.roles import roles
+from fastness.app import accounts
+from fastness.cli.run.crds import crds
+from fastness.kinds.crd.roles import roles
 
 ROOT = Path(__file__).parents[3]
 

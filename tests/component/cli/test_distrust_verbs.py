@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.model.fastness_dev.distrust import DISTRUST
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.trusted_execution.machine import MACHINE
 from tests.attesting import AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from fastness.agent.host.features import discover
+from fastness.agent.host.host_tree import recorded, recorded_names
 from fastness.cli.main import cli
-from fastness.domain.workloads.features.book import RuleBook
-from fastness.domain.workloads.features.rules import in_order
-from fastness.drivers.features import discover
-from fastness.drivers.hosttree import recorded, recorded_names
 from fastness.formats.yaml import load_documents
+from fastness.workloads.features.book import RuleBook
+from fastness.workloads.features.rules import in_order
 
 RULES = Path(__file__).parent / "data" / "tee-rules.yaml"
 KATA = {"feature.node.kubernetes.io/runtime.kata": "true"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from fastness.agent.boot import boot_once
-from fastness.agent.imagetrust import ImageTrust
+from fastness.agent.boot.boot import boot_once
+from fastness.agent.boot.image_trust import ImageTrust
 from fastness.cli.main import cli
 from fastness.sim.tee.images import default_image
 from tests.delivering import delivering_world

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fastness.attestation.live.successor_guard import DOORS_CA, carried
+from fastness.attestation.loops.images import IMAGES, SETS
 from fastness.cli.main import cli
-from fastness.cluster.clock import SystemEntropy
-from fastness.controllers.attestation.images import IMAGES, SETS
+from fastness.keys.doors import doors_authority
+from fastness.runtime.clock import SystemEntropy
 from fastness.sim.tee import default_image
-from fastness.trust.doors import doors_authority
-from fastness.trust.imagesknow import DOORS_CA, carried
-from tests.component.controllers.approvals import IMAGE, PCRS, SET, manifest, quoted, world
+from tests.component.attestation.approvals import IMAGE, PCRS, SET, manifest, quoted, world
 from tests.embedded.fixtures import Embedded
 
 LABEL = {"pcrs": [{"id": 4, "value": "0" * 64, "events": []}]}

@@ -10,10 +10,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.domain.workloads.agentpolicy.requests import REQUESTS
-from fastness.domain.workloads.initdata.workload import ANNOTATION
-from fastness.trust.policytrial import asked
-from tests.unit.domain.workloads.initdata.test_samples import permissive, with_gaps
+from fastness.workloads.agent_policy.requests import REQUESTS
+from fastness.workloads.initdata.workload import ANNOTATION
+from fastness.workloads.live.agent_policy import asked
+from tests.unit.workloads.initdata.test_samples import permissive, with_gaps
 
 AA = '[token_configs.kbs]\nurl = "https://kbs.example.com"\ncert = "PEM"\n'
 ALLOW_ALL = "package agent_policy\n" + "".join(f"default {name} := true\n" for name in REQUESTS)

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.attestation.machines import Machines
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.objects import ObjectName
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.objects import ObjectName
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType, WriteOptions
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import World, doors
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from fastness.cli.config.offline import state_of
 from fastness.cli.main import cli
-from fastness.cli.offline import state_of
-from fastness.model.kind import Resource
-from fastness.model.registry import find
+from fastness.kinds.kind import Resource
+from fastness.kinds.registry import find
 from tests.embedded.fixtures import Embedded
-from tests.unit.domain.machineconfig.build import file, ignition, mc, node, pool
+from tests.unit.machineconfig.build import file, ignition, mc, node, pool
 
 GROUP = "machineconfiguration.openshift.io"
 CONFIGS = find(GROUP, "v1", "machineconfigs").resource

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from fastness.agent.host.errors import FileFailure
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.states import Large, State
 from fastness.cli.main import cli
-from fastness.domain.imagecheck.ways import WORDS
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import parse_manifest
-from fastness.domain.osimage.uki import write_uki
-from fastness.drivers.errors import FileFailure
-from fastness.drivers.files import RootedFiles
-from fastness.drivers.states import Large, State
-from fastness.formats.efi.guid import SIG_X509
+from fastness.formats.evidence.efi.guid import SIG_X509
+from fastness.images.check.ways import WORDS
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.images.measurement import parse_manifest
+from fastness.images.uki import write_uki
 from fastness.sim.vms.initrd import archive
 from tests.measuredboot import minted
 

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
 
 REGO = """package policy
 import rego.v1

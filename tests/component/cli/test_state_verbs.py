@@ -8,10 +8,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.store import Change, Key
+from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
-from fastness.cluster.embedded.store import Change, Key
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
 
 KEY = Key("", "configmaps", "default", "deep")
 

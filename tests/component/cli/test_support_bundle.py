@@ -20,16 +20,16 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fastness.cli.gather import Bounds, Bundle, collected_kinds
 from fastness.cli.main import cli
-from fastness.cluster.errors import Unavailable
-from fastness.cluster.kube import KubeCluster
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
-from fastness.domain.support.layout import Entry, LeftOut, index_page, safe
-from fastness.model.registry import find
-from fastness.trust.entry import Entry as RecordEntry
-from fastness.trust.record import ClusterRecord
-from fastness.trust.tiles import ConfigMapTiles
+from fastness.cli.support.gather import Bounds, Bundle, collected_kinds
+from fastness.cli.support.layout import Entry, LeftOut, index_page, safe
+from fastness.kinds.registry import find
+from fastness.kube.client import KubeCluster
+from fastness.kube.errors import Unavailable
+from fastness.record.entry import Entry as RecordEntry
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import ConfigMapTiles
+from fastness.record.loops.sequencer import KEY, Sequencer
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import settle_cluster
 

@@ -20,19 +20,19 @@ import pytest
 from click.testing import CliRunner
 
 import fastness
-from fastness.cli.vault import vault
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.embedded.store import SealBroken, StoreForged
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.store import SealBroken, StoreForged
+from fastness.app.backups import check_backup, make_backup
+from fastness.app.product import PRODUCT
+from fastness.app.vault_rotation import STEPS, WHAT
+from fastness.cli.run.vault import vault
 from fastness.crypto.secret import SecretBytes
-from fastness.formats.kbspath import parse_path
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.registry import find
-from fastness.services.api.rotation import STEPS, WHAT
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
-from fastness.trust.backups import check_backup, make_backup
-from fastness.trust.resources import SealedResources
-from fastness.trust.vault import PlainRingFile, Vault
+from fastness.keys.vault import PlainRingFile, Vault
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.registry import find
+from fastness.protocol.kbs_path import parse_path
+from fastness.release.live.resources import SealedResources
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.processes
@@ -43,8 +43,8 @@ PATH = parse_path("default/db/password")
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.services.api.rotation import rotate_vault
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.app.vault_rotation import rotate_vault
 def point(name):
     if name == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli.audit import audit
-from fastness.cli.witness import witness
+from fastness.cli.run.witness import witness
+from fastness.cli.trust.audit import audit
 from fastness.crypto.cosignatures import WitnessSigner
 from fastness.crypto.merkle import leaf_hash, tree_root
 from fastness.crypto.notes import NoteSigner

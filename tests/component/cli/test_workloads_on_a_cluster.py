@@ -7,12 +7,12 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from fastness.agent.features import keep_reporting
+from fastness.agent.kata.features import keep_reporting
 from fastness.cli.main import cli
-from fastness.domain.workloads.features.found import Features
 from fastness.formats.initdata import write_init_data
-from fastness.model.nfd.feature import NODE_FEATURE
-from fastness.model.registry import find
+from fastness.kinds.nfd.feature import NODE_FEATURE
+from fastness.kinds.registry import find
+from fastness.workloads.features.discovered import Features
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import VirtualClock

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.waiting import beside, news_or_time
-from fastness.services.http.door import ListenOptions, listener_of
-from fastness.services.http.listener import Listener
-from fastness.services.http.showing import LoopListener
+from fastness.http.certificates import LoopListener
+from fastness.http.listener import Listener
+from fastness.http.opening import ListenOptions, listener_of
+from fastness.runtime.tasks import beside, news_or_time
 from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.services.http.bounds import Bounds
-from fastness.services.http.rust import RustListener
-from fastness.services.http.showing import LoopListener
+from fastness.http.bounds import Bounds
+from fastness.http.certificates import LoopListener
+from fastness.http.rustls import RustListener
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.patience import PATIENCE
 
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())

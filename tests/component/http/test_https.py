@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from fastness.cluster.clock import SystemEntropy
-from fastness.cluster.https import HttpsLines
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.services.http.showing import load
+from fastness.http.certificates import load
+from fastness.kube.client.https import HttpsLines
+from fastness.runtime.clock import SystemEntropy
 
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())
 TRUST = ssl.create_default_context(cadata=AUTHORITY.certificate.pem.decode())

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.controllers.attestation.certificates import DATES_SECONDS, issuing
+from fastness.attestation.loops.door_certificates import DATES_SECONDS, issuing
 from fastness.crypto.errors import BadCertificate
 from fastness.crypto.x509 import Certificate, Credential
-from fastness.domain.attestation.doorrole import DoorRole
-from fastness.services.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Rotation, ServedCertificate
-from fastness.trust.certificates import DoorCertificates
+from fastness.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Rotation, ServedCertificate
+from fastness.keys.certificates import DoorCertificates
+from fastness.kube.informers import Informers
+from fastness.protocol.door_role import DoorRole
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import VirtualClock, settle

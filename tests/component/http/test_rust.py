@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Credential
-from fastness.services.http.bounds import Bounds
-from fastness.services.http.rust import RustListener
+from fastness.http.bounds import Bounds
+from fastness.http.rustls import RustListener
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 BODY = b"x" * 200 * 1024
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())

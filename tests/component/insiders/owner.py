@@ -20,20 +20,20 @@ from typing import Any
 
 import httpx
 
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.engine.runner import Runner
-from fastness.controllers.kube.signing import NodeSigning
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.machineconfig.timing import SIMULATED
-from fastness.controllers.plane import product_loops
-from fastness.domain.places import EMBEDDED, counted_kinds
-from fastness.model import registry
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.registry import find
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
-from fastness.trust.tiles import FileTiles
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.loops.signing import NodeSigning
+from fastness.app.controllers import product_loops
+from fastness.app.product import PRODUCT
+from fastness.kinds import registry
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.registry import find
+from fastness.kube.controllers.runner import Runner
+from fastness.kube.places import EMBEDDED, counted_kinds
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.loops.controllers import Around
+from fastness.machineconfig.loops.timing import SIMULATED
+from fastness.record.live.tiles import FileTiles
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
 from tests.embedded.fixtures import Embedded
 from tests.joining import JoiningSite, Place

@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from fastness.agent.features import node_feature
-from fastness.agent.prove import BrokerRefused
-from fastness.controllers.elsewhere import COUNTS, REASON
-from fastness.controllers.elsewhere import KINDS as TOLD
-from fastness.domain.attestation.standing import LABEL_PREFIX, TAINT_KEY
-from fastness.domain.places import EMBEDDED, HOME
-from fastness.drivers.features import discover
-from fastness.drivers.hosttree import recorded
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.agent.host.features import discover
+from fastness.agent.host.host_tree import recorded
+from fastness.agent.kata.features import node_feature
+from fastness.attestation.machine.proof_age import LABEL_PREFIX, TAINT_KEY
 from fastness.formats import json
-from fastness.model.fastness_dev.reference_values import REFERENCE_VALUE_SET
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
-from fastness.model.nfd.feature import NODE_FEATURE
-from fastness.model.objects import condition, labels_of, rfc3339
-from fastness.model.registry import all_kinds
-from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
+from fastness.kinds.nfd.feature import NODE_FEATURE
+from fastness.kinds.objects import condition, labels_of, rfc3339
+from fastness.kinds.registry import all_kinds
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.controllers.misplaced import COUNTS, REASON
+from fastness.kube.controllers.misplaced import KINDS as TOLD
+from fastness.kube.places import EMBEDDED, HOME
 from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.component.insiders.owner import KINDS, NODES, TEAM, House, occupied
 from tests.joining import certificate_of, client_request, new_key, outcome

@@ -11,19 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.agent.agent import Agent
-from fastness.agent.configs import AttestedConfigs
-from fastness.agent.enrol import Doors
-from fastness.cluster.errors import Invalid
-from fastness.cluster.port import PatchType
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
-from fastness.model.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
-from fastness.model.objects import annotations_of, condition, labels_of
-from fastness.model.registry import find
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.apply.node import Agent
+from fastness.agent.boot.configs import AttestedConfigs
+from fastness.agent.boot.enrol import Doors
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
+from fastness.kinds.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
+from fastness.kinds.objects import annotations_of, condition, labels_of
+from fastness.kinds.registry import find
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import Invalid
+from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import ENTROPY, until
 from tests.component.agent.world import make_machine

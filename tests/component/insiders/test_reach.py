@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.domain.places import HOME
+from fastness.kube.places import HOME
 from tools.reach import Holder, Where, holders, reaches
 
 HOLDERS = {holder.title: holder for holder in holders()}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from fastness.domain.places import HOME, MADE_HERE, RESERVED
-from fastness.model.kata.names import NAMESPACE as KATA
-from fastness.model.kind import JsonObject
-from fastness.model.registry import find
+from fastness.kinds.kata.names import NAMESPACE as KATA
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.registry import find
+from fastness.kube.places import HOME, MADE_HERE, RESERVED
 from tests.component.insiders.owner import NAMESPACES
 from tests.embedded.fixtures import Embedded
 

@@ -15,32 +15,32 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.agent.prove import BrokerRefused
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.errors import AlreadyExists
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.controllers.attestation.joins import Joins
-from fastness.controllers.attestation.jointokens import BINDING, BINDINGS, JoinTokens
-from fastness.controllers.attestation.machines import Machines
-from fastness.controllers.attestation.standing import Standing
-from fastness.controllers.attestation.statuses import MachineStatuses
-from fastness.controllers.engine.controller import Controller
-from fastness.controllers.engine.runner import Runner
-from fastness.domain.attestation.machinestanding import State, machine_standing
-from fastness.domain.attestation.signedstatus import REASON, Doubt, is_disbelieved, signature_of, vouched_digest
-from fastness.model.crd import manifests
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kind import JsonObject
-from fastness.model.objects import labels_of, view, with_condition
-from fastness.model.registry import find
-from fastness.model.trusted_execution.machine import MACHINE, Machine
+from fastness.agent.boot.prove import BrokerRefused
+from fastness.attestation.live.statuses import Statuses, signed_statuses
+from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.statuses import MachineStatuses
+from fastness.attestation.machine.signed_status import REASON, Doubt, is_disbelieved, signature_of, vouched_digest
+from fastness.attestation.verdict.machine_standing import State, machine_standing
+from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS, JoinTokens
+from fastness.enrolment.loops.kubelet_certificates import Joins
+from fastness.enrolment.loops.machines import Machines
+from fastness.kinds.crd import manifests
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import labels_of, view, with_condition
+from fastness.kinds.registry import find
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.runner import Runner
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.events import EVENTS
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.record.live.record import ClusterRecord
+from fastness.runtime.clock import SystemClock
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.record import ClusterRecord
-from fastness.trust.statuses import Statuses, signed_statuses
 from tests.attesting import ENTROPY, attesting_world, until
 from tests.contract.worlds import https, served
 from tests.joining import CSRS, JoiningSite, Place, client_request, new_key, outcome

@@ -6,8 +6,8 @@ import base64
 import gzip
 from typing import Any
 
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
 
 MEBIBYTE = 1024 * 1024
 

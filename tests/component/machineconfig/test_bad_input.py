@@ -31,26 +31,26 @@ import pytest_asyncio
 import yaml
 from click.testing import CliRunner
 
-from fastness.agent import disk
-from fastness.agent.desired import Desired
+from fastness.agent.apply import disk
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.update import Goal
 from fastness.agent.errors import AgentError
-from fastness.agent.update import Goal
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.states import Link
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.errors import Invalid, NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.machineconfig.drain import Drains
-from fastness.drivers.errors import DriverError
-from fastness.drivers.states import Link
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, annotations_of, condition
-from fastness.model.registry import find
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import ObjectName, annotations_of, condition
+from fastness.kinds.registry import find
+from fastness.kube.errors import Invalid, NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.loops.drain import Drains
+from fastness.runtime.clock import SystemClock
 from tests.component.agent.world import apply, file, make_machine, rendered, snapshot, unit
-from tests.component.api.raw import exchange, post
+from tests.component.apiserver.door.raw import exchange, post
 from tests.component.machineconfig.bad_rows import (
     CONFIDENTIAL,
     GZIP,

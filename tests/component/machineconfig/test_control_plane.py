@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition, labels_of
-from fastness.model.registry import find
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition, labels_of
+from fastness.kinds.registry import find
+from fastness.kube.port import PatchType, WriteOptions
 from tests.component.machineconfig.world import CONFIG, NODE, POD, POOL, World, config, until
 
 INFRASTRUCTURE = find("config.openshift.io", "v1", "infrastructures").resource

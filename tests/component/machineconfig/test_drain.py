@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.errors import NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import PatchType
-from fastness.controllers.machineconfig.drain import Drains
-from fastness.model.kind import JsonObject, Resource
-from fastness.model.kubernetes.core import NODE, POD
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import ObjectName, annotations_of
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.core import NODE, POD
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import ObjectName, annotations_of
+from fastness.kube.errors import NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import PatchType
+from fastness.machineconfig.loops.drain import Drains
+from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.port import Cluster, PatchType
-from fastness.domain.admission.confirming import confirmation
-from fastness.domain.attestation.standing import TAINT_KEY
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.attestation.machine.proof_age import TAINT_KEY
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.confirmation import confirmation
+from fastness.kube.port import Cluster, PatchType
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
 from tests.lowering import lowered
 from tests.proven import proven_machine

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fastness.cli.adopting import FAMILIES as ADOPTABLE
-from fastness.cli.doctor import doctor, neighbours
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.informers import Informers
-from fastness.controllers.machineconfig.neighbours import NAMESPACE, other_operator
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.plane import FAMILIES, held_back, product_loops
-from fastness.model.kind import JsonObject
-from fastness.model.objects import rfc3339
-from fastness.model.registry import find
+from fastness.app.controllers import FAMILIES, held_back, product_loops
+from fastness.cli.run.adopting import FAMILIES as ADOPTABLE
+from fastness.cli.support.doctor import doctor, neighbours
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import rfc3339
+from fastness.kinds.registry import find
+from fastness.kube.informers import Informers
+from fastness.machineconfig.loops.controllers import Around
+from fastness.machineconfig.loops.other_operators import NAMESPACE, other_operator
+from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy
 

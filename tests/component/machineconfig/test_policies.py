@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.cluster.events import EVENTS
-from fastness.cluster.port import PatchType
-from fastness.domain.machineconfig.nodes import GAVE_UP, SINCE
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition
-from fastness.model.registry import find
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.registry import find
+from fastness.kube.events import EVENTS
+from fastness.kube.port import PatchType
+from fastness.machineconfig.rollout.nodes import GAVE_UP, SINCE
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, config, until
 
 POLICY = find("fastness.dev", "v1alpha1", "rolloutpolicies").resource

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kube.port import PatchType, WriteOptions
 from tests.component.machineconfig.world import BUDGET, CONFIG, CONFIG_NODE, NODE, POD, POOL, World, config, until
 
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.errors import AlreadyExists, NotFound
-from fastness.cluster.port import PatchType
-from fastness.domain.attestation.trustedcluster import Doors
-from fastness.formats import dataurl, ignition, json
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.registry import find
-from fastness.trust.doors import NAME, NAMESPACE, doors_authority
+from fastness.enrolment.trusted_cluster import Doors
+from fastness.formats import data_url as dataurl
+from fastness.formats import json
+from fastness.keys.doors import NAME, NAMESPACE, doors_authority
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.registry import find
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import PatchType
+from fastness.machineconfig import ignition
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.machineconfig.world import POOL, World, held, until
 from tests.embedded.fixtures import Embedded
 

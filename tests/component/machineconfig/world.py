@@ -7,22 +7,22 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.embedded.inventory import Inventory
-from fastness.cluster.errors import NotFound
-from fastness.cluster.informers import Informers
-from fastness.cluster.port import Cluster, PatchType
-from fastness.controllers.engine import Runner
-from fastness.controllers.kube.plane import kube_loops
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.machineconfig.timing import Timing
-from fastness.controllers.plane import product_loops
-from fastness.domain.admission.endings import WITHOUT_OWNERS
-from fastness.domain.attestation.trustedcluster import Doors
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition
-from fastness.model.registry import find
+from fastness.apiserver.inventory import Inventory
+from fastness.apiserver.loops.controllers import kube_loops
+from fastness.app.controllers import product_loops
+from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.enrolment.trusted_cluster import Doors
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.registry import find
+from fastness.kube.controllers import Runner
+from fastness.kube.errors import NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType
+from fastness.machineconfig.loops.controllers import Around
+from fastness.machineconfig.loops.timing import Timing
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 

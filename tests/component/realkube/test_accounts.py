@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.agent.configs import ConfigRefused, NodeConfigs, NodeIdentity
-from fastness.cli.accounts import (
+from fastness.agent.boot.configs import ConfigRefused, NodeConfigs, NodeIdentity
+from fastness.app.accounts import (
     ACCOUNTS,
     BROKER,
     CONFIG_SERVER,
@@ -26,43 +26,43 @@ from fastness.cli.accounts import (
     adopted,
     everything,
 )
-from fastness.cli.roleaccounts import RoleAccount
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.errors import Forbidden, Invalid
-from fastness.cluster.informers import Informers
-from fastness.cluster.kube import Surroundings, connect, find
-from fastness.cluster.kube.connection import Impersonation
-from fastness.cluster.kube.tls import context_for
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.controllers.attestation.certificates import issuing
+from fastness.app.attestation_doors import Around, broker_door, enrolment_door
+from fastness.app.role_accounts import RoleAccount
+from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.domain.record.signing import batch_name
-from fastness.model.crd import manifests
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import Resource
-from fastness.model.kubernetes.core import NODE
-from fastness.model.machineconfiguration import names
-from fastness.model.machineconfiguration.node import MACHINE_CONFIG_NODE
-from fastness.services.attesting import Around, broker_door, enrolment_door
-from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import config_server
-from fastness.services.gate.server import gate
-from fastness.services.http.door import ListenOptions
-from fastness.trust.authorities import SECRETS
-from fastness.trust.clientca import ClientAuthorities
-from fastness.trust.configkey import CONFIG_KEYS, ConfigSigner
-from fastness.trust.entry import Entry
-from fastness.trust.keyrings import KeySecret
-from fastness.trust.mackeys import MAC_KEYS
-from fastness.trust.record import ClusterRecord
-from fastness.trust.tokens import TOKEN_KEYS, TokenIssuer
-from tests.component.broker.world import until
-from tests.component.configserver.doors import CONFIG, POOL, pool, rendered
+from fastness.http.opening import ListenOptions
+from fastness.keys.authorities import SECRETS
+from fastness.keys.client_authorities import ClientAuthorities
+from fastness.keys.keyrings import KeySecret
+from fastness.keys.mac_keys import MAC_KEYS
+from fastness.kinds.crd import manifests
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import Resource
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.connection import Impersonation
+from fastness.kube.client.tls import context_for
+from fastness.kube.errors import Forbidden, Invalid
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.record.entry import Entry
+from fastness.record.live.record import ClusterRecord
+from fastness.record.signing import batch_name
+from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.config_server.server import config_server
+from fastness.release.door.gate.server import gate
+from fastness.release.live.signer import CONFIG_KEYS, ConfigSigner
+from fastness.release.live.tokens import TOKEN_KEYS, TokenIssuer
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from tests.component.release.broker.world import until
+from tests.component.release.config_server.doors import CONFIG, POOL, pool, rendered
 from tests.contract.worlds import served
 from tests.patience import PATIENCE
 from tests.realkube import RealKube

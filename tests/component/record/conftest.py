@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import AlreadyExists, Unavailable
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
 from fastness.crypto.notes import open_note
 from fastness.formats import json
 from fastness.formats.tlog import parse_checkpoint
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
-from fastness.trust.authorities import NAMESPACES
-from fastness.trust.entry import Entry
-from fastness.trust.log import LogView
-from fastness.trust.logkey import known_keys
-from fastness.trust.recordhead import read_head
-from fastness.trust.tiles import TileStore
+from fastness.keys.authorities import NAMESPACES
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
+from fastness.kube.errors import AlreadyExists, Unavailable
+from fastness.kube.port import Cluster
+from fastness.record.entry import Entry
+from fastness.record.live.head import read_head
+from fastness.record.live.log import LogView
+from fastness.record.live.log_key import known_keys
+from fastness.record.live.tiles import TileStore
+from fastness.record.loops.sequencer import KEY, Sequencer
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.events import EVENTS
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.record.signing import LATEST, batch_name, signed
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kubernetes.core import CONFIG_MAP
+from fastness.keys.errors import RecordError
+from fastness.keys.keyrings import PUBLISHED_FOR
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.events import EVENTS
 from fastness.observe import metrics
-from fastness.trust.doorkeys import DOOR_KEYS, REGISTRY, RecordRole, registered_doors
-from fastness.trust.errors import RecordError
-from fastness.trust.keyrings import PUBLISHED_FOR
-from fastness.trust.record import ClusterRecord
+from fastness.record.live.door_keys import DOOR_KEYS, REGISTRY, RecordRole, registered_doors
+from fastness.record.live.record import ClusterRecord
+from fastness.record.signing import LATEST, batch_name, signed
 from tests.component.record.conftest import World, entry
 from tests.virtual import SeededEntropy
 

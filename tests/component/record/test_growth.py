@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cli.recordcheck import check_export
+from fastness.cli.trust.record_check import check_export
 from fastness.formats.tlog import WIDTH, TlogError, entries_path, tile_path
-from fastness.trust.logkey import known_keys
-from fastness.trust.record import ClusterRecord
-from fastness.trust.recordhead import read_head
-from fastness.trust.recordview import OpenRecord, open_record
+from fastness.record.live.head import read_head
+from fastness.record.live.log_key import known_keys
+from fastness.record.live.reader import OpenRecord, open_record
+from fastness.record.live.record import ClusterRecord
 from tests.component.record.conftest import World, entry
 from tests.virtual import SeededEntropy
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.cluster.port import PatchType
 from fastness.formats.tlog import entries_path, tile_path
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.trust.recordhead import NAME
-from fastness.trust.recordhealth import RecordHealth
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.port import PatchType
+from fastness.record.live.head import NAME
+from fastness.record.live.health import RecordHealth
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.component.record.test_record import door
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.port import WriteOptions
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.kind import JsonObject, Resource
-from fastness.trust.entry import Entry
-from fastness.trust.record import ClusterRecord
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kube.port import WriteOptions
+from fastness.record.entry import Entry
+from fastness.record.live.record import ClusterRecord
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 

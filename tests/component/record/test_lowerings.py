@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.domain.admission.acts import LOWER
-from fastness.trust.entry import Entry
-from fastness.trust.lowerings import ConfirmedLowering, ConfirmedLowerings, confirmed_lowerings
-from fastness.trust.record import ClusterRecord
+from fastness.attestation.admission.acts import LOWER
+from fastness.attestation.live.lowerings import ConfirmedLowering, ConfirmedLowerings, confirmed_lowerings
+from fastness.record.entry import Entry
+from fastness.record.live.record import ClusterRecord
 from tests.component.record.conftest import World
 from tests.virtual import SeededEntropy
 

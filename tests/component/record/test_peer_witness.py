@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fastness.cli.audit import audit
+from fastness.cli.trust.audit import audit
 from fastness.crypto.notes import NoteVerifier
-from fastness.services.witness.server import witness_server
-from fastness.trust.logkey import known_keys, log_key
-from fastness.trust.recordview import whole_note
+from fastness.record.door.witness_server import witness_server
+from fastness.record.live.log_key import known_keys, log_key
+from fastness.record.live.reader import whole_note
 from tests.component.record.conftest import World
 from tests.component.record.test_witnessed import Watched, watched
 from tests.patience import PATIENCE

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import Unavailable
-from fastness.cluster.port import Cluster
 from fastness.crypto import merkle
 from fastness.formats import json
-from fastness.model.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT, MOST_ENTRIES
-from fastness.trust.doorkeys import DOOR_KEYS
-from fastness.trust.entry import Entry
-from fastness.trust.errors import RecordError
-from fastness.trust.log import LogView
-from fastness.trust.record import ClusterRecord
-from fastness.trust.recordhead import read_head
-from fastness.trust.recordview import grown
+from fastness.keys.errors import RecordError
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT, MOST_ENTRIES
+from fastness.kube.errors import Unavailable
+from fastness.kube.port import Cluster
+from fastness.record.entry import Entry
+from fastness.record.live.door_keys import DOOR_KEYS
+from fastness.record.live.head import read_head
+from fastness.record.live.log import LogView
+from fastness.record.live.reader import grown
+from fastness.record.live.record import ClusterRecord
 from tests.component.record.conftest import Fuse, PowerCut, World, entry
 from tests.virtual import SeededEntropy
 
@@ -194,7 +194,7 @@ async def test_details_are_cut_to_what_the_record_may_hold(world: World) -> None
 
 
 async def test_checkpoints_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastness.controllers.attestation.sequencer.KEPT_CHECKPOINTS", 3)
+    monkeypatch.setattr("fastness.record.loops.sequencer.KEPT_CHECKPOINTS", 3)
     record = door(world, 1)
     for number in range(6):
         await record.append(entry(number))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.port import PatchType
 from fastness.formats.tlog import TlogError
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.trust.tiles import ConfigMapTiles, FileTiles, TileStore
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.port import PatchType
+from fastness.record.live.tiles import ConfigMapTiles, FileTiles, TileStore
 from tests.component.record.conftest import World
 
 

@@ -11,28 +11,28 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import NotFound
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.controllers.attestation.sequencer import KEY, Sequencer
-from fastness.controllers.attestation.witnesses import RecordWitnesses
 from fastness.crypto.cosignatures import WitnessSigner, cosigned
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.audit import AUDIT_CHECKPOINT
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.model.objects import condition
-from fastness.services.witness.server import WitnessServer, witness_server
-from fastness.trust.log import LogView, extend
-from fastness.trust.logkey import known_keys, log_key
-from fastness.trust.record import ClusterRecord
-from fastness.trust.recordepoch import restart
-from fastness.trust.recordguard import RecordGuard
-from fastness.trust.recordhead import NAME as HEAD
-from fastness.trust.recordhead import read_head, write_head
-from fastness.trust.recordview import whole_note
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.objects import condition
+from fastness.kube.errors import NotFound
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.record.door.witness_server import WitnessServer, witness_server
+from fastness.record.live.epoch import restart
+from fastness.record.live.guard import RecordGuard
+from fastness.record.live.head import NAME as HEAD
+from fastness.record.live.head import read_head, write_head
+from fastness.record.live.log import LogView, extend
+from fastness.record.live.log_key import known_keys, log_key
+from fastness.record.live.reader import whole_note
+from fastness.record.live.record import ClusterRecord
+from fastness.record.loops.sequencer import KEY, Sequencer
+from fastness.record.loops.witnesses import RecordWitnesses
 from tests.component.record.conftest import MemoryTiles, World, entry
 from tests.virtual import SeededEntropy, VirtualClock
 

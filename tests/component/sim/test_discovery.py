@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.clock import SystemClock
-from fastness.model.nfd.discovery import NODE_FEATURE_DISCOVERY
-from fastness.model.nfd.feature import NODE_FEATURE
-from fastness.model.registry import find
+from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
+from fastness.kinds.nfd.feature import NODE_FEATURE
+from fastness.kinds.registry import find
+from fastness.runtime.clock import SystemClock
 from fastness.sim.discovery import AGAIN_EVERY, Discovery
 from fastness.sim.hardware import TEES, Tee
-from fastness.sim.roster import Spec
+from fastness.sim.inventory import Spec
 from fastness.sim.simulation import Simulation
 from tests.embedded.fixtures import Embedded
 

@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 import trustme
 
-from fastness.cli.plane import PlaneOptions, running
-from fastness.cluster.errors import NotFound
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.machineconfig.serving import document
-from fastness.drivers.states import File, Link
-from fastness.formats import dataurl, json
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of
-from fastness.model.registry import find
-from fastness.sim.firstboot import ACCEPT, BootFailure, fetch, lay_down
+from fastness.agent.host.states import File, Link
+from fastness.app.control_plane import PlaneOptions, running
+from fastness.formats import data_url as dataurl
+from fastness.formats import json
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of
+from fastness.kinds.registry import find
+from fastness.kube.errors import NotFound
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.serving import document
+from fastness.sim.first_boot import ACCEPT, BootFailure, fetch, lay_down
 from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
 from tests.patience import PATIENCE
 

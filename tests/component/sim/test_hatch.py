@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.errors import ApiError, Unavailable
 from fastness.formats import json
-from fastness.model.kind import JsonObject
-from fastness.sim import hatch as hatches
-from fastness.sim.asking import FILE, MAX_REQUEST, asked, refusal, short_path
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import ApiError, Unavailable
+from fastness.sim import control_socket as hatches
+from fastness.sim.control_client import FILE, MAX_REQUEST, asked, refusal, short_path
+from fastness.sim.control_socket import TOGETHER, hatch, ours
 from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
-from fastness.sim.hatch import TOGETHER, hatch, ours
 from fastness.sim.simulation import Simulation
 
 

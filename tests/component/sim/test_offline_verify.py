@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.cli.main import cli
-from fastness.formats.snp.tcb import Generation
+from fastness.formats.evidence.snp.tcb import Generation
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.tdx import pem
 from fastness.sim.tee.vendor import EPOCH

@@ -11,14 +11,15 @@ import pytest
 import yaml
 
 from fastness.crypto.errors import BrokenSeal
-from fastness.formats.snp.tcb import Generation
-from fastness.formats.tpm.public import parse_public
-from fastness.sim.tee import SimVendor, asn1, default_image, tamper
+from fastness.formats.evidence.snp.tcb import Generation
+from fastness.formats.evidence.tpm.public import parse_public
+from fastness.sim.tee import SimVendor, default_image, tamper
 from fastness.sim.tee.snp import Endorsement
 from fastness.sim.tee.tdx import pem
 from fastness.sim.tee.tpm import Keys, TpmMachine
-from fastness.sim.tee.tpm2 import name_of
 from fastness.sim.tee.vendor import EPOCH
+from fastness.sim.tee.writers import asn1
+from fastness.sim.tee.writers.tpm2 import name_of
 from tests.components import require_program
 from tests.swtpm import Swtpm
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.port import Cluster, PatchType, Scope
-from fastness.crypto.chains import load_certificates
+from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.x509 import Certificate
-from fastness.domain.osimage.measurement import Measurement
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.model.kind import JsonObject
-from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.enrolment.live import tpm_makers as tpmmakers
+from fastness.images.measurement import Measurement
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kube.port import Cluster, PatchType, Scope
 from fastness.sim.tee.vendor import SimVendor
 from fastness.sim.vms import trusted
-from fastness.trust import tpmmakers
 from tests.embedded.fixtures import Embedded
 
 MEASURED = Measurement({4: bytes(32)}, ())

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from fastness.cli.plane import PlaneOptions, running
-from fastness.cluster.errors import NotFound
-from fastness.cluster.port import Cluster
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import annotations_of, condition
+from fastness.app.control_plane import PlaneOptions, running
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster
 from tests.component.agent.world import relevant, snapshot
 from tests.component.machineconfig.world import CONFIG, NODE, POOL, config
 from tests.patience import PATIENCE

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cli.agent import agent
-from fastness.cli.agentproof import BROKER
-from fastness.drivers.configfs_tsm import BOOT_KEY
+from fastness.agent.host.tee.configfs_tsm import BOOT_KEY
+from fastness.cli.machine.agent import agent
+from fastness.cli.machine.agent_proof import BROKER
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 
@@ -132,9 +132,9 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     masks = tmp_path / "initdir/etc/systemd/system"
     assert [(path.name, os.readlink(path)) for path in masks.iterdir()] == [("emergency.service", "/dev/null")]
     assert "link /usr/lib/systemd/system/ignition-fetch.service.requires/fastness-boot.service" in installed
-    used = set(re.findall(r'_tool\(\s*"(\w+)"', (agent_wheel.SOURCE / "fastness/drivers/tpm.py").read_text())) | {
-        "getcap"
-    }
+    used = set(
+        re.findall(r'_tool\(\s*"(\w+)"', (agent_wheel.SOURCE / "fastness/agent/host/tee/tpm.py").read_text())
+    ) | {"getcap"}
     assert {f"tpm2_{name}" for name in used} <= set(re.findall(r"tpm2_\w+", installed))
 
 

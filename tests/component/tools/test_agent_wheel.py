@@ -19,7 +19,7 @@ pytestmark = pytest.mark.processes
 SERVER_PACKAGES = ("uvicorn", "cel_expr_python", "jsonschema_rs", "dcap_qvl", "regopy", "sqlite3")
 PROBE = """
 import sys, importlib, pkgutil
-import fastness, fastness.cli.agent, fastness.agent, fastness.agent.hosts, fastness.cluster.kube
+import fastness, fastness.cli.machine.agent, fastness.agent, fastness.agent.apply.hosts, fastness.kube.client
 for name in sys.argv[2:]:
     importlib.import_module(name)
 print(fastness.__file__)
@@ -50,14 +50,16 @@ def test_every_module_of_the_wheel_imports_without_the_server(wheel: Path) -> No
 
 def test_the_wheel_holds_the_agent_and_nothing_of_the_server(wheel: Path) -> None:
     names = {path.name for path in (wheel / "fastness").iterdir()}
-    assert {"agent", "drivers", "cluster", "domain", "formats", "model", "observe"} <= names
-    assert names.isdisjoint({"services", "controllers", "trust", "sim"})
-    assert not (wheel / "fastness/cluster/embedded").exists()
+    assert {"agent", "formats", "kinds", "kube", "observe", "protocol", "runtime"} <= names
+    assert names.isdisjoint(
+        {"apiserver", "keys", "http", "record", "attestation", "enrolment", "release", "app", "sim"}
+    )
+    assert not (wheel / "fastness/machineconfig/loops").exists()
 
 
 def test_its_command_is_the_agents(wheel: Path) -> None:
     [entry] = list(wheel.glob("*.dist-info/entry_points.txt"))
-    assert "fastness-agent = fastness.cli.agent:agent" in entry.read_text()
+    assert "fastness-agent = fastness.cli.machine.agent:agent" in entry.read_text()
 
 
 def test_the_declared_dependencies_are_those_that_its_modules_import() -> None:

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from fastness.domain.attestation.imagevalues import values_of_manifest
-from fastness.domain.attestation.policy import default_policy
-from fastness.domain.attestation.values import ValueBook
-from fastness.model.kind import JsonObject
+from fastness.attestation.policy.policy import default_policy
+from fastness.attestation.values.from_images import values_of_manifest
+from fastness.attestation.values.values import ValueBook
+from fastness.kinds.kind import JsonObject
 from tests.evidence.vectors import vectors
-from tests.unit.domain.attestation.policyinputs import NOW
+from tests.unit.attestation.policyinputs import NOW
 
 ZERO = "0" * 64
 UNTOUCHED = (11, 12)

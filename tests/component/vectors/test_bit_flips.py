@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fastness.crypto.chains import load_certificates
+from fastness.attestation.evidence.checks import Appraisal
+from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
+from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
 from fastness.crypto.errors import CryptoError
+from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.x509 import Certificate
-from fastness.domain.attestation.checks import Appraisal
-from fastness.domain.attestation.snp import SnpExpectations, appraise_snp
-from fastness.domain.attestation.tdx import TdxExpectations, appraise_tdx
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.snp.report import parse_report
-from fastness.formats.tdx.collateral import parse_collateral
-from fastness.formats.tdx.quote import parse_quote
-from fastness.formats.tpm import attest, envelope, signature
+from fastness.formats.evidence.snp.report import parse_report
+from fastness.formats.evidence.tdx.collateral import parse_collateral
+from fastness.formats.evidence.tdx.quote import parse_quote
+from fastness.formats.evidence.tpm import attest, envelope, signature
 from tests.evidence.vectors import vectors
 
 AT = datetime(2025, 6, 25, tzinfo=UTC)

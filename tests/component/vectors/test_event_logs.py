@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fastness.crypto.registers import extend, hashed
-from fastness.domain.attestation.replay import replay
-from fastness.formats.envelope import undressed
-from fastness.formats.eventlog.log import Event, EventLog, parse_log
-from fastness.formats.tpm.algorithms import HASHES
+from fastness.attestation.evidence.replay import replay
+from fastness.crypto.silicon.registers import extend, hashed
+from fastness.formats.evidence.envelope import undressed
+from fastness.formats.evidence.eventlog.log import Event, EventLog, parse_log
+from fastness.formats.evidence.tpm.algorithms import HASHES
 from tests.evidence.vectors import vectors
 
 SHA256 = HASHES[0x000B]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.osimage.errors import BadManifest
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import Measurement, parse_manifest
-from fastness.domain.osimage.uki import write_uki
+from fastness.images.errors import BadManifest
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.images.measurement import Measurement, parse_manifest
+from fastness.images.uki import write_uki
 from tests.evidence.vectors import vectors
 from tests.measuredboot import minted
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from fastness.crypto.chains import load_certificates
+from fastness.agent.host.tee.tpm import TpmTools
+from fastness.attestation.evidence.checks import Appraisal, Findings
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal, Findings
-from fastness.domain.attestation.endorsement import judge_endorsement
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.drivers.tpm import TpmTools
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.verify import AttestationKey
+from fastness.enrolment.endorsement import judge_endorsement
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.tpm.envelope import parse_envelope
-from fastness.formats.tpm.public import parse_public
-from fastness.model.kind import JsonObject
+from fastness.formats.evidence.tpm.envelope import parse_envelope
+from fastness.formats.evidence.tpm.public import parse_public
+from fastness.kinds.kind import JsonObject
 from tests.swtpm import Maker, Swtpm
 
 COMPLETE = bool(os.environ.get("FASTNESS_SOAK"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fastness.crypto.chains import Links, load_certificates, signed_by
-from fastness.crypto.credential import EndorsementKey, make_credential
 from fastness.crypto.errors import BadCertificate
-from fastness.crypto.pins import TPM_ROOTS
 from fastness.crypto.secret import SecretBytes
-from fastness.crypto.verify import AttestationKey
+from fastness.crypto.silicon.chains import Links, load_certificates, signed_by
+from fastness.crypto.silicon.credential import EndorsementKey, make_credential
+from fastness.crypto.silicon.pins import TPM_ROOTS
+from fastness.crypto.silicon.verify import AttestationKey
 from fastness.crypto.x509 import Certificate
 from tests.evidence.vectors import vectors
 from tests.virtual import SeededEntropy

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli.attest import UNSUPPORTED
 from fastness.cli.main import cli
-from fastness.crypto.chains import chain_to_pin, extension_values, issuer_name, load_certificates
-from fastness.crypto.pins import AMD_ROOTS
-from fastness.formats.snp.vek import read_vek
+from fastness.cli.trust.attest import UNSUPPORTED
+from fastness.crypto.silicon.chains import chain_to_pin, extension_values, issuer_name, load_certificates
+from fastness.crypto.silicon.pins import AMD_ROOTS
+from fastness.formats.evidence.snp.vek import read_vek
 from tests.evidence.vectors import vectors
 
 JUNE = "2025-06-25T00:00:00Z"

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from fastness.cluster.errors import Forbidden, Invalid
-from fastness.cluster.port import PatchType
-from fastness.domain.admission.workloads import ENFORCEMENT
-from fastness.domain.workloads.agentpolicy.generate import policy_of
-from fastness.domain.workloads.agentpolicy.unconcerned import unconcerned
-from fastness.domain.workloads.initdata.workload import ANNOTATION
-from fastness.model.registry import find
-from fastness.trust.policytrials import PolicyTrials
+from fastness.kinds.registry import find
+from fastness.kube.errors import Forbidden, Invalid
+from fastness.kube.port import PatchType
+from fastness.workloads.admission.workloads import ENFORCEMENT
+from fastness.workloads.agent_policy.generate import policy_of
+from fastness.workloads.agent_policy.unconditional import unconcerned
+from fastness.workloads.initdata.workload import ANNOTATION
+from fastness.workloads.live.agent_policies import PolicyTrials
 from tests.embedded.fixtures import Embedded
-from tests.unit.domain.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
+from tests.unit.workloads.admission.test_workloads import OPEN, RESTRICTIVE, packed, pod
 
 Object = dict[str, Any]
 NAMESPACES, PODS = find("", "v1", "namespaces").resource, find("", "v1", "pods").resource

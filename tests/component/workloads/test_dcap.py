@@ -9,12 +9,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fastness.cli.dcap import new_serving
 from fastness.cli.main import cli
-from fastness.cluster.clock import SystemClock
+from fastness.cli.workloads.dcap import new_serving
 from fastness.crypto.secret import SecretText
 from fastness.crypto.x509 import Certificate, verify_server
-from fastness.domain.workloads.intel.dcap import BACKUP, KEPT, SERVICE_NAMES
+from fastness.runtime.clock import SystemClock
+from fastness.workloads.intel.dcap import BACKUP, KEPT, SERVICE_NAMES
 from tests.embedded.fixtures import Embedded
 
 pytestmark = pytest.mark.processes

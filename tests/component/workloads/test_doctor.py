@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fastness.cli.doctor import PLATFORMS
-from fastness.cli.hostcheck import hosts
 from fastness.cli.main import cli
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.domain.workloads.compat.tables import Platform
-from fastness.domain.workloads.nvidia.policy import cluster_policy
-from fastness.model.registry import find
+from fastness.cli.support.doctor import PLATFORMS
+from fastness.cli.workloads.host_check import hosts
+from fastness.kinds.registry import find
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.workloads.compat.tables import Platform
+from fastness.workloads.nvidia.policy import cluster_policy
 from tests.embedded.fixtures import Embedded
 
 Object = dict[str, Any]

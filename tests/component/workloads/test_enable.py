@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
-from fastness.cluster.port import PatchType
-from fastness.model.registry import find
+from fastness.kinds.registry import find
+from fastness.kube.port import PatchType
 from tests.embedded.fixtures import Embedded
 
 Object = dict[str, Any]
@@ -39,7 +39,7 @@ async def hosts(embedded: Embedded) -> None:
         pool: Object = {"apiVersion": POOLS.api_version, "kind": POOLS.kind, "metadata": {"name": name}, "spec": spec}
         await embedded.cluster.create(POOLS, pool)
         if name == "worker":
-            from fastness.cluster.port import WriteOptions
+            from fastness.kube.port import WriteOptions
 
             counted = {"status": {"machineCount": 2}}
             await embedded.cluster.patch(POOLS, name, counted, PatchType.MERGE, "", WriteOptions(subresource="status"))
@@ -47,7 +47,7 @@ async def hosts(embedded: Embedded) -> None:
 
 async def everything(embedded: Embedded) -> dict[str, str]:
     """Names and versions of all objects that the step may touch."""
-    from fastness.domain.workloads.enable.world import LOOKED_AT
+    from fastness.workloads.enable.inputs import LOOKED_AT
 
     found = {}
     for one in LOOKED_AT:

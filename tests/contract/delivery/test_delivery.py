@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from fastness.agent.boot import BootRefused, boot_once
-from fastness.agent.enrol import DoorUnreachable
-from fastness.agent.fetch import from_broker, from_gate
-from fastness.agent.prove import BrokerClient, DoorRefused
-from fastness.cluster.port import PatchType, WriteOptions
-from fastness.formats.delivered import Question
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.appraisal_policy import APPRAISAL_POLICY
-from fastness.model.fastness_dev.audit import AUDIT_BATCH
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.kind import JsonObject
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.refusals import Refusal
+from fastness.agent.boot.boot import BootRefused, boot_once
+from fastness.agent.boot.enrol import DoorUnreachable
+from fastness.agent.boot.fetch import from_broker, from_gate
+from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.http.refusals import Refusal
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.protocol.delivered import Question
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.delivering import ENTROPY, DeliveringWorld, delivering_world, until

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from fastness.agent.boot import boot_once
-from fastness.agent.enrol import DoorUnreachable
-from fastness.agent.prove import DoorRefused
-from fastness.cluster.port import PatchType
-from fastness.domain.machineconfig.overlaid import Laid
-from fastness.domain.machineconfig.serving import document
-from fastness.formats import dataurl, ignition
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
-from fastness.model.fastness_dev.rollout import NODE_OVERLAY
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.boot.boot import boot_once
+from fastness.agent.boot.enrol import DoorUnreachable
+from fastness.agent.boot.prove import DoorRefused
+from fastness.formats import data_url as dataurl
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.port import PatchType
+from fastness.machineconfig import ignition
+from fastness.machineconfig.overlay.merged import Laid
+from fastness.machineconfig.serving import document
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
 from tests.contract.delivery.test_delivery import releases, spec

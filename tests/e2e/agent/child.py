@@ -11,13 +11,13 @@ import signal
 import sys
 from pathlib import Path
 
-from fastness.agent import disk
-from fastness.agent.apply import Applier
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.journal import Begin
-from fastness.agent.steps import Disk, plan_steps
-from fastness.cluster.clock import SystemClock
-from fastness.drivers.polling import PollingWatcher
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.journal import Begin
+from fastness.agent.apply.steps import Disk, plan_steps
+from fastness.agent.host.polling import PollingWatcher
+from fastness.runtime.clock import SystemClock
 
 
 def main(directory: Path, point: int, old: Path, new: str) -> None:

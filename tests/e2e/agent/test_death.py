@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.drivers.states import File
+from fastness.agent.host.states import File
 from tests.component.agent.world import file, make_machine, relevant, rendered, snapshot, unit
 
 ROOT = Path(__file__).parents[3]

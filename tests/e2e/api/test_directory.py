@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.cluster.clock import SystemEntropy
 from fastness.crypto.x509 import Certificate
-from fastness.trust.pki import ApiPki
+from fastness.keys.pki import ApiPki
+from fastness.runtime.clock import SystemEntropy
 from tests.e2e.api.process import CONFIGMAPS, Up, fastness
 from tests.patience import PATIENCE
 

@@ -20,11 +20,11 @@ import httpx
 import orjson
 import pytest
 
-from fastness.agent.enrol import HttpTransport, Patience, enrol
-from fastness.agent.prove import BrokerClient, BrokerRefused
-from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.agent.boot.enrol import HttpTransport, Patience, enrol
+from fastness.agent.boot.prove import BrokerClient, BrokerRefused
+from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
-from fastness.drivers.tpm import TpmAttester, TpmTools
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.live import FASTNESS, environment, run
 from tests.patience import PATIENCE
 from tests.realkube import RealKube

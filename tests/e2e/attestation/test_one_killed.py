@@ -12,12 +12,12 @@ from typing import Any
 import orjson
 import pytest
 
-from fastness.agent.boot import Ask, BootedConfig, BootRefused, boot_once
-from fastness.agent.enrol import Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.cluster.clock import SystemClock, SystemEntropy
+from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused, boot_once
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
-from fastness.drivers.tpm import TpmAttester, TpmTools
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.attestation.balancer import Balancer
 from tests.e2e.attestation.test_on_real_kubernetes import DOORS_CA, Door, _objects, eventually, free_port
 from tests.e2e.live import FASTNESS, environment, run

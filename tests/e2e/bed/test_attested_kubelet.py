@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.enrol import Patience
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.join import Prepared, prepare_join
-from fastness.cluster.clock import SystemClock
-from fastness.cluster.errors import AlreadyExists
-from fastness.controllers.attestation.jointokens import BINDING, BINDINGS
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.join import Prepared, prepare_join
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate
-from fastness.model.crd import manifests
+from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
+from fastness.kinds.crd import manifests
+from fastness.kube.errors import AlreadyExists
+from fastness.release.live.signer import ConfigSigner
+from fastness.runtime.clock import SystemClock
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.configkey import ConfigSigner
 from tests.attesting import ENTROPY, until
 from tests.bed import Bed, Node
 from tests.bed.kubectl import Kubectl, pod

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.model.crd import manifests
+from fastness.kinds.crd import manifests
 from tests.e2e.live import FASTNESS, environment, run
 from tests.patience import PATIENCE
 from tests.realkube import RealKube

@@ -21,11 +21,11 @@ import orjson
 import pytest
 import yaml
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.model.machineconfiguration import names
-from fastness.trust.kubeconfig import kubeconfig
+from fastness.keys.kubeconfig import kubeconfig
+from fastness.kinds.machineconfiguration import names
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.live import FASTNESS, environment, run
 from tests.patience import PATIENCE
 from tests.realkube import RealKube

@@ -13,8 +13,8 @@ import httpx
 import pytest
 import yaml
 
-from fastness.domain.attestation.signedstatus import vouched_digest
-from fastness.model.machineconfiguration import names
+from fastness.attestation.machine.signed_status import vouched_digest
+from fastness.kinds.machineconfiguration import names
 from tests.e2e.cli.test_serve_configs import eventually
 from tests.e2e.live import FASTNESS, environment, run
 from tests.e2e.machineconfig.enforcing import installed

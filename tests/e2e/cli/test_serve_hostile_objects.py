@@ -19,9 +19,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.domain.places import HOME
-from fastness.model.kind import JsonObject, Kind
-from fastness.model.registry import all_kinds
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.registry import all_kinds
+from fastness.kube.places import HOME
 from tests.e2e.cli.serving import KUBELET_CONFIGS, eventually, serving
 from tests.e2e.live import FASTNESS, environment, run
 from tests.hostile import hostile, permitted

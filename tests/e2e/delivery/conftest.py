@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
 from tests.embedded.fixtures import Embedded
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastness.formats.pointer import image_pointer
+from fastness.protocol.pointer import image_pointer
 from tests.components import require_program
 
 IGNITION = Path("/usr/lib/dracut/modules.d/30ignition/ignition")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from fastness.crypto.registers import hashed
+from fastness.crypto.silicon.registers import hashed
 from fastness.formats import json
-from fastness.formats.pointer import image_pointer
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.protocol.pointer import image_pointer
 from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.e2e.delivery.ignition import HOSTILE_FILES, Ignition, hostile, pointer_with_ticket
 from tests.e2e.delivery.world import cluster, explained

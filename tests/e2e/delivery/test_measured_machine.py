@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.attestation.imagevalues import values_of_measurement
+from fastness.attestation.values.from_images import values_of_measurement
+from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.formats import json
 from fastness.sim.vms.image import predicted
 from fastness.sim.vms.initrd import DOORS
-from fastness.trust.enrolment import DoorUrls
 from tests.delivering import DeliveringWorld
 from tests.e2e.delivery.ignition import HOSTILE_FILES, hostile
 from tests.e2e.delivery.world import cluster, explained

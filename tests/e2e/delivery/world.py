@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, NAME
 from fastness.formats import json
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.objects import condition
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.trust.tpmmakers import CONFIG_MAPS, NAME
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.objects import condition
+from fastness.kinds.trusted_execution.machine import MACHINE
 from tests.delivering import DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

@@ -9,22 +9,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.kube import Surroundings, connect, find
-from fastness.cluster.port import Cluster, PatchType, Scope
-from fastness.controllers.engine import Runner
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.plane import product_loops
-from fastness.controllers.workloads.kata.loop import KataConfigs
-from fastness.domain.workloads.kata.world import covers
-from fastness.model.crd import manifests
-from fastness.model.kata import names
-from fastness.model.kata.names import InstallState
-from fastness.model.kind import JsonObject
-from fastness.model.objects import labels_of
-from fastness.model.registry import find as kind
-from tests.component.controllers.kata.story import (
+from fastness.app.controllers import product_loops
+from fastness.kinds.crd import manifests
+from fastness.kinds.kata import names
+from fastness.kinds.kata.names import InstallState
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import labels_of
+from fastness.kinds.registry import find as kind
+from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, Scope
+from fastness.machineconfig.loops.controllers import Around
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.workloads.kata.inputs import covers
+from fastness.workloads.loops.kata.loop import KataConfigs
+from tests.component.machineconfig.world import CONFIG, NODE, POOL, QUICK, World, held
+from tests.component.workloads.kata.story import (
     CLASS,
     KATA,
     feature_gates,
@@ -36,7 +37,6 @@ from tests.component.controllers.kata.story import (
     until,
     until_equal,
 )
-from tests.component.machineconfig.world import CONFIG, NODE, POOL, QUICK, World, held
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.embedded.fixtures import Embedded
 from tests.realkube.cluster import RealKube

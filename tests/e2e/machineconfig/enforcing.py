@@ -23,51 +23,51 @@ from typing import Any
 import httpx
 import orjson
 
-from fastness.agent.agent import Agent
-from fastness.agent.configs import NodeConfigs, NodeIdentity
-from fastness.agent.hosts import DirectoryMachine
-from fastness.agent.imagetrust import ImageTrust
-from fastness.agent.settings import FAST
-from fastness.cli.accounts import ACCOUNTS, everything
-from fastness.cli.machines import confidential
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.kube import KubeCluster, Surroundings, find
-from fastness.cluster.kube.connection import Connection
-from fastness.cluster.kube.tls import context_for
-from fastness.cluster.kube.transport import Transport
-from fastness.cluster.port import Cluster
-from fastness.controllers.attestation.certificates import FAMILY
-from fastness.controllers.attestation.certificates import issuing as certified
-from fastness.controllers.engine import Runner
-from fastness.controllers.machineconfig.plane import Around as Loops
-from fastness.controllers.machineconfig.timing import SIMULATED
-from fastness.controllers.plane import product_loops
+from fastness.agent.apply.hosts import DirectoryMachine
+from fastness.agent.apply.node import Agent
+from fastness.agent.apply.settings import FAST
+from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.host.polling import PollingWatcher
+from fastness.app.accounts import ACCOUNTS, everything
+from fastness.app.attestation_doors import Around, broker_door, enrolment_door
+from fastness.app.controllers import product_loops
+from fastness.app.machines import confidential
+from fastness.attestation.loops.door_certificates import FAMILY
+from fastness.attestation.loops.door_certificates import issuing as certified
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority, Credential
-from fastness.domain.attestation.trustedcluster import Doors
-from fastness.drivers.polling import PollingWatcher
+from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.enrolment.trusted_cluster import Doors
 from fastness.formats import json
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.model.registry import find as kind
-from fastness.services.attesting import Around, broker_door, enrolment_door
-from fastness.services.broker.server import BrokerOptions
-from fastness.services.configserver.server import ConfigDoor, config_server
-from fastness.services.gate.server import gate
-from fastness.services.http.door import ListenOptions
+from fastness.http.opening import ListenOptions
+from fastness.keys.client_authorities import ClientAuthorities
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.registry import find as kind
+from fastness.kube.client import KubeCluster, Surroundings, find
+from fastness.kube.client.connection import Connection
+from fastness.kube.client.tls import context_for
+from fastness.kube.client.transport import Transport
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.controllers import Around as Loops
+from fastness.machineconfig.loops.timing import SIMULATED
+from fastness.record.live.record import ClusterRecord
+from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.config_server.server import ConfigDoor, config_server
+from fastness.release.door.gate.server import gate
+from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.announce import announce_vendor
-from fastness.sim.hall import hall
+from fastness.sim.fleet import hall
 from fastness.sim.hardware import Silicon
+from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import READY, Kubelet
 from fastness.sim.machines import Fleet, Proofs, VirtualMachine
-from fastness.sim.roster import Spec
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.clientca import ClientAuthorities
-from fastness.trust.enrolment import DoorUrls
-from fastness.trust.record import ClusterRecord
 from tests.component.realkube.test_accounts import acting, apply
 from tests.e2e.live import FASTNESS, environment, run
 from tests.patience import PATIENCE

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.configs import ConfigRefused
-from fastness.cluster.errors import Forbidden
-from fastness.cluster.port import PatchType
-from fastness.domain.attestation.machinenames import machine_of_node
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.machineconfiguration import names
-from fastness.model.trusted_execution.machine import MACHINE
+from fastness.agent.boot.configs import ConfigRefused
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import Forbidden
+from fastness.kube.port import PatchType
+from fastness.protocol.machine_names import machine_of_node
 from fastness.sim.machines import VirtualMachine
 from tests.e2e.machineconfig.enforcing import CONFIGS, NODES, PLAIN, Enforcing, asked, enforcing, told, until
 from tests.realkube import RealKube

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import httpx
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.kube import Surroundings, connect, find
-from fastness.cluster.port import Cluster, PatchType, WriteOptions
-from fastness.controllers.attestation.certificates import FAMILY, issuing
-from fastness.controllers.engine import Runner
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.machineconfig.timing import SIMULATED
-from fastness.controllers.plane import product_loops
-from fastness.domain.attestation.trustedcluster import Doors
+from fastness.app.controllers import product_loops
+from fastness.attestation.loops.door_certificates import FAMILY, issuing
+from fastness.enrolment.trusted_cluster import Doors
 from fastness.formats import json
-from fastness.model.crd import manifests
-from fastness.model.machineconfiguration import names
-from fastness.model.objects import condition
-from fastness.model.registry import find as kind
-from fastness.services.configserver.server import config_server
-from fastness.sim.hall import machines
+from fastness.kinds.crd import manifests
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import condition
+from fastness.kinds.registry import find as kind
+from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.controllers import Around
+from fastness.machineconfig.loops.timing import SIMULATED
+from fastness.release.door.config_server.server import config_server
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.sim.fleet import machines
 from fastness.sim.machines import Fleet
 from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube

@@ -6,12 +6,12 @@ import asyncio
 import time
 from pathlib import Path
 
-from fastness.cluster.clock import SystemClock, SystemEntropy
-from fastness.cluster.informers import Informers
-from fastness.cluster.kube import Surroundings, connect, find
-from fastness.controllers.engine import Runner
-from fastness.controllers.machineconfig.plane import Around
-from fastness.controllers.workloads.olm.plane import operator_loops
+from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.controllers import Runner
+from fastness.kube.informers import Informers
+from fastness.machineconfig.loops.controllers import Around
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.workloads.loops.olm.controllers import operator_loops
 from tests.e2e.live import FASTNESS, KUBECTL, Said, environment, run
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.manual.table import HERE, rows

@@ -14,17 +14,17 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from fastness.attestation.evidence.checks import Appraisal, Findings
+from fastness.attestation.evidence.replay import replay
+from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
+from fastness.attestation.values.prediction import judge_measurement
 from fastness.cli.main import cli
-from fastness.crypto.verify import AttestationKey
-from fastness.domain.attestation.checks import Appraisal, Findings
-from fastness.domain.attestation.replay import replay
-from fastness.domain.attestation.tpm import TpmExpectations, appraise_tpm
-from fastness.domain.osimage.difference import judge_measurement
-from fastness.domain.osimage.measure import REGISTERS
-from fastness.domain.osimage.measurement import Measurement
-from fastness.formats.eventlog.log import parse_log
-from fastness.formats.tpm.envelope import parse_envelope
-from fastness.formats.tpm.public import parse_public
+from fastness.crypto.silicon.verify import AttestationKey
+from fastness.formats.evidence.eventlog.log import parse_log
+from fastness.formats.evidence.tpm.envelope import parse_envelope
+from fastness.formats.evidence.tpm.public import parse_public
+from fastness.images.measure import REGISTERS
+from fastness.images.measurement import Measurement
 from tests.measuredboot.initrd import QUOTED
 from tests.measuredboot.run import CHANGED_LINE, Run, image, run
 

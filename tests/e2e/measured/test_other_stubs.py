@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.osimage.stub import STUBS
-from fastness.formats.pe.uki import parse_uki
+from fastness.formats.evidence.pe.uki import parse_uki
+from fastness.images.stub import STUBS
 from fastness.sim.vms.initrd import archive
 from tests.e2e.measured.test_secure_boot import signed
 from tests.measuredboot.run import image, run

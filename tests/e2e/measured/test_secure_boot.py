@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.osimage.errors import NotBootable
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import REGISTERS, measure_uki
-from fastness.formats.eventlog.log import parse_log
+from fastness.formats.evidence.eventlog.log import parse_log
+from fastness.images.errors import NotBootable
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import REGISTERS, measure_uki
 from tests.components import require_program
 from tests.measuredboot import machine
 from tests.measuredboot.run import Run, image, run

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.formats.pointer import IMAGE_SOURCE
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.protocol.pointer import IMAGE_SOURCE
 from tests.e2e.docs.transcript import Shell, matches, steps
 from tests.e2e.live import environment, run
 from tests.imaging import trust_document

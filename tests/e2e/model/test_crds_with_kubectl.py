@@ -10,9 +10,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fastness.model.kind import JsonObject
+from fastness.kinds.kind import JsonObject
 from tests.realkube import RealKube
-from tests.unit.model.examples import EXAMPLES
+from tests.unit.kinds.examples import EXAMPLES
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
 DIRECTORY = Path(__file__).resolve().parents[3] / "deploy" / "crds"

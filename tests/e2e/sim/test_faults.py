@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fastness.cli.explain import explained
-from fastness.cluster.errors import ApiError, BadRequest, Conflict, NotFound
-from fastness.domain.attestation.explain import Explanation
-from fastness.sim.asking import asked
+from fastness.attestation.verdict.explain import Explanation
+from fastness.cli.trust.explain import explained
+from fastness.kube.errors import ApiError, BadRequest, Conflict, NotFound
+from fastness.sim.control_client import asked
 from tests.e2e.live import FASTNESS, Live, Said, environment, run
 
 SECONDS = 60.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastness.sim.asking import asked
+from fastness.sim.control_client import asked
 from tests.components import require_program
 from tests.e2e.live import FASTNESS, Live, environment, run
 

@@ -21,8 +21,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from fastness.cluster.embedded.store import Change, Key, Store, StoreError, StoreSettings, StoreUnavailable, restore
-from tests.component.store.world import MACS, ToyCipher
+from fastness.apiserver.store import Change, Key, Store, StoreError, StoreSettings, StoreUnavailable, restore
+from tests.component.apiserver.store.world import MACS, ToyCipher
 
 SETTINGS = StoreSettings(
     log_entries=12,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.embedded.store import Store, StoreDamaged, restore
-from fastness.cluster.embedded.store.failpoints import FAILPOINTS
-from fastness.cluster.embedded.store.restore import REVISION_JUMP
-from tests.component.store.world import MACS, ToyCipher
+from fastness.apiserver.store import Store, StoreDamaged, restore
+from fastness.apiserver.store.failpoints import FAILPOINTS
+from fastness.apiserver.store.restore import REVISION_JUMP
+from tests.component.apiserver.store.world import MACS, ToyCipher
 from tests.e2e.store.child import CLIENTS, SETTINGS, change, key_of
 from tests.patience import PATIENCE
 

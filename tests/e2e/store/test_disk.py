@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.cluster.embedded.store import Store, StoreInUse, restore
+from fastness.apiserver.store import Store, StoreInUse, restore
 from tests.e2e.store.test_death import command, environment
 from tests.patience import PATIENCE
 

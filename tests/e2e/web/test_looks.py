@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from fastness.model.trusted_execution.machine import MACHINE
-from fastness.services.api.server import EmbeddedServer, ServerOptions
-from fastness.services.product import PRODUCT
-from tests.component.web import hostile, showcase
-from tests.component.web.fleets import attested
-from tests.component.web.scan import shows
-from tests.component.web.world import WebWorld, web_world
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from fastness.kinds.trusted_execution.machine import MACHINE
+from tests.component.page import hostile, showcase
+from tests.component.page.fleets import attested
+from tests.component.page.scan import shows
+from tests.component.page.world import WebWorld, web_world
 from tests.e2e.web.browsing import PHONE, SOON, tab
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock

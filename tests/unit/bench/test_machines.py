@@ -8,8 +8,8 @@ from bench import configs
 from bench.figures import RENDER
 from bench.rendering import COLD, LARGE, PLAN, RERENDER, measured
 from bench.rollouts import Calendar, _next
-from fastness.domain.machineconfig.render import Rendered, render
-from fastness.model.machineconfiguration import names
+from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig.render.render import Rendered, render
 
 
 def test_the_configs_have_as_many_files_and_units_as_the_page_says() -> None:

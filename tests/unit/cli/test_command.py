@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness import __version__
+from fastness.apiserver.store import StoreInUse
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
 from fastness.cli.main import VERBS, cli, main
-from fastness.cluster.embedded.store import StoreInUse
-from fastness.cluster.errors import Forbidden
-from fastness.cluster.kube.errors import NoCluster
+from fastness.kube.client.errors import NoCluster
+from fastness.kube.errors import Forbidden
 
 HEAVY = (
     "httpx",

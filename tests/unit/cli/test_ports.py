@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.cli import up
 from fastness.cli.errors import CliError
+from fastness.cli.run import up
 
 
 def test_the_next_free_port_is_taken_and_named(

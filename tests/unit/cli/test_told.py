@@ -6,10 +6,10 @@ import errno
 
 import pytest
 
+from fastness.apiserver.store.errors import DiskFull
+from fastness.app.lacking import LackingError, LacksCluster, LacksOption
 from fastness.cli.errors import CliError, told
 from fastness.cli.exits import Exit
-from fastness.cli.lacking import LackingError, LacksCluster, LacksOption
-from fastness.cluster.embedded.store.errors import DiskFull
 
 
 def test_a_full_disk_in_a_group_of_tasks_is_a_sentence_with_a_way_out() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from joserfc import jwe as peer
 from joserfc.jwk import ECKey, RSAKey
 
-from fastness.cluster.clock import SystemEntropy
 from fastness.crypto import jwe
 from fastness.crypto.errors import BadKey, BrokenSeal
 from fastness.crypto.jwk import decoded, encoded, public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
+from fastness.runtime.clock import SystemEntropy
 from tests.virtual import SeededEntropy
 
 ENTROPY = SystemEntropy()

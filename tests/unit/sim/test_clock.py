@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from fastness.cluster.errors import BadRequest
+from fastness.kube.errors import BadRequest
 from fastness.sim.clock import FARTHEST, LeapingClock
 from fastness.sim.faults.clocks import leap_of
 from tests.virtual import START, VirtualClock, settle

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def found(root: Path, source: str) -> list[Mutant]:
-    place = root / PACKAGE / "trust" / "it.py"
+    place = root / PACKAGE / "keys" / "it.py"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(source)
     return mutants(root)
@@ -99,7 +99,7 @@ def test_what_lets_somebody_pass_is_left_alone(tmp_path: Path, source: str) -> N
 
 def test_equal_refusals_in_one_function_have_names_of_their_own(tmp_path: Path) -> None:
     source = "def f(a):\n    if a:\n        raise ValueError\n    if a:\n        raise KeyError\n"
-    assert [one.id for one in found(tmp_path, source)] == ["trust/it.py::f::if::a", "trust/it.py::f::if::a#2"]
+    assert [one.id for one in found(tmp_path, source)] == ["keys/it.py::f::if::a", "keys/it.py::f::if::a#2"]
 
 
 def test_the_whole_product_can_be_switched_and_each_refusal_has_its_own_name() -> None:

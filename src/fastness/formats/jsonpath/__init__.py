@@ -11,7 +11,7 @@ existence (`[?(@.type=="Ready")]`). `@` and `$` both mean the value at hand.
 * Quotes are single and do not protect a dot: `['a.b']` means `.a.b`. That is what Kubernetes does, so it is what is done here.
 * Wildcards walk objects in the order of their keys, so that answers are stable.
 
-The tables of the embedded API (`cluster/embedded/tables`) are the main reader.
+The tables of the embedded API (`apiserver/tables`) are the main reader.
 
 `parser.py` compiles, `steps.py` are the pieces that a compiled path consists of.
 """

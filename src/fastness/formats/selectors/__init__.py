@@ -15,6 +15,7 @@ delete-collection use these on every object, so `matches` allocates nothing.
 """
 
 from fastness.formats.selectors.fields import FieldSelector, FieldTerm, parse_field_selector
+from fastness.formats.selectors.label_text import parse_label_selector
 from fastness.formats.selectors.labels import (
     EVERYTHING,
     NOTHING,
@@ -24,7 +25,6 @@ from fastness.formats.selectors.labels import (
     label_selector_from_object,
     requirement,
 )
-from fastness.formats.selectors.labeltext import parse_label_selector
 
 __all__ = [
     "EVERYTHING",

@@ -8,8 +8,8 @@ from typing import Final
 
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
-from fastness.model.kind import JsonObject
-from fastness.services.web.simulator import FaultKind
+from fastness.kinds.kind import JsonObject
+from fastness.page.simulator import FaultKind
 from fastness.sim.clock import FARTHEST
 from fastness.sim.errors import NotPossible
 from fastness.sim.faults.fault import Ground, Outcome

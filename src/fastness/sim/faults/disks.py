@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from fastness.agent import disk
-from fastness.agent.agent import uninterrupted
+from fastness.agent.apply import disk
+from fastness.agent.apply.node import uninterrupted
 from fastness.agent.errors import AgentError
-from fastness.cluster.errors import Conflict
-from fastness.drivers.states import File
-from fastness.model.kind import JsonObject
-from fastness.model.machineconfiguration import names
-from fastness.services.web.simulator import FaultKind
+from fastness.agent.host.states import File
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kube.errors import Conflict
+from fastness.page.simulator import FaultKind
 from fastness.sim.faults.fault import Ground, Outcome, needed
 from fastness.sim.machines import VirtualMachine
 

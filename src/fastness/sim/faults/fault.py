@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from fastness.cluster.errors import Conflict
-from fastness.model.kind import JsonObject
-from fastness.services.web.simulator import FaultKind
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import Conflict
+from fastness.page.simulator import FaultKind
 from fastness.sim.announce import Desk
 from fastness.sim.clock import LeapingClock
-from fastness.sim.hall import Hall
+from fastness.sim.fleet import Hall
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.tee.vendor import SimVendor
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fastness.model.kind import JsonObject
-from fastness.services.web.simulator import FaultKind
+from fastness.kinds.kind import JsonObject
+from fastness.page.simulator import FaultKind
 from fastness.sim.faults.fault import Ground, Outcome, needed
 from fastness.sim.machines import VirtualMachine
 

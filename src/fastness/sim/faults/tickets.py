@@ -12,22 +12,22 @@ from typing import Final, NamedTuple
 
 import httpx
 
-from fastness.agent.boot import Ask, BootRefused, boot_once
-from fastness.agent.enrol import DoorUnreachable, Patience
-from fastness.cluster.errors import NotFound, Unavailable
+from fastness.agent.boot.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot.enrol import DoorUnreachable, Patience
 from fastness.crypto.secret import SecretText
+from fastness.enrolment.live.tickets import ticket_hash
 from fastness.formats import json
 from fastness.formats.errors import JsonError
-from fastness.formats.pointer import SERVER_HEADER
-from fastness.model.fastness_dev.join_ticket import JOIN_TICKET
-from fastness.model.kind import JsonObject
-from fastness.services.web.simulator import FaultKind
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.kind import JsonObject
+from fastness.kube.errors import NotFound, Unavailable
+from fastness.page.simulator import FaultKind
+from fastness.protocol.pointer import SERVER_HEADER
 from fastness.sim.faults.fault import Ground, Outcome, needed
-from fastness.sim.firstboot import ACCEPT
+from fastness.sim.first_boot import ACCEPT
 from fastness.sim.machines import Fleet, Proofs, VirtualMachine
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
-from fastness.trust.tickets import ticket_hash
 
 PATIENCE: Final = 15.0
 

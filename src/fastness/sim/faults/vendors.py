@@ -7,8 +7,8 @@ real ones do, would get along until they run out.
 
 from __future__ import annotations
 
-from fastness.model.kind import JsonObject
-from fastness.services.web.simulator import FaultKind
+from fastness.kinds.kind import JsonObject
+from fastness.page.simulator import FaultKind
 from fastness.sim.announce import Desk
 from fastness.sim.faults.fault import Ground, Outcome
 from fastness.sim.machines import VirtualMachine

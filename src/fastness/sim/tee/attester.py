@@ -8,15 +8,15 @@ Nothing here waits; the methods are coroutines because a real TPM takes its time
 
 from __future__ import annotations
 
+from fastness.agent.host.errors import TpmFailure
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
-from fastness.domain.attestation.guestkey import SignedByBoot
-from fastness.drivers.errors import TpmFailure
-from fastness.model.kind import JsonObject
-from fastness.sim.tee.keys import EcKey
+from fastness.kinds.kind import JsonObject
+from fastness.protocol.guest_key import SignedByBoot
 from fastness.sim.tee.machine import BootedMachine
 from fastness.sim.tee.tdx import TdxMachine
 from fastness.sim.tee.tpm import TpmMachine
+from fastness.sim.tee.writers.keys import EcKey
 
 
 class SimAttester:

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.formats.snp.tcb import Generation, Tcb
+from fastness.formats.evidence.snp.tcb import Generation, Tcb
 
 CURRENT_TCB: Final = {
     Generation.MILAN: Tcb(bootloader=4, tee=0, snp=25, microcode=219),

@@ -9,8 +9,8 @@ import hashlib
 from functools import cached_property
 
 from fastness.sim.tee.images import BootImage
-from fastness.sim.tee.keys import EcKey
-from fastness.sim.tee.seed import Seed
+from fastness.sim.tee.writers.keys import EcKey
+from fastness.sim.tee.writers.seed import Seed
 
 
 class Guest:

@@ -18,15 +18,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from fastness.crypto.registers import hashed
-from fastness.domain.attestation.imagevalues import values_of_measurement
-from fastness.domain.attestation.values import EVENT_PREFIX
-from fastness.domain.osimage.measurement import MeasuredEvent, Measurement
-from fastness.formats.eventlog.log import EVENT_NAMES
-from fastness.sim.tee import uefi
-from fastness.sim.tee.eventlog import Measured, replayed, write_log
+from fastness.attestation.values.from_images import values_of_measurement
+from fastness.attestation.values.values import EVENT_PREFIX
+from fastness.crypto.silicon.registers import hashed
+from fastness.formats.evidence.eventlog.log import EVENT_NAMES
+from fastness.images.measurement import MeasuredEvent, Measurement
 from fastness.sim.tee.firmware import CURRENT_TCB, XFAM
-from fastness.sim.tee.launch import PAGE, kernel_hashes, mr_td, snp_launch_digest, whole_pages
+from fastness.sim.tee.writers import uefi
+from fastness.sim.tee.writers.eventlog import Measured, replayed, write_log
+from fastness.sim.tee.writers.launch import PAGE, kernel_hashes, mr_td, snp_launch_digest, whole_pages
 
 PCRS: Final = 24
 RTMRS: Final = 4

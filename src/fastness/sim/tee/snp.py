@@ -17,16 +17,16 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from fastness.formats.snp.report import SIGNED, SIZE
-from fastness.formats.snp.tcb import Generation, Tcb
-from fastness.sim.tee import asn1
-from fastness.sim.tee.authority import Authority, Extension, Period, name
+from fastness.formats.evidence.snp.report import SIGNED, SIZE
+from fastness.formats.evidence.snp.tcb import Generation, Tcb
 from fastness.sim.tee.firmware import CPUS, CURRENT_TCB
 from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
-from fastness.sim.tee.keys import EcKey, RsaAuthority
-from fastness.sim.tee.rsa import RsaKey
-from fastness.sim.tee.seed import Seed
+from fastness.sim.tee.writers import asn1
+from fastness.sim.tee.writers.authority import Authority, Extension, Period, name
+from fastness.sim.tee.writers.keys import EcKey, RsaAuthority
+from fastness.sim.tee.writers.rsa import RsaKey
+from fastness.sim.tee.writers.seed import Seed
 
 Endorsement = Literal["VCEK", "VLEK"]
 PROVIDER: Final = "CN=cloud.example"

@@ -17,13 +17,13 @@ import base64
 from functools import singledispatch
 from typing import Any, Final
 
-from fastness.formats.tdx.quote import parse_quote
+from fastness.formats.evidence.tdx.quote import parse_quote
 from fastness.sim.tee.firmware import OLD_TCB
 from fastness.sim.tee.images import BootImage, changed
 from fastness.sim.tee.machine import BootedMachine, IdentityKey
 from fastness.sim.tee.snp import SnpChip
 from fastness.sim.tee.tdx import TdxChip
-from fastness.sim.tee.tdxquote import with_chain
+from fastness.sim.tee.writers.tdx_quote import with_chain
 
 Evidence = dict[str, Any]
 _SIGNED: Final = {"tpm": ("tpm_quote", "message"), "snp": ("attestation_report",), "tdx": ("quote",)}

@@ -18,16 +18,16 @@ from functools import cached_property
 from typing import Any, Final, Literal, overload
 
 from fastness.crypto.entropy import RandomBytes
-from fastness.formats.snp.tcb import Generation, Tcb
-from fastness.formats.tdx.collateral import Collateral
-from fastness.sim.tee import tpm2
-from fastness.sim.tee.authority import Period
+from fastness.formats.evidence.snp.tcb import Generation, Tcb
+from fastness.formats.evidence.tdx.collateral import Collateral
 from fastness.sim.tee.firmware import FMSPC, TdxFirmware
-from fastness.sim.tee.seed import Seed
 from fastness.sim.tee.snp import Endorsement, SnpChip, SnpFoundry
 from fastness.sim.tee.tdx import TdxChip, TdxFoundry
-from fastness.sim.tee.tdxdocuments import QE_SVN
 from fastness.sim.tee.tpm import Keys, TpmChip, TpmFoundry
+from fastness.sim.tee.writers import tpm2
+from fastness.sim.tee.writers.authority import Period
+from fastness.sim.tee.writers.seed import Seed
+from fastness.sim.tee.writers.tdx_documents import QE_SVN
 
 SEED_BYTES: Final = 32
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import fastness
-from fastness.domain.osimage.firmware import FirmwareVars
-from fastness.domain.osimage.measure import measure_uki
-from fastness.domain.osimage.measurement import Measurement
-from fastness.domain.osimage.uki import write_uki
-from fastness.drivers.process import run
+from fastness.agent.host.process import run
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
+from fastness.images.measurement import Measurement
+from fastness.images.uki import write_uki
 from fastness.sim.vms import parts
 from fastness.sim.vms.initrd import initrd
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from fastness.drivers.process import run
-from fastness.formats.pointer import SYSTEM_CONFIG, image_pointer
+from fastness.agent.host.process import run
+from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms import parts
 
 AGENT: Final = "usr/lib/fastness/agent"

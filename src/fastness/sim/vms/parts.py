@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from fastness.drivers.errors import CommandFailed
-from fastness.drivers.process import run
+from fastness.agent.host.errors import CommandFailed
+from fastness.agent.host.process import run
 
 QEMU: Final = Path("/usr/bin/qemu-system-x86_64")
 SWTPM: Final = Path("/usr/bin/swtpm")

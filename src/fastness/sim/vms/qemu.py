@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastness.drivers.process import run
+from fastness.agent.host.process import run
 from fastness.sim.vms import parts
 from fastness.sim.vms.initrd import DOORS
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastness.cluster.clock import Clock
-from fastness.cluster.errors import ApiError
-from fastness.cluster.port import Cluster
-from fastness.drivers.errors import DriverError
+from fastness.agent.host.errors import DriverError
+from fastness.kube.errors import ApiError
+from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
+from fastness.runtime.clock import Clock
 from fastness.sim.swtpm import TpmMaker
 from fastness.sim.vms import image, initrd, parts, qemu, trusted
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from fastness.cluster.errors import AlreadyExists, NotFound
-from fastness.cluster.port import Cluster, PatchType, Scope
+from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.crypto.digests import sha256
 from fastness.crypto.x509 import Certificate
-from fastness.domain.admission.confirming import confirmation
-from fastness.domain.attestation.imagevalues import MEASUREMENTS
-from fastness.domain.osimage.measurement import Measurement
+from fastness.enrolment.live import tpm_makers as tpmmakers
 from fastness.formats import json
-from fastness.model.fastness_dev import NAMESPACE
-from fastness.model.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
-from fastness.model.kind import JsonObject
-from fastness.model.kubernetes.core import CONFIG_MAP
-from fastness.model.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.trust import tpmmakers
+from fastness.images.measurement import Measurement
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kube.confirmation import confirmation
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import Cluster, PatchType, Scope
 
 REASON: Final = "the local TPM authority of `fastness up --vms`: trusted because that flag was given, and as long"
 MARK: Final = "fastness.dev/real-machines"

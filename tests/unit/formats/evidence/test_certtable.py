@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.snp.certtable import MAX_TABLE, TableEntry, parse_table, table
+from fastness.formats.evidence.snp.certificate_table import MAX_TABLE, TableEntry, parse_table, table
 
 ENTRIES = st.lists(
     st.builds(TableEntry, st.sampled_from(["VCEK", "VLEK", "ASK", "ARK"]), st.binary(min_size=1, max_size=50)),

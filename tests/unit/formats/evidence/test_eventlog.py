@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.eventlog import log as module
-from fastness.formats.eventlog.log import parse_log
+from fastness.formats.evidence.eventlog import log as module
+from fastness.formats.evidence.eventlog.log import parse_log
 from tests.evidence.tpm import event_log
 
 EVENTS = [(0, 8, b"firmware"), (4, 0x80000003, b"loader")]

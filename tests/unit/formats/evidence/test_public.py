@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.tpm.public import Attributes, EccPublic, RsaPublic, parse_public
-from fastness.sim.tee.tpm2 import sized
+from fastness.formats.evidence.tpm.public import Attributes, EccPublic, RsaPublic, parse_public
+from fastness.sim.tee.writers.tpm2 import sized
 from tests.evidence import tpm
 
 AK = 0x00050072  # fixedTPM, fixedParent, sensitiveDataOrigin, userWithAuth, restricted, sign

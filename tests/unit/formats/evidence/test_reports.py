@@ -8,15 +8,15 @@ import struct
 
 import pytest
 
-from fastness.crypto.chains import extension_values, load_certificates
+from fastness.crypto.silicon.chains import extension_values, load_certificates
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.snp.envelope import parse_evidence as parse_snp
-from fastness.formats.snp.report import SigningKey, parse_report
-from fastness.formats.snp.tcb import Generation, Tcb, generation_of_cpu, read_tcb
-from fastness.formats.tdx.collateral import parse_collateral
-from fastness.formats.tdx.pck import read_pck
-from fastness.formats.tdx.quote import parse_evidence as parse_tdx
-from fastness.formats.tdx.quote import parse_quote
+from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
+from fastness.formats.evidence.snp.report import SigningKey, parse_report
+from fastness.formats.evidence.snp.tcb import Generation, Tcb, generation_of_cpu, read_tcb
+from fastness.formats.evidence.tdx.collateral import parse_collateral
+from fastness.formats.evidence.tdx.pck import read_pck
+from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
+from fastness.formats.evidence.tdx.quote import parse_quote
 from tests.evidence.snp import Chip
 from tests.evidence.tdx import FMSPC, SGX, Platform
 

@@ -8,9 +8,9 @@ import struct
 import pytest
 
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.tpm.attest import parse_quote
-from fastness.formats.tpm.envelope import parse_envelope
-from fastness.formats.tpm.signature import parse_signature
+from fastness.formats.evidence.tpm.attest import parse_quote
+from fastness.formats.evidence.tpm.envelope import parse_envelope
+from fastness.formats.evidence.tpm.signature import parse_signature
 from tests.evidence import tpm
 
 ALL = tpm.selection("sha256", range(24))

@@ -11,7 +11,7 @@ import pytest
 
 from fastness.formats.protobuf import schema, supported_kinds
 from fastness.formats.protobuf.kinds import message_of
-from fastness.model.kubernetes import definitions
+from fastness.kinds.kubernetes import definitions
 
 _SPECIAL_DEFINITIONS = {
     "Time": "time",

@@ -1,0 +1,92 @@
+"""Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment.
+
+Level-triggered: it looks whenever the doors' authority or the configuration changes, and at an interval. Somebody who deletes or
+edits the configuration to get a pod past it finds it restored within moments. Several replicas write the same and do no harm; if
+somebody else keeps writing something different (a replica that was given another address), it is told and the pace slows down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import ExitStack
+from typing import Any, Final
+
+from fastness.admission.door.configuration import NAME, RESOURCE, Reachable, configuration
+from fastness.admission.door.paths import RecordedPath
+from fastness.keys.certificates import DoorCertificates
+from fastness.keys.errors import DamagedKeys
+from fastness.kinds.objects import object_name
+from fastness.kube.errors import ApiError
+from fastness.kube.informers import Informer
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.observe import logs
+from fastness.runtime.clock import Clock
+from fastness.runtime.tasks import news_or_time
+
+LOOK_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 5.0
+WRITES_A_MINUTE: Final = 6
+_AS: Final = WriteOptions(manager="fastness-webhook", force=True)
+_log = logs.logger("webhook")
+
+
+class Registration:
+    """Writes the configuration where it differs."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        known: Informer,
+        certificates: DoorCertificates,
+        where: Reachable,
+        clock: Clock,
+        path: RecordedPath,
+    ) -> None:
+        self._cluster = cluster
+        self._known = known
+        self._certificates = certificates
+        self._where = where
+        self._path = path
+        self._clock = clock
+        self._news = asyncio.Event()
+        self._written: deque[float] = deque(maxlen=WRITES_A_MINUTE)
+
+    async def settle(self) -> bool:
+        """Write the configuration if it is not right; whether it was written. Raises ApiError, DamagedKeys."""
+        wanted = configuration(self._where, self._certificates.current.doors.bundle, await self._path.current())
+        found = self._known.get("", NAME)
+        if found is not None and found.get("webhooks") == wanted["webhooks"]:
+            return False
+        await self._cluster.patch(RESOURCE, NAME, wanted, PatchType.APPLY, "", _AS)
+        return True
+
+    async def run(self) -> None:
+        """Follow authority and configuration until cancelled."""
+
+        def tell_of_ours(old: Any, new: Any) -> None:
+            if object_name(new or old).name in (NAME, self._certificates.name):
+                self._news.set()
+
+        with ExitStack() as stack:
+            for informer in (self._known, self._certificates.informer):
+                stack.callback(informer.subscribe(tell_of_ours))
+            while True:
+                self._news.clear()
+                pause = LOOK_SECONDS
+                try:
+                    if await self.settle():
+                        _log.info("webhook.registered", name=NAME)
+                        await self._pace()
+                except (ApiError, DamagedKeys) as error:
+                    _log.warning("webhook.unregistered", error=error, hint=error.hint)
+                    pause = RETRY_SECONDS
+                await news_or_time(self._news, self._clock, pause)
+
+    async def _pace(self) -> None:
+        """Let no quarrel about the configuration become a storm of writes."""
+        now = self._clock.monotonic()
+        self._written.append(now)
+        if len(self._written) == WRITES_A_MINUTE and now - self._written[0] < 60:
+            _log.warning("webhook.contested", name=NAME, writes=WRITES_A_MINUTE)
+            await self._clock.sleep(60 - (now - self._written[0]))

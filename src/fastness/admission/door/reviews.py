@@ -1,0 +1,110 @@
+"""AdmissionReview v1, read and answered.
+
+An API server sends one object per review and wants the same uid back. A body that is not a review is a client's mistake (400),
+not a refusal: nobody waits for a uid there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.kinds.kind import JsonObject
+from fastness.kube.access.user import User
+from fastness.kube.admission import AdmissionRequest, Allowed, Answer, Denied, Operation
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+MAX_WARNINGS: Final = 16
+MAX_WARNING: Final = 256  # longer ones are cut by the API server, in the middle of a word
+
+
+class BadReview(Exception):
+    """A body that is not an AdmissionReview v1."""
+
+    code = "bad-review"
+    hint = f"Send {KIND} of {API_VERSION}, with a request."
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One question and the uid under which the answer is awaited."""
+
+    uid: str
+    request: AdmissionRequest
+
+
+def read_review(body: bytes) -> Review:
+    """The question in a body; raises BadReview."""
+    try:
+        raw = json.decode(body)
+    except JsonError as error:
+        raise BadReview(f"not JSON: {error}") from error
+    if not isinstance(raw, dict) or (raw.get("apiVersion"), raw.get("kind")) != (API_VERSION, KIND):
+        raise BadReview(f"not an {KIND} of {API_VERSION}")
+    asked = _table(raw, "request")
+    uid, operation = asked.get("uid"), asked.get("operation")
+    if not isinstance(uid, str) or not uid:
+        raise BadReview("the request has no uid")
+    if operation not in tuple(Operation):
+        raise BadReview(f"the operation is {operation!r}")
+    resource, kind = _table(asked, "resource"), _table(asked, "kind")
+    obj, old = _object(asked, "object"), _object(asked, "oldObject")
+    request = AdmissionRequest(
+        operation=Operation(operation), user=_user(_table(asked, "userInfo")), group=_text(resource, "group"),
+        version=_text(resource, "version"), kind=_text(kind, "kind"), resource=_text(resource, "resource"),
+        name=_text(asked, "name") or _made_name(obj or old or {}), namespace=_text(asked, "namespace"),
+        subresource=_text(asked, "subResource"), object=obj, old=old, dry_run=asked.get("dryRun") is True,
+    )  # fmt: skip
+    return Review(uid, request)
+
+
+def answered(uid: str, answer: Answer) -> bytes:
+    """The answer as the API server reads it."""
+    response: JsonObject = {"uid": uid, "allowed": not isinstance(answer, Denied)}
+    if isinstance(answer, Denied):
+        response["status"] = {"code": answer.code, "reason": answer.reason, "message": answer.message}
+    elif isinstance(answer, Allowed) and answer.warnings:
+        response["warnings"] = [_shortened(text) for text in answer.warnings[:MAX_WARNINGS]]
+    return json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_WARNING else f"{text[: MAX_WARNING - 1]}…"
+
+
+def _made_name(obj: Mapping[str, Any]) -> str:
+    """What a nameless object will be called, as far as it is known: the server adds the end later."""
+    meta = obj.get("metadata")
+    given = meta if isinstance(meta, Mapping) else {}
+    return str(given.get("name") or given.get("generateName") or "")
+
+
+def _user(raw: Mapping[str, Any]) -> User:
+    groups = raw.get("groups")
+    return User(
+        _text(raw, "username"), tuple(str(one) for one in groups) if isinstance(groups, list) else (), _text(raw, "uid")
+    )
+
+
+def _object(raw: Mapping[str, Any], name: str) -> JsonObject | None:
+    found = raw.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise BadReview(f"{name} is not an object")
+    meta = (found or {}).get("metadata", {})
+    if not isinstance(meta, dict):
+        raise BadReview(f"the metadata of {name} are not an object")
+    return found
+
+
+def _table(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(raw: Mapping[str, Any], name: str) -> str:
+    found = raw.get(name)
+    return found if isinstance(found, str) else ""

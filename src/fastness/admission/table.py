@@ -1,0 +1,65 @@
+"""The table of the product's admission rules.
+
+An API server asks what it knows itself first: whether the namespace is there, and who may write (`own` in the embedded API). The
+order here matters where it is visible.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastness.attestation.admission import confidential, endings, machines, policies
+from fastness.kube.access.node import MCO_GROUP
+from fastness.kube.admission import Operation, Rule
+from fastness.kube.admission_rules import ON_ANY, ON_CREATE, ON_DELETE, ON_UPDATE, ON_WRITE, Row, RuleTable
+from fastness.machineconfig.admission import evictions as evicting
+from fastness.machineconfig.admission import machineconfig
+from fastness.workloads.admission import kata, operators, workloads
+from fastness.workloads.admission import runtime_class as runtimeclass
+
+# Everything that has a pod in it.
+PODDED: Final = (
+    ("", "pods"), ("", "replicationcontrollers"), ("apps", "deployments"), ("apps", "replicasets"), ("apps", "statefulsets"),
+    ("apps", "daemonsets"), ("batch", "jobs"), ("batch", "cronjobs"), ("apps.openshift.io", "deploymentconfigs"),
+)  # fmt: skip
+_WORKLOADS: Final[tuple[Rule, ...]] = (
+    workloads.not_beside_an_operator, workloads.namespace_gets_what_it_asks, workloads.class_exists,
+)  # fmt: skip
+TABLE: Final[tuple[Row, ...]] = (
+    Row(confidential.home_goes_confirmed, ON_DELETE, "", "namespaces"),
+    Row(confidential.is_singleton, ON_CREATE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.simulated_fits_the_store, ON_WRITE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.lowering_is_confirmed, frozenset({Operation.UPDATE, Operation.DELETE}), confidential.GROUP,
+        "confidentialclusters"),
+    Row(evicting.evicting_is_confirmed, ON_WRITE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.approvers_agree_to_their_change, ON_UPDATE, confidential.GROUP, "confidentialclusters"),
+    Row(confidential.override_is_agreed, ON_WRITE, confidential.GROUP, "confidentialclusters"),
+    Row(policies.replacing_is_confirmed, ON_WRITE, confidential.GROUP, policies.RESOURCE),
+    Row(confidential.memory_is_the_control_planes, ON_ANY, "", "configmaps"),
+    Row(confidential.memory_is_the_control_planes, ON_ANY, "", "secrets"),
+    Row(confidential.broker_is_not_permissive, ON_WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
+    Row(machines.status_is_found_out, ON_WRITE, machines.GROUP, "machines", ("status",)),
+    *(Row(endings.has_no_owner, ON_WRITE, group, resource) for group, resource in endings.WITHOUT_OWNERS),
+    Row(endings.bar_is_noted, ON_DELETE, *endings.MACHINES),
+    Row(endings.bar_is_not_lifted, ON_UPDATE, *endings.MACHINES),
+    Row(machineconfig.pool_selects_a_role, ON_WRITE, MCO_GROUP, "machineconfigpools"),
+    Row(machineconfig.configuration_is_singleton, ON_CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(machineconfig.warn_about_trust_model, ON_WRITE, MCO_GROUP, "machineconfigs"),
+    Row(kata.is_alone, ON_CREATE, kata.GROUP, kata.RESOURCE),
+    Row(kata.some_pool_may_have_it, ON_CREATE, kata.GROUP, kata.RESOURCE),
+    *(Row(operators.still_needed, ON_DELETE, group, resource) for group, resource in (
+        ("", "namespaces"), (operators.GROUP, "subscriptions"), (operators.GROUP, "clusterserviceversions"))),
+    Row(machineconfig.warn_about_overlay, ON_WRITE, confidential.GROUP, "nodeoverlays"),
+    Row(workloads.switches_are_known, ON_WRITE, "", "namespaces"),
+    Row(runtimeclass.class_is_applied, ON_CREATE, "", "pods"),
+    *(Row(rule, ON_WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
+)  # fmt: skip
+
+# A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
+# of a namespace there, nor a status. Who makes a namespace in which we read by name an admission policy beside our accounts says;
+# a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
+_BUILT_IN: Final = frozenset({
+    runtimeclass.class_is_applied, operators.still_needed, machines.status_is_found_out,
+    confidential.memory_is_the_control_planes, endings.bar_is_not_lifted,
+})  # fmt: skip
+BEHIND_WEBHOOK: Final = RuleTable(row for row in TABLE if row.rule not in _BUILT_IN)

@@ -1,0 +1,1 @@
+"""What a node does with a config: differences, steps, journal, and what it reports."""

@@ -1,0 +1,121 @@
+"""Copies of what an update replaces, so that the journal can speak of a file without holding it.
+
+A managed path may lie where an ordinary user writes, and a file there may be of any size. So originals are copied, from
+descriptor to descriptor, into a directory of the agent's own (0700); the journal has their name and digest. Rules:
+
+- What an update would keep is weighed before anything is written: by a bound for one update, and by what the disk has left.
+  Files grow while one looks away, so the bound holds for the copying itself, too.
+- Small files stay in the journal, up to a bound for all of them: a copy of its own costs two waits for the disk.
+- Copies are written before the journal speaks of them, and go after the journal is gone: every undo can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastness.agent.apply.ports import Files
+from fastness.agent.apply.steps import Copy, Put, Step
+from fastness.agent.host import sparse
+from fastness.agent.host.errors import CopyDamaged, PathTaken, TooMuchToKeep
+from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, File, Large, Link, Other, State, Stored
+
+DIRECTORY: Final = "/kept"
+MIB: Final = 1024 * 1024
+# Generous for configuration; a user's disk image in the place of a file is somebody's mistake, or an attack.
+MAX_KEPT: Final = 1024 * MIB
+# Left to the machine: a full disk stops more than an update.
+MARGIN: Final = 64 * MIB
+MAX_INLINE: Final = 16 * 1024
+MAX_INLINE_TOGETHER: Final = MIB
+
+
+def check_weight(steps: Sequence[Step], free: int) -> None:
+    """Raise TooMuchToKeep when undoing these steps would need more than an update may keep, or than the disk has."""
+    heavy = [step for step in steps if isinstance(step, Put | Copy) and step.replaces]
+    together = sum(step.replaces for step in heavy)
+    if not together or (together <= MAX_KEPT and together + MARGIN <= free):
+        return
+    largest = max(heavy, key=lambda step: step.replaces)
+    bound = (
+        f"{MAX_KEPT // MIB} MiB"
+        if together > MAX_KEPT
+        else f"the {max(0, free - MARGIN) // MIB} MiB that the disk has to spare"
+    )
+    raise TooMuchToKeep(
+        f"the config replaces files of {together // MIB} MiB, which are kept until it is done, and that is more than {bound}; "
+        f"the largest is {_place(largest)} with {largest.replaces // MIB} MiB"
+    )
+
+
+def _place(step: Put | Copy) -> str:
+    return step.source if isinstance(step, Copy) else step.path
+
+
+class KeptFiles:
+    """The copies of one update; `state` is the agent's own tree."""
+
+    def __init__(self, state: Files) -> None:
+        self._state = state
+        self._names = 0
+        self._bytes = 0
+        self._inline = 0
+
+    def take(self, tree: Files, path: str) -> State | Stored:
+        """What is at a path, to be brought back: small files by value, larger ones as a copy; raises DriverError."""
+        present = tree.inspect(path, min(MAX_INLINE, MAX_INLINE_TOGETHER - self._inline))
+        if isinstance(present, File):
+            self._inline += len(present.content)
+        if isinstance(present, Other):
+            raise PathTaken(f"{path} is {present.what}")
+        return self._store(tree, path) if isinstance(present, Large) else present
+
+    def _store(self, tree: Files, path: str) -> Stored:
+        with tree.reading(path) as opened:
+            if opened is None:
+                raise PathTaken(f"{path} became something else")
+            source, meta = opened
+            name = str(self._names)
+            with self._state.writing(f"{DIRECTORY}/{name}", Large(0, 0, 0o600), directory_mode=0o700) as target:
+                digest, data = _copied(source, target, MAX_KEPT - self._bytes, path)
+        self._names += 1
+        self._bytes += data
+        return Stored(name, digest, meta.mode, meta.uid, meta.gid)
+
+    def give_back(self, stored: Stored, tree: Files, path: str, directory_mode: int, own_directories: bool) -> None:
+        """Put a copy where it came from; raises CopyDamaged when it is not what was kept, DriverError."""
+        with self._state.reading(f"{DIRECTORY}/{stored.name}") as opened:
+            if opened is None:
+                raise CopyDamaged(f"the copy of {path} is gone")
+            with tree.writing(path, stored, directory_mode=directory_mode, own_directories=own_directories) as target:
+                digest, _ = _copied(opened[0], target, opened[1].size + sparse.BLOCK, path)
+                if digest != stored.digest:
+                    raise CopyDamaged(f"the copy of {path} was changed")
+
+    def clear(self) -> None:
+        """The update is over, and nothing of it is needed any more."""
+        for name in self._state.names(DIRECTORY):
+            self._state.put(f"{DIRECTORY}/{name}", ABSENT)
+        self._names = self._bytes = self._inline = 0
+
+
+def copy_file(
+    source: Files, path: str, target: Files, place: str, directory_mode: int = DEFAULT_DIRECTORY_MODE
+) -> None:
+    """Bring a place into the state of another one, whatever its size; raises DriverError."""
+    present = source.inspect(path, 0)
+    if isinstance(present, Link):
+        target.put(place, present, directory_mode=directory_mode)
+        return
+    with source.reading(path) as opened:
+        if opened is None:
+            raise PathTaken(f"{path} is no file any more")
+        with target.writing(place, opened[1], directory_mode=directory_mode) as descriptor:
+            _copied(opened[0], descriptor, MAX_KEPT, path)
+
+
+def _copied(source: int, target: int, limit: int, path: str) -> tuple[str, int]:
+    try:
+        return sparse.copy(source, target, limit)
+    except TooMuchToKeep as error:
+        raise TooMuchToKeep(f"{path} has {error.message}, which is more than an update may keep") from error

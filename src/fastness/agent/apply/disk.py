@@ -1,0 +1,121 @@
+"""What the machine itself remembers: its current config, its overlays, how it was first booted, whether an update is forced.
+
+The disk is the truth. What the API says about the current config may be older than the machine (a restored backup) or belong to
+another one; what was written last on this disk, by the journal, is what holds.
+"""
+
+from __future__ import annotations
+
+from fastness.agent.apply.accounts import GROUP, PASSWD, Accounts, read_accounts
+from fastness.agent.apply.desired import desired
+from fastness.agent.apply.ports import Files
+from fastness.agent.apply.update import Goal
+from fastness.agent.errors import BadConfig
+from fastness.agent.host.states import ABSENT, File
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import object_name
+from fastness.machineconfig.overlay.merged import Laid
+
+BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
+IGNITION_PRESET = "/etc/systemd/system-preset/20-ignition.preset"
+
+
+def accounts_of(root: Files) -> Accounts:
+    """The accounts of the machine."""
+    return read_accounts(root.look(PASSWD), root.look(GROUP))
+
+
+def goal(root: Files, config: JsonObject) -> Goal:
+    """A config, with the overlays that this machine booted with, and what it asks of the machine; raises BadConfig."""
+    return _goal(root, config, read_overlays(root))
+
+
+def plain_goal(root: Files, config: JsonObject) -> Goal:
+    """A config and what it asks of this machine, whatever overlays lie on its disk; raises BadConfig."""
+    return _goal(root, config, Laid())
+
+
+def _goal(root: Files, config: JsonObject, laid: Laid) -> Goal:
+    try:
+        whole = laid.over(config)
+        return Goal(config, desired(whole, accounts_of(root)), whole, laid.versions)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # one that no renderer would make
+        name = object_name(config).name
+        raise BadConfig(f"config {name} is malformed: {type(error).__name__} {error}") from error
+
+
+def read_current(root: Files) -> JsonObject | None:
+    """The config that was applied last; raises BadConfig when the record is damaged."""
+    return _read(root, names.CURRENT_CONFIG_FILE)
+
+
+def read_overlays(root: Files) -> Laid:
+    """The overlays that came with the first config and hold for as long as the machine lives; raises BadConfig."""
+    state = root.look(names.OVERLAY_FILE)
+    if not isinstance(state, File):
+        return Laid()
+    try:
+        return Laid.read(state.content)
+    except ValueError as error:
+        raise BadConfig(
+            f"{names.OVERLAY_FILE}: {error}", "Install the machine anew: it is fetched again then."
+        ) from error
+
+
+def read_first_boot(root: Files) -> JsonObject | None:
+    """The annotations that came with the first config, until they were taken over."""
+    return _read(root, names.NODE_ANNOTATIONS_FILE)
+
+
+def read_served(root: Files, name: str) -> JsonObject | None:
+    """The rendered config of this name, as it came with the first boot; None where it did not, or not as it was rendered."""
+    config = _read(root, names.CONTENT_FILE) or {}
+    spec = config.get("spec")
+    if object_name(config).name != name or not isinstance(spec, dict):
+        return None
+    # For old versions of Ignition arguments of the document were moved into those of the config: what was rendered is another.
+    moved = isinstance(spec.get("config"), dict) and bool(spec["config"].get("kernelArguments"))
+    return None if moved else config
+
+
+def adopt_first_boot(root: Files, config: JsonObject) -> None:
+    """What Ignition wrote is the current config from now on."""
+    root.put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0))
+    # The same config again, of the first boot: kept, it would outlive every secret that a later config takes away.
+    root.put(names.CONTENT_FILE, ABSENT)
+    left = root.look(names.NODE_ANNOTATIONS_FILE)
+    if isinstance(left, File):
+        root.put(BACKUP, left)
+        root.put(names.NODE_ANNOTATIONS_FILE, ABSENT)
+    encapsulated = root.look(names.ENCAPSULATED_FILE)
+    if isinstance(encapsulated, File):
+        root.put(f"{names.ENCAPSULATED_FILE}.bak", encapsulated)
+        root.put(names.ENCAPSULATED_FILE, ABSENT)
+    # Made for the first boot only; left there it would enable units again that a later config disables.
+    root.put(IGNITION_PRESET, ABSENT)
+
+
+def is_forced(root: Files) -> bool:
+    """Whether somebody asks for the whole update whatever the disk says."""
+    return isinstance(root.look(names.FORCE_FILE), File)
+
+
+def consume_force(root: Files) -> None:
+    """The force file was obeyed."""
+    root.put(names.FORCE_FILE, ABSENT)
+
+
+def _read(root: Files, path: str) -> JsonObject | None:
+    state = root.look(path)
+    if not isinstance(state, File):
+        return None
+    try:
+        value = json.decode(state.content)
+    except JsonError as error:
+        raise BadConfig(
+            f"{path} cannot be read: {error}", "Restore it, or remove it and let the agent start anew."
+        ) from error
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,418 @@
+"""The loop of one node: recover, follow the desired config, report.
+
+    run ─ recover ─ sync ─┬─ settled: validate, uncordon, Done, watch for drift
+                          ├─ update: see update.py ─ reboot or settled
+                          └─ failure: Degraded with the reason, again after a pause or at once when something changes
+
+- Before the first word to the cluster the journal is clean: an interrupted update was undone or is completed.
+- The disk says what is current; the node's annotation says what is desired.
+- Our cache of the node may be behind: a watch that reconnects replays what was desired before. Before anything is touched, the
+  API itself says that the config is still desired, at a moment at which the rollout already counts this node as working; and
+  once more when the drain is over.
+- `run` returns when the machine goes down; whoever runs a virtual machine starts it again. On a real machine the process ends
+  with it.
+- Stopping waits for the step that is under way: half an update is never left behind on purpose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from fastness.agent.apply import disk
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.drift import DriftMonitor
+from fastness.agent.apply.journal import Begin, Phase
+from fastness.agent.apply.ports import Host
+from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
+from fastness.agent.apply.rendered import ApiConfigs, RenderedConfigs
+from fastness.agent.apply.report import NODES, Persistent, Reporter
+from fastness.agent.apply.settings import Settings
+from fastness.agent.apply.steps import Disk, repair_steps
+from fastness.agent.apply.update import Context, Goal, Update, run_actions
+from fastness.agent.apply.validate import Drift, drifts, told, watched
+from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
+from fastness.agent.host.errors import DriverError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.names import Progress
+from fastness.kinds.objects import annotations_of
+from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
+from fastness.kinds.trusted_execution.machine import MOVED, NOTE
+from fastness.kube.errors import ApiError, NotFound
+from fastness.kube.informers import Informer
+from fastness.kube.port import Cluster, Scope
+from fastness.machineconfig.rollout.nodes import drain_request
+from fastness.observe.logs import logger
+from fastness.runtime.clock import Clock, Entropy
+
+DRIFT_POLICY: Final = "fastness.dev/drift-policy"
+REPAIR: Final = "repair"
+PROOF_GAP: Final = 60.0
+_WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
+_EMPTY: Final = Goal({}, Desired())
+_log = logger("agent")
+T = TypeVar("T")
+
+
+class Agent:
+    """The agent of one node."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        host: Host,
+        node: str,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings = Settings(),  # noqa: B008
+        *,
+        configs: RenderedConfigs | None = None,
+        prove: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Look after one host; without `configs` rendered configs are read from the API. `prove` proves the machine anew."""
+        self.node = node
+        self._cluster = cluster
+        self._host = host
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+        self._applier = Applier(host)
+        self._reporter = Reporter(cluster, node, clock, entropy)
+        self._persistent = Persistent(clock)
+        self._configs = configs or ApiConfigs(cluster, clock)
+        self._changed = asyncio.Event()
+        scope = Scope(fields=f"metadata.name={node}")
+        self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
+        self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._changed.set)
+        self._current = _EMPTY
+        self._recovered = False
+        self._set_aside: SetAside | None = None
+        self._checked = ""
+        self._told: list[Drift] = []
+        self._notes: tuple[str | None, ...] = ()
+        self._prove = prove
+        self._proved_at: float | None = None
+        self._moved = False
+
+    async def run(self) -> None:
+        """Do all of it until the machine goes down, or until cancelled."""
+        try:
+            await uninterrupted(self._recover_if_needed)
+        except (AgentError, DriverError) as error:
+            # The first sync meets it again or raises it, and by then there is somebody to tell.
+            _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
+            self._set_aside = error if isinstance(error, SetAside) else None
+        self._informer.subscribe(self._node_changed)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._informer.run()), group.create_task(self._drift.run())]
+            try:
+                await self._informer.synced()
+                await self._follow()
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _follow(self) -> None:
+        """Sync until the machine goes down."""
+        failures = 0
+        while True:
+            self._changed.clear()
+            try:
+                if await self._sync():
+                    return
+                failures, pause = 0, self._settings.resync
+            except Superseded:
+                continue
+            except (AgentError, DriverError) as error:
+                await self._failed(error)
+                pause, failures = self._settings.retry.delay(failures, self._entropy.fraction()), failures + 1
+            except ApiError as error:
+                _log.warning("agent.interrupted", node=self.node, reason=error.reason, error=error)
+                pause, failures = self._settings.retry.delay(failures, self._entropy.fraction()), failures + 1
+            if not await self._wait(pause):
+                self._checked = ""  # a quiet time is over: look at everything again, whatever the watcher missed
+
+    async def _sync(self) -> bool:
+        """One look at where the machine is and should be; True when it goes down."""
+        node = self._informer.get("", self.node)
+        if node is None:
+            return False
+        self._reporter.seen(node)
+        if (untold := self._set_aside) is not None:
+            self._set_aside = None
+            raise untold
+        await self._prove_if_moved(node)
+        await uninterrupted(self._recover_if_needed)
+        if self._applier.journal.phase is not Phase.IDLE and await self._resume():
+            return True
+        notes = annotations_of(node)
+        current = await self._load(notes.get(names.CURRENT_CONFIG, ""))
+        wanted = notes.get(names.DESIRED_CONFIG, "")
+        forced = disk.is_forced(self._host.root)
+        if not forced and wanted in ("", current.name):
+            await self._settle(current, node)
+            return False
+        return await self._update(current, wanted or current.name, node, forced=forced)
+
+    async def _prove_if_moved(self, node: JsonObject) -> None:
+        """Prove the machine at once when somebody moved it: until then it gets nothing of its new pool.
+
+        The note is a request and nothing more, and many may write it: one proof a minute at most.
+        """
+        moved = annotations_of(node).get(NOTE) == MOVED
+        now = self._clock.monotonic()
+        recent = self._proved_at is not None and now - self._proved_at < PROOF_GAP
+        if moved and not self._moved and self._prove is not None and not recent:
+            self._proved_at = now
+            try:
+                await self._prove()
+            except ApiError:
+                self._proved_at = None  # nobody could judge: it is tried again with the rest
+                raise
+            except (AgentError, DriverError) as error:
+                # What refuses the machine is for its next regular round to tell; the config that it has is no worse for it.
+                _log.warning("agent.unproved", node=self.node, code=error.code, error=error)
+        self._moved = moved and (self._moved or not recent)
+
+    def _recover_if_needed(self) -> None:
+        if not self._recovered or self._applier.journal.must_revert:
+            self._applier.recover()
+            self._recovered = True
+
+    async def _resume(self) -> bool:
+        """Complete what was committed before the agent or the machine went down; True when it goes down (again)."""
+        journal = self._applier.journal
+        target = journal.begin.target
+        rebooting = any(action["type"] == "Reboot" for action in journal.begin.actions)
+        if not rebooting:
+            await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
+            return False
+        if journal.phase is Phase.COMMITTED or journal.boot == self._host.power.boot_id():
+            await self._reboot(target)
+            return True
+        done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
+        await self._reporter.progress(done, current=journal.begin.source, desired=target)
+        await uninterrupted(self._applier.end)
+        return False
+
+    async def _load(self, reported: str) -> Goal:
+        """What holds on this machine: the record on disk, else what the first boot wrote, else nothing."""
+        config = disk.read_current(self._host.root)
+        if config is None:
+            first = disk.read_first_boot(self._host.root)
+            name = str((first or {}).get(names.CURRENT_CONFIG) or reported)
+            if not name:
+                return _EMPTY
+            config = disk.read_served(self._host.root, name) or await self._configs.fetch(name)
+            found = config
+            await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, found))
+        if config != self._current.config:
+            self._current = disk.goal(self._host.root, config)
+            self._checked = ""
+        return self._current
+
+    async def _settle(self, current: Goal, node: JsonObject) -> None:
+        """The machine is where it should be: prove it, put the node back to work, say so."""
+        if current is _EMPTY:
+            return
+        await self._check(current, node)
+        notes = annotations_of(node)
+        marked = self._progress(current.name, current.name)
+        if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
+            await marked(Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", Progress.UNCORDONED))
+            await self._uncordon(current.name)
+            await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", Progress.UNCORDONED, TRUE))
+            await marked(Mark(Progress.RESUMED, TRUE, "the node takes pods again"))
+        overlays = " ".join(current.overlays) or None
+        await self._reporter.annotate(
+            current=current.name, state=names.NodeState.DONE, reason="", action=None, overlays=overlays
+        )
+        await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
+        await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.name}"))
+
+    async def _check(self, current: Goal, node: JsonObject) -> None:
+        """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
+        suspects = self._drift.suspects()
+        only = suspects if self._checked == current.name else None
+        found = await uninterrupted(lambda: drifts(current.desired, self._host, only))
+        if found and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
+            await self._reporter.event(
+                names.Event.CONFIG_DRIFT_DETECTED, "repairing: " + told(current.name, found), warning=True
+            )
+            await self._repair(current)
+            found = await uninterrupted(lambda: drifts(current.desired, self._host))
+        if self._checked != current.name or found:
+            self._drift.watch(watched(current.desired))
+        if found:
+            reason = names.Event.ON_DISK_VALIDATION_FAILED if only is None else names.Event.CONFIG_DRIFT_DETECTED
+            self._checked = ""
+            if self._told != found:
+                self._told = found
+                await self._reporter.event(reason, told(current.name, found), warning=True)
+            raise DriftFound(told(current.name, found))
+        self._checked, self._told = current.name, []
+
+    async def _repair(self, current: Goal) -> None:
+        """Write what differs again, by the journal."""
+        host = self._host
+        place = Disk(host.root, host.originals, host.units)
+        begin = Begin(current.name, current.name)
+
+        def work() -> None:
+            self._applier.apply(begin, repair_steps(current.desired, current.config, place))
+            self._applier.end()
+
+        await uninterrupted(work)
+
+    async def _update(self, current: Goal, wanted: str, node: JsonObject, *, forced: bool) -> bool:
+        """Bring the machine to another config; True when it goes down."""
+        config = await self._configs.fetch(wanted)
+        if not forced and current is not _EMPTY:
+            await self._preflight(current, node)
+        self._drift.watch(())
+        self._checked = ""
+        if not _desires(await self._begin(node), wanted):
+            return False  # withdrawn already: the watch is about to say so, and wakes us
+        goal = disk.goal(self._host.root, config)
+        context = Context(
+            self._host, self._applier, self._reporter, self, uninterrupted,
+            single_node=annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA,
+        )  # fmt: skip
+        update = Update(context, current, goal, await self._configuration(), force=forced)
+        down = await update.run()
+        if forced:
+            await uninterrupted(lambda: disk.consume_force(self._host.root))
+        if down:
+            await self._reboot(wanted)
+            return True
+        self._changed.set()
+        return False
+
+    async def _begin(self, node: JsonObject) -> JsonObject:
+        """Say that the work begins, unless something failed before; the node as the API has it from then on."""
+        failed = annotations_of(node).get(names.STATE) in (names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE)
+        answer = None if failed else await self._reporter.state(names.NodeState.WORKING)
+        return answer or await self._live()
+
+    async def _preflight(self, current: Goal, node: JsonObject) -> None:
+        try:
+            await self._check(current, node)
+        except DriftFound as error:
+            await self._reporter.event(names.Event.PREFLIGHT_DRIFT_CHECK_FAILED, error.message, warning=True)
+            raise
+
+    async def _configuration(self) -> JsonObject | None:
+        try:
+            return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIGURATION.resource, "cluster"))
+        except NotFound:
+            return None
+
+    async def _reboot(self, target: str) -> None:
+        await self._reporter.annotate(action=names.REBOOTING)
+        reboot = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, "rebooting", Progress.REBOOTED_NODE)
+        await self._reporter.progress(reboot, current=self._applier.journal.begin.source, desired=target)
+        await self._reporter.event(names.Event.REBOOT, f"the node reboots into {target}")
+        await uninterrupted(self._applier.booting)
+        await uninterrupted(lambda: self._host.power.reboot(f"update to {target}"))
+
+    async def drained(self, request: str, config: str) -> bool:
+        """Until the drain controller carried out a request; False when it took too long; raises Superseded."""
+
+        def carried_out(node: JsonObject) -> bool:
+            return annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request
+
+        # The cache may show an earlier drain for the same config, which somebody took back since: only the API counts.
+        return await self._until(carried_out, self._settings.drain_timeout, config, confirm=True)
+
+    async def _uncordon(self, config: str) -> None:
+        request = drain_request(config, uncordon=True)
+        await self._reporter.annotate(drain=request)
+        done = await self._until(
+            lambda node: annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request,
+            self._settings.uncordon_timeout,
+            config,
+        )
+        if not done:
+            await self._reporter.event(names.Event.FAILED_TO_UNCORDON, f"{request} took too long", warning=True)
+            raise DrainTimeout(f"failed to uncordon the node with {config}: nobody answered {request}")
+
+    async def _until(
+        self, holds: Callable[[JsonObject], bool], seconds: float, config: str, *, confirm: bool = False
+    ) -> bool:
+        """Until something holds for the node while a config is desired; `confirm` asks the API when our cache says so."""
+        end = self._clock.monotonic() + seconds
+        while True:
+            self._changed.clear()
+            node = self._informer.get("", self.node) or {}
+            if confirm and holds(node):
+                node = await self._live()
+            if not _desires(node, config):
+                raise Superseded(f"{annotations_of(node).get(names.DESIRED_CONFIG)} is desired now, not {config}")
+            if holds(node):
+                return True
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                return False
+            await self._wait(left)
+
+    async def _wait(self, seconds: float) -> bool:
+        """Until something changed, at most so long; whether something did."""
+        changed = asyncio.ensure_future(self._changed.wait())
+        slept = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait((changed, slept), return_when=asyncio.FIRST_COMPLETED)
+            return changed.done()
+        finally:
+            changed.cancel()
+            slept.cancel()
+
+    async def _failed(self, error: AgentError | DriverError) -> None:
+        """Say that the machine is not where it should be, and why."""
+        _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
+        irreconcilable = isinstance(error, Irreconcilable)
+        state = names.NodeState.UNRECONCILABLE if irreconcilable else names.NodeState.DEGRADED
+        try:
+            if irreconcilable:
+                await self._reporter.event(names.Event.FAILED_TO_RECONCILE, error.message, warning=True)
+            if isinstance(error, SetAside):
+                await self._reporter.event(names.Event.JOURNAL_SET_ASIDE, error.message, warning=True)
+            await self._reporter.state(state, error.message)
+            mark = Mark(Progress.NODE_DEGRADED, TRUE, error.message)
+            await self._progress(self._current.name, self._desired())(mark)
+        except ApiError as refused:
+            _log.warning("agent.interrupted", node=self.node, reason=refused.reason, error=refused)
+
+    def _progress(self, current: str, wanted: str) -> Callable[[Mark], Any]:
+        return lambda mark: self._reporter.progress(mark, current=current, desired=wanted)
+
+    def _desired(self) -> str:
+        return annotations_of(self._informer.get("", self.node) or {}).get(names.DESIRED_CONFIG, "")
+
+    async def _live(self) -> JsonObject:
+        """Our node as the API has it now; raises ApiError."""
+        return await self._persistent.ask(lambda: self._cluster.get(NODES, self.node))
+
+    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Wake for what the control plane writes, not for what we write ourselves."""
+        notes = tuple(annotations_of(new or {}).get(key) for key in _WATCHED)
+        if notes != self._notes or (old is None) != (new is None):
+            self._notes = notes
+            self._changed.set()
+
+
+def _desires(node: JsonObject, config: str) -> bool:
+    """Whether a node should go to a config; one that nobody gave a config may be forced to the one it has."""
+    return bool(node) and annotations_of(node).get(names.DESIRED_CONFIG, "") in ("", config)
+
+
+async def uninterrupted(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread and wait for its end, also when cancelled meanwhile."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise

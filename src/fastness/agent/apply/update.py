@@ -1,0 +1,184 @@
+"""One update, from config to config: check, drain, apply, act.
+
+The order, and what each failure leaves behind:
+
+1. Compare the configs, ask what cannot be reconciled and what has to happen afterwards. Nothing was touched.
+2. Plan the steps: a config that this machine cannot carry out, or not undo, fails here. Nothing was touched.
+3. Ask for a drain where the actions need one, and wait for the drain controller. The node stays cordoned.
+4. Apply the steps by the journal: all of them or none.
+5. Run the actions. One that fails takes the steps back, and the actions run once more with the old files.
+
+A reboot is left to the caller: after it, nothing of this object is there any more. When another config becomes desired while the
+update waits, it ends with `Superseded` and the sync begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.journal import Acted, Begin
+from fastness.agent.apply.ports import Host
+from fastness.agent.apply.progress import TRUE, UNKNOWN, Mark
+from fastness.agent.apply.report import Reporter
+from fastness.agent.apply.steps import Disk, plan_steps
+from fastness.agent.errors import DrainTimeout, Irreconcilable
+from fastness.agent.host.errors import DriverError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.names import Progress
+from fastness.machineconfig.rollout import disruption, reconcile
+from fastness.machineconfig.rollout.diff import compare
+from fastness.machineconfig.rollout.disruption import CRIO, Act, Decision
+from fastness.machineconfig.rollout.nodes import drain_request
+
+Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class Drains(Protocol):
+    """Waits for the drain controller; False when it took too long; raises Superseded."""
+
+    async def drained(self, request: str, config: str) -> bool:
+        """Until the node says that the request for a config was carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A config: the object, what it asks of this machine, and the same with the machine's overlays on top."""
+
+    config: JsonObject
+    desired: Desired
+    whole: JsonObject = field(default_factory=dict)
+    overlays: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The rendered config."""
+        return self.desired.name
+
+    @property
+    def spec(self) -> JsonObject:
+        """Its spec, overlays included: what they cover up changes nothing on this machine."""
+        spec: JsonObject = (self.whole or self.config).get("spec") or {}
+        return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an update works with."""
+
+    host: Host
+    applier: Applier
+    reporter: Reporter
+    drains: Drains
+    blocking: Blocking
+    single_node: bool = False
+
+
+class Update:
+    """One update."""
+
+    def __init__(
+        self, context: Context, old: Goal, new: Goal, configuration: JsonObject | None, *, force: bool
+    ) -> None:
+        self._c = context
+        self._old = old
+        self._new = new
+        self._configuration = configuration
+        self._force = force
+
+    async def run(self) -> bool:
+        """Bring the machine to the new config; True when it must reboot now; raises AgentError, DriverError, ApiError."""
+        decision = self._decide()
+        host = self._c.host
+        disk = Disk(host.root, host.originals, host.units)
+        config = self._new.config
+        steps = await self._c.blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
+        # Before pods are moved away for what cannot be done.
+        await self._c.blocking(lambda: self._c.applier.check(steps))
+        await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.name}: {decision.headline}"))
+        drained = decision.drain and await self._drain()
+        actions = tuple(action.to_json() for action in decision.actions)
+        begin = Begin(self._old.name, self._new.name, actions, drained)
+        await self._mark(_executed(UNKNOWN, f"writing {self._new.name}", Progress.APPLIED_FILES_AND_OS))
+        await self._c.blocking(lambda: self._c.applier.apply(begin, steps))
+        await self._mark(_executed(TRUE, f"wrote {self._new.name}", Progress.APPLIED_FILES_AND_OS))
+        if decision.reboot:
+            return True
+        await self._act(decision)
+        return False
+
+    def _decide(self) -> Decision:
+        overrides = reconcile.overrides_of(self._configuration)
+        found = reconcile.irreconcilable(self._old.spec, self._new.spec, overrides)
+        if blocking := reconcile.blocking(found):
+            reasons = "; ".join(str(one) for one in blocking)
+            raise Irreconcilable(f"can't reconcile config {self._old.name} with {self._new.name}: {reasons}")
+        policies = disruption.policies_of(self._configuration)
+        return disruption.decide(compare(self._old.spec, self._new.spec), policies, force=self._force)
+
+    async def _drain(self) -> bool:
+        if self._c.single_node:
+            await self._c.reporter.event(names.Event.DRAIN, "a single node is not drained")
+            return False
+        request = drain_request(self._new.name)
+        await self._mark(_executed(UNKNOWN, "waiting for pods to leave", Progress.DRAINED, UNKNOWN))
+        await self._c.reporter.annotate(drain=request)
+        if not await self._c.drains.drained(request, self._new.name):
+            await self._c.reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
+            raise DrainTimeout(f"failed to drain the node for {self._new.name}: the pods did not leave in time")
+        await self._mark(_executed(UNKNOWN, "the pods have left", Progress.DRAINED, TRUE))
+        return True
+
+    async def _act(self, decision: Decision) -> None:
+        shown = ", ".join(str(action) for action in decision.actions)
+        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, f"actions: {shown}"))
+        await self._c.blocking(lambda: self._act_or_revert(decision))
+        if not decision.disturbs:
+            await self._c.reporter.event(names.Event.SKIP_REBOOT, f"{self._new.name} needs no reboot")
+        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, f"actions: {shown}"))
+
+    def _act_or_revert(self, decision: Decision) -> None:
+        actions = [action.to_json() for action in decision.actions]
+        try:
+            run_actions(self._c.applier, self._c.host, actions)
+        except DriverError:
+            self._c.applier.revert()
+            for action in actions:
+                with suppress(DriverError):
+                    run_action(self._c.host, action)
+            raise
+
+    async def _mark(self, mark: Mark) -> None:
+        await self._c.reporter.progress(mark, current=self._old.name, desired=self._new.name)
+
+
+def run_actions(applier: Applier, host: Host, actions: list[JsonObject]) -> None:
+    """Run actions, each noted in the journal when it is done; raises DriverError."""
+    for action in actions:
+        run_action(host, action)
+        applier.note(Acted())
+    applier.end()
+
+
+def run_action(host: Host, action: JsonObject) -> None:
+    """Run one action in the form of the API; raises DriverError."""
+    kind = action["type"]
+    match kind:
+        case Act.RELOAD | Act.RESTART:
+            service = str(action[kind.lower()]["serviceName"])
+            (host.units.reload if kind == Act.RELOAD else host.units.restart)(service)
+        case Act.DAEMON_RELOAD:
+            host.units.daemon_reload()
+        case Act.SPECIAL:
+            host.units.reload(CRIO)
+        case _:
+            return  # None and Drain need nothing here, a reboot is the caller's
+
+
+def _executed(status: str, message: str, child: Progress, child_status: str = "") -> Mark:
+    return Mark(Progress.UPDATE_EXECUTED, status, message, child, child_status or status)

@@ -1,0 +1,1 @@
+"""How a machine becomes a node: enrol, prove, fetch, join; and how it proves itself again."""

@@ -1,0 +1,104 @@
+"""Before `kubeadm join`: prove this machine, and come back with what lets it ask for a certificate.
+
+    prepared = await prepare_join(broker, attester, trust, key_file, patience)      # token; the key lies where the kubelet looks
+
+A kubelet with `rotateCertificates: false` asks for its certificate with a bootstrap token, and with the key in
+`kubelet-client.key.tmp` if there is one; one that rotates makes a key of its own, which nobody named, and is denied. So the key
+is made here first and named in the evidence of the attested session, and the token that comes back is good for this machine, this
+node name and this key alone. A token that leaks lets nobody in. Later certificates are the business of `nodecerts.py`.
+
+* The key is new each time, never leaves the machine, and is readable for its owner only. One that lies there already is replaced
+  unread, and the kubelet's other keys are removed: whoever could write the disk before this boot knows them.
+* 503 and a broker that is not there are waited for; a refusal is final and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.boot import ATTEMPTS, BootRefused, hint_for
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.agent.errors import AgentError
+from fastness.crypto.digests import sha256
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
+from fastness.protocol.node_keys import NamedKeys
+from fastness.runtime.clock import Entropy
+
+KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
+TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
+OTHER_KEYS: Final = ("kubelet-client-current.pem", "kubelet-server-current.pem", "kubelet.crt", "kubelet.key")
+LONGEST_PAUSE: Final = 60.0
+
+
+class JoinFileFailed(AgentError):
+    """A file that the kubelet needs cannot be written."""
+
+    code = "join-file"
+    hint = "Run it as root, before the kubelet starts."
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a kubelet joins with."""
+
+    token: SecretBytes
+    machine: str
+    node_name: str
+
+
+async def prepare_join(
+    url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: Patience
+) -> Prepared:  # fmt: skip
+    """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
+    name = sha256(new_key(key_file, patience.entropy).public_der())
+    end, waited, unbelieved = patience.clock.monotonic() + patience.seconds, 0, 0
+    while True:
+        try:
+            async with BrokerClient(url, trust.tls, attester, patience.entropy) as broker:
+                await broker.attest(keys=NamedKeys(client=str(name)))
+                machine = broker.machine
+                token = await broker.resource(
+                    f"machine/{machine}/bootstrap-token", f"key={name}"
+                )  # fmt: skip
+                return Prepared(token, machine, broker.node_name)
+        except DoorRefused as error:
+            unbelieved += error.status == 401  # a challenge that grew old on the way: a new one helps
+            if not error.passing and not (error.status == 401 and unbelieved < ATTEMPTS):
+                raise BootRefused(error.reason, error.message, hint_for(error.reason, "")) from error
+            pause = min(max(error.retry_after, patience.pause * 2**waited), LONGEST_PAUSE)
+            pause, waited = pause * (1 + patience.entropy.fraction()), min(waited + 1, 10)
+            if patience.clock.monotonic() + pause >= end:
+                raise
+        await patience.clock.sleep(pause)
+
+
+def new_key(path: Path, entropy: Entropy) -> PrivateKey:
+    """A key that was never used, in place of whatever lies there and of the kubelet's other keys; raises JoinFileFailed."""
+    key = PrivateKey.generate(entropy)
+    try:
+        for name in OTHER_KEYS:
+            path.with_name(name).unlink(missing_ok=True)
+        write_secret(path, key.to_pem())
+    except OSError as error:
+        raise JoinFileFailed(f"{path}: {error.strerror}") from error
+    return key
+
+
+def write_secret(path: Path, content: SecretBytes) -> None:
+    """Write a file for its owner alone, whole or not at all; a link in its place is replaced, not followed; raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content.reveal())
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

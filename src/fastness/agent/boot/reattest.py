@@ -1,0 +1,129 @@
+"""Staying attested: the machine proves itself again, every interval, for as long as it runs.
+
+    prove ─ good ─▶ wait an interval, a little less by chance ─▶ prove …
+          ─ 503, unreachable ─▶ wait, longer each time, never longer than the interval
+          ─ refused ─▶ say it once, and try again at the interval: an operator may have put it right
+
+The interval is the cluster's: each token says it. One good round costs the cluster one write, which the verifier makes; there is
+no heartbeat beside it. When certificates of the node are due, the proof names their new keys (`nodecerts.py`). `Rounds` decides
+when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
+
+* After a reboot the first round comes at once: what was booted now is what counts.
+* Waits are spread, so that a rack does not come as one machine, and never beyond the interval: a proof counts for two of them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.node_certificates import NodeCertificates
+from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.agent.host.errors import DriverError
+from fastness.observe.logs import logger
+from fastness.protocol.node_keys import NamedKeys
+from fastness.runtime.backoff import Backoff
+from fastness.runtime.clock import Clock, Entropy
+
+DEFAULT_INTERVAL: Final = timedelta(minutes=15)
+SHORTEST: Final = 5.0
+SPREAD: Final = 0.2
+BACKOFF: Final = Backoff(first=2.0, most=120.0)
+_log = logger("reattest")
+
+
+class Rounds:
+    """When to prove oneself next, and whether a failure is worth saying."""
+
+    def __init__(self, entropy: Entropy, interval: timedelta = DEFAULT_INTERVAL, backoff: Backoff = BACKOFF) -> None:
+        self._entropy = entropy
+        self._backoff = backoff
+        self._failures = 0
+        self._said = ""
+        self.interval = max(SHORTEST, interval.total_seconds())
+
+    @property
+    def regular(self) -> float:
+        """Seconds until a round that follows a good one."""
+        return self.interval * (1 - SPREAD * self._entropy.fraction())
+
+    def proved(self, interval: timedelta | None = None) -> float:
+        """A round went well; seconds until the next, at the interval that the cluster asked for."""
+        self._failures, self._said = 0, ""
+        if interval is not None:
+            self.interval = max(SHORTEST, interval.total_seconds())
+        return self.regular
+
+    def missed(self, retry_after: float = 0.0) -> float:
+        """Nobody could judge; seconds until it is tried again."""
+        wait = self._backoff.delay(self._failures, self._entropy.fraction())
+        self._failures += 1
+        return min(max(wait, retry_after * (1 + SPREAD * self._entropy.fraction())), self.interval)
+
+    def refused(self, reason: str) -> tuple[float, bool]:
+        """The machine was refused; seconds until the next round, and whether the reason is news."""
+        news, self._said, self._failures = reason != self._said, reason, 0
+        return self.regular, news
+
+
+class Staying:
+    """One machine that goes on proving itself."""
+
+    def __init__(
+        self,
+        attester: Attester,
+        broker: Callable[[], str],
+        trust: Callable[[], ssl.SSLContext],
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        name: str = "",
+        certificates: NodeCertificates | None = None,
+    ) -> None:
+        self._attester = attester
+        self._broker = broker
+        self._trust = trust
+        self._clock = clock
+        self._entropy = entropy
+        self._name = name
+        self._certificates = certificates
+        self.rounds = Rounds(entropy)
+
+    async def run(self, first: float = 0.0) -> None:
+        """Prove oneself until cancelled; the first round comes after so many seconds."""
+        wait = first
+        while True:
+            await self._clock.sleep(wait)
+            wait = await self.round()
+
+    async def round(self) -> float:
+        """One round; seconds until the next."""
+        try:
+            async with BrokerClient(self._broker(), self._trust(), self._attester, self._entropy) as broker:
+                await broker.attest(keys=await self._new_keys())
+                wait = self.rounds.proved(broker.reattest)
+            return await self._renewed(wait)
+        except DoorRefused as error:
+            if error.passing or error.status == 401:
+                # 401 is a challenge that grew old on the way: a new one helps.
+                return self.rounds.missed(error.retry_after)
+            wait, news = self.rounds.refused(error.reason)
+            if news:
+                _log.warning("agent.refused", node=self._name, reason=error.reason, error=error, hint=error.hint)
+            return wait
+        except DriverError as error:
+            _log.warning("agent.unproved", node=self._name, code=error.code, error=error)
+            return self.rounds.missed()
+
+    async def _new_keys(self) -> NamedKeys | None:
+        return await self._certificates.new_keys() if self._certificates is not None else None
+
+    async def _renewed(self, wait: float) -> float:
+        """Renew what the proof named; seconds until the next."""
+        if self._certificates is None:
+            return wait
+        await self._certificates.renew()
+        return self._certificates.seconds(wait)

@@ -1,0 +1,98 @@
+"""What the agent takes from its host: pool, ticket and server, read strictly, measured, and asked of the cluster.
+
+    ask = await ask_of_host(places, attester, accept, patience, tell)
+
+    places ─ bytes ─▶ parse_user_data ─ three words ─▶ measure ─ PCR 15 or RTMR 3 ─▶ Ask ─▶ boot.py
+      ▲─ not there yet: again ─┘   └─ anything else: refused, with its path
+
+* Ignition does not see user-data where the image carries the pointer (`protocol.pointer`); this is the only reader.
+* Measured before it is used: what a machine was told is in its evidence, also when what follows fails.
+* A place that cannot be read now is tried again, because the network or a disk may come later; user-data that says too much is
+  final, and the console tells which member of it.
+* What was read stays in memory; only the digest of the ticket and the two checked names reach the log of measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastness.agent.boot.attester import Attester
+from fastness.agent.boot.boot import Ask, BootRefused
+from fastness.agent.boot.enrol import Patience
+from fastness.agent.host.errors import BadUserData, UserDataFailure
+from fastness.agent.host.user_data import Place
+from fastness.crypto.secret import SecretText
+from fastness.formats.errors import UserDataError
+from fastness.protocol.user_data import CODE, UserData, parse_user_data
+from fastness.protocol.user_data_event import user_data_event
+
+MISSING: Final = "user-data-missing"
+GRACE_SECONDS: Final = 120.0
+"""How long every place may be empty: disks and their names appear while the machine starts."""
+LONGEST_PAUSE: Final = 30.0
+_GIVE: Final = "Give the machine the user-data of its pool: fastness userdata POOL prints it."
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """User-data that somebody has already; virtual machines are started with it."""
+
+    data: bytes
+    name: str = "user-data"
+
+    async def read(self) -> bytes | None:
+        """It."""
+        return self.data or None
+
+
+async def ask_of_host(
+    places: Sequence[Place], attester: Attester, accept: str, patience: Patience, tell: Tell = lambda _: None
+) -> Ask:
+    """What this machine asks the cluster for, as its host tells; raises BootRefused, DriverError."""
+    user_data = await _user_data(places, patience, tell)
+    await attester.measure(user_data_event(user_data))
+    return Ask(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
+
+
+async def _user_data(places: Sequence[Place], patience: Patience, tell: Tell) -> UserData:
+    clock, told, pause = patience.clock, "", patience.pause
+    empty_until, end = clock.monotonic() + GRACE_SECONDS, clock.monotonic() + patience.seconds
+    while True:
+        data, failure = await _first(places)
+        if data is not None:
+            return _parsed(data)
+        reason = failure.message if failure else f"there is no user-data: {', '.join(place.name for place in places)}"
+        if clock.monotonic() + pause >= (end if failure else min(empty_until, end)):
+            raise BootRefused(MISSING, reason, _GIVE)
+        if reason != told:
+            tell(f"waiting for user-data: {reason}")
+            told = reason
+        await clock.sleep(pause * (1 + patience.entropy.fraction()))
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def _first(places: Sequence[Place]) -> tuple[bytes | None, UserDataFailure | None]:
+    """The first user-data there is, or what kept one place from being read; raises BootRefused."""
+    failure: UserDataFailure | None = None
+    for place in places:
+        try:
+            data = await place.read()
+        except BadUserData as error:
+            raise BootRefused(CODE, f"user-data is refused: {error.message}", error.hint) from error
+        except UserDataFailure as error:
+            failure = error
+        else:
+            if data is not None:
+                return data, None
+    return None, failure
+
+
+def _parsed(data: bytes) -> UserData:
+    try:
+        return parse_user_data(data)
+    except UserDataError as error:
+        where = f"user-data is refused at {error.path}" if error.path else "user-data is refused"
+        raise BootRefused(CODE, f"{where}: {error.message}", error.hint) from error

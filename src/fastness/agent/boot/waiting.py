@@ -1,0 +1,161 @@
+"""Ignition's side of a first boot, without I/O: which request is answered, with what, and how often.
+
+    waiting ─ a request of Ignition ─▶ working ─▶ ready ─ 200 ─▶ answering ─ all bytes left ─▶ answered
+                                                   └─▶ refused ─ 403, with the code ─▶ (the machine stops there)
+
+* Where the image carries the pointer there is one request, /config without credentials: pool, ticket and server are none of its
+  business, because Ignition would have them from the host. One that brings some is not of this image, and is refused.
+* Where stock Ignition carries the ticket, /config/<pool>, the first request decides it; afterwards only that ticket and that pool
+  are answered, compared in constant time.
+* 503 until there is a config: Ignition asks again after 5xx, for ever, and ends at the first 4xx.
+* The config leaves once. A delivery that broke before its last byte was none, and is repeated for the same ticket.
+
+`forwarder.py` brings requests here and carries answers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fastness.agent.boot.boot import Ask
+from fastness.crypto.secret import SecretText
+from fastness.formats import json
+from fastness.formats import url_path as urlpath
+from fastness.protocol.delivered import MAX_ACCEPT
+from fastness.protocol.origin import is_origin
+from fastness.protocol.pointer import CONFIG, SERVER_HEADER
+
+RETRY_SECONDS: Final = 1
+MAX_TICKET: Final = 512
+MAX_DETAIL: Final = 160
+ERRORS: Final = "https://fastness.dev/errors/"
+
+
+class Stage(StrEnum):
+    """How far a first boot is."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    READY = "ready"
+    ANSWERING = "answering"
+    ANSWERED = "answered"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Knock:
+    """A request as it came: method, target, and headers with names in lower case; a repeated header is a list of two."""
+
+    method: str
+    target: str
+    headers: Mapping[str, tuple[str, ...]]
+
+    def header(self, name: str) -> str:
+        """A header that is there once; empty otherwise."""
+        found = self.headers.get(name.lower(), ())
+        return found[0] if len(found) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer; `delivers` marks the one that carries the config, `refuses` the one that says that there will be none."""
+
+    status: int
+    body: bytes
+    retry_after: int = 0
+    delivers: bool = False
+    refuses: bool = False
+
+
+class Boot:
+    """One first boot, as Ignition sees it."""
+
+    def __init__(self, *, of_image: bool = False) -> None:
+        self.stage = Stage.WAITING
+        self.ask: Ask | None = None
+        self.accept = ""
+        self._of_image = of_image
+        self._config = b""
+        self._refusal = _problem(403, "refused", "this machine gets no configuration", refuses=True)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to wait for but Ignition itself."""
+        return self.stage in (Stage.READY, Stage.ANSWERING, Stage.ANSWERED, Stage.REFUSED)
+
+    def asked(self, knock: Knock) -> Reply:
+        """The answer to a request; the first one starts the boot."""
+        segments = urlpath.split(knock.target.partition("?")[0])
+        if knock.method != "GET":
+            return _problem(405, "method-not-allowed", "only GET")
+        return self._asked_by_image(segments, knock) if self._of_image else self._asked_with_ticket(segments, knock)
+
+    def _asked_by_image(self, segments: list[str] | None, knock: Knock) -> Reply:
+        if segments != [CONFIG]:
+            return _problem(404, "not-found", f"there is /{CONFIG}")
+        if knock.headers.keys() & {"authorization", SERVER_HEADER.lower()}:
+            return _problem(403, "other-pointer", "this request was not made by the pointer of this image")
+        if self.stage is Stage.WAITING:
+            self._begin(knock)
+        return self._told()
+
+    def _asked_with_ticket(self, segments: list[str] | None, knock: Knock) -> Reply:
+        if segments is None or len(segments) != 2 or segments[0] != CONFIG or not segments[1]:
+            return _problem(404, "not-found", f"there is /{CONFIG}/<pool>")
+        scheme, _, ticket = knock.header("authorization").partition(" ")
+        ticket = ticket.strip()
+        if scheme.lower() != "bearer" or not ticket or len(ticket) > MAX_TICKET or not ticket.isascii():
+            return _problem(401, "ticket-required", "the user-data carries no ticket in its Authorization header")
+        if self.ask is None:
+            return self._begun(segments[1], SecretText(ticket), knock)
+        if self.ask.ticket != SecretText(ticket) or self.ask.pool != segments[1]:
+            return _problem(403, "other-ticket", "this boot belongs to another ticket or pool")
+        return self._told()
+
+    def ready(self, config: bytes) -> None:
+        """The config is there."""
+        self._config, self.stage = config, Stage.READY
+
+    def refused(self, code: str, detail: str) -> None:
+        """There will be none."""
+        self._refusal, self.stage = _problem(403, code, detail, refuses=True), Stage.REFUSED
+
+    def delivered(self, *, whole: bool) -> None:
+        """How the delivery went: it was the one, or it broke and may be repeated."""
+        if self.stage is Stage.ANSWERING:
+            self.stage = Stage.ANSWERED if whole else Stage.READY
+        if self.stage is Stage.ANSWERED:
+            self._config = b""
+
+    def _begun(self, pool: str, ticket: SecretText, knock: Knock) -> Reply:
+        server = knock.header(SERVER_HEADER)
+        if not is_origin(server):
+            return _problem(400, "server-missing", f"the user-data names no https server in {SERVER_HEADER}")
+        self._begin(knock)
+        self.ask = Ask(pool, ticket, server.rstrip("/"), self.accept)
+        return self._told()
+
+    def _begin(self, knock: Knock) -> None:
+        accept = knock.header("accept")
+        self.accept = accept if len(accept) <= MAX_ACCEPT else ""
+        self.stage = Stage.WORKING
+
+    def _told(self) -> Reply:
+        match self.stage:
+            case Stage.READY:
+                self.stage = Stage.ANSWERING
+                return Reply(200, self._config, delivers=True)
+            case Stage.REFUSED:
+                return self._refusal
+            case Stage.ANSWERED:
+                return _problem(403, "answered", "the configuration was handed out once already")
+            case _:
+                return _problem(503, "attesting", "the machine is proving itself: ask again", RETRY_SECONDS)
+
+
+def _problem(status: int, code: str, detail: str, retry_after: int = 0, *, refuses: bool = False) -> Reply:
+    body = {"type": ERRORS + code, "code": code, "detail": detail[:MAX_DETAIL]}
+    return Reply(status, json.encode(body), retry_after, refuses=refuses)

@@ -1,0 +1,1 @@
+"""Images of disks, looked into and filled."""

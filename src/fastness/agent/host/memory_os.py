@@ -1,0 +1,138 @@
+"""An operating system in memory: what is booted, what is staged, which arguments the kernel has.
+
+It behaves as an image-based host does: staging changes nothing until the next boot, discarding takes the staged one back, and a
+boot makes the staged one the booted one. `known` limits the images that can be deployed; without it every image can. A record
+below a directory lets a virtual machine outlive the process that runs it. What `contents` says of an extension stands in `root`
+while the extension is booted, as files of packages do: somebody may change them there, and nobody puts them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from fastness.agent.host.deployments import Deployment
+from fastness.agent.host.errors import ImageFailure
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.states import ABSENT, File
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+
+RECORD: Final = "/system.json"
+_INSTALLED: Final = Deployment()
+
+
+class MemoryOs:
+    """The operating system of a virtual machine."""
+
+    def __init__(
+        self,
+        installed: Deployment = _INSTALLED,
+        known: Collection[str] | None = None,
+        record: RootedFiles | None = None,
+        root: RootedFiles | None = None,
+        contents: Mapping[str, Mapping[str, File]] = MappingProxyType({}),
+    ) -> None:
+        self._booted = installed
+        self._staged: Deployment | None = None
+        self._known = known
+        self._record = record
+        self._root = root
+        self._contents = contents
+        self._load()
+
+    def booted(self) -> Deployment:
+        """What runs now."""
+        return self._booted
+
+    def staged(self) -> Deployment | None:
+        """What the next boot will run, if it differs."""
+        return self._staged
+
+    def stage(self, deployment: Deployment) -> None:
+        """Make a deployment that the next boot will run; without an image, of the booted one; raises ImageFailure."""
+        if self._known is not None and deployment.image and deployment.image not in self._known:
+            raise ImageFailure(f"image {deployment.image} is not known")
+        full = deployment._replace(image=deployment.image or self._booted.image)
+        self._staged = full if full != self._booted else None
+        self._save()
+
+    def discard(self) -> None:
+        """Forget what was staged."""
+        self._staged = None
+        self._save()
+
+    def apply_live(self) -> None:
+        """Let the packages that were staged take effect now; everything else of a staged deployment waits for a boot."""
+        if self._staged is None:
+            return
+        self._lay_down(self._staged)
+        self._booted = self._booted._replace(extensions=self._staged.extensions)
+        self._staged = None if self._staged == self._booted else self._staged
+        self._save()
+
+    def reboot(self) -> None:
+        """The machine boots."""
+        self._lay_down(self._staged or self._booted)
+        self._booted, self._staged = self._staged or self._booted, None
+        self._save()
+
+    def _lay_down(self, coming: Deployment) -> None:
+        """The files of extensions that come appear, those of extensions that go vanish; before it counts as booted."""
+        if self._root is None:
+            return
+        old, new = (
+            {path: file for one in each.extensions for path, file in self._contents.get(one, {}).items()}
+            for each in (self._booted, coming)
+        )
+        for path in old.keys() - new.keys():
+            self._root.put(path, ABSENT)
+        for path in new.keys() - old.keys():
+            self._root.put(path, new[path])
+
+    def _save(self) -> None:
+        if self._record is not None:
+            value = {"booted": list(self._booted), "staged": list(self._staged) if self._staged else None}
+            self._record.put(RECORD, File(json.encode(value), 0o600))
+
+    def _load(self) -> None:
+        state = self._record.look(RECORD) if self._record is not None else None
+        if isinstance(state, File):
+            try:
+                value = json.decode(state.content)
+                booted, staged = _deployment(value["booted"]), value["staged"] and _deployment(value["staged"])
+            except (JsonError, KeyError, TypeError, ValueError) as error:
+                raise ImageFailure(f"{RECORD} of the virtual machine is damaged: {error}") from error
+            self._booted, self._staged = booted, staged
+
+
+class MemoryPackages:
+    """One set of packages of an operating system in memory: added while it runs, taken away by a boot."""
+
+    def __init__(self, system: MemoryOs, extension: str) -> None:
+        self._system = system
+        self._extension = extension
+
+    def installed(self) -> bool:
+        """Whether the running system has them."""
+        return self._extension in self._system.booted().extensions
+
+    def install(self) -> None:
+        """Add them to the running system."""
+        found = self._system.staged() or self._system.booted()
+        if self._extension not in found.extensions:
+            self._system.stage(found._replace(extensions=(*found.extensions, self._extension)))
+        self._system.apply_live()
+
+    def uninstall(self) -> bool:
+        """Take them away with the next boot."""
+        found = self._system.staged() or self._system.booted()
+        left = tuple(one for one in found.extensions if one != self._extension)
+        self._system.stage(found._replace(extensions=left))
+        return True
+
+
+def _deployment(value: Any) -> Deployment:
+    image, arguments, kernel, extensions = value
+    return Deployment(str(image), tuple(arguments), str(kernel), tuple(extensions))

@@ -1,0 +1,1 @@
+"""The hardware that vouches for a machine, and the directory with its identity."""

@@ -1,0 +1,1 @@
+"""The step that makes a node able to run confidential containers."""

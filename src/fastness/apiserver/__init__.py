@@ -1,0 +1,1 @@
+"""A Kubernetes API server in one process; it knows the floor and nothing else."""

@@ -1,0 +1,1 @@
+"""The server's own rules, and the place where rules given from outside are asked."""

@@ -1,0 +1,73 @@
+"""From what a connection shows to a `User`.
+
+Certificate first, then the bearer token; the first that verifies wins, as in Kubernetes. When something was shown and nothing
+verifies, the answer is 401 and the reason stays in the error's cause.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastness.apiserver.auth.bootstrap import BootstrapTokens
+from fastness.apiserver.auth.certificates import ClientCertificates
+from fastness.apiserver.auth.errors import CredentialRefused, MalformedCredential
+from fastness.apiserver.auth.joining import JoinTokens, is_join_token
+from fastness.apiserver.auth.tokens import ServiceAccountTokens
+from fastness.crypto.errors import CryptoError
+from fastness.kube.access.user import User
+from fastness.kube.errors import Unauthorized
+
+
+class Authenticator:
+    """All the ways to prove who is asking."""
+
+    def __init__(
+        self, certificates: ClientCertificates, tokens: ServiceAccountTokens, bootstrap: BootstrapTokens | None = None
+    ) -> None:
+        self.certificates = certificates
+        self.tokens = tokens
+        self.bootstrap = bootstrap or BootstrapTokens()
+        self.joining = JoinTokens(tokens.lookups)
+
+    def authenticate(self, peer_cert_der: bytes | None, authorization: str | None, now: datetime) -> User | None:
+        """Who is asking; None when nothing was shown; raises Unauthorized when what was shown does not verify."""
+        if peer_cert_der is None and not authorization:
+            return None
+        problem: Exception | None = None
+        if peer_cert_der is not None:
+            try:
+                return self.certificates.authenticate(peer_cert_der, now)
+            except (CryptoError, CredentialRefused) as error:
+                problem = error
+        if authorization:
+            try:
+                return self._bearer(authorization, now)
+            except (CryptoError, CredentialRefused) as error:
+                problem = error
+        raise Unauthorized("Unauthorized") from problem
+
+    def _bearer(self, authorization: str, now: datetime) -> User:
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or not token.isascii():
+            raise MalformedCredential("the Authorization header holds no bearer token")
+        if is_join_token(token):
+            return self.joining.authenticate(token, now)
+        if "." in token:  # a JWT has two dots; a static token is made without any
+            return self.tokens.authenticate(token, now)
+        return self._static(token)
+
+    def identify(self, token: str, now: datetime) -> tuple[User, tuple[str, ...]]:
+        """Whose token this is, and for which audiences; raises CryptoError, CredentialRefused."""
+        if is_join_token(token):
+            return self.joining.authenticate(token, now), self.tokens.audiences
+        if "." in token:
+            verified = self.tokens.verify(token, now)
+            return verified.user, verified.audiences
+        return self._static(token), self.tokens.audiences
+
+    def _static(self, token: str) -> User:
+        user = self.bootstrap.authenticate(token)
+        if user is None:
+            raise MalformedCredential("the token is not known")
+        return user

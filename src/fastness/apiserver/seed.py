@@ -1,0 +1,129 @@
+"""What an API server has from its first second: namespaces, default roles, the definitions of built-in kinds, and the few
+objects that every OpenShift cluster has and manuals rely on.
+
+Written at start straight to the store, in one atomic write, and only where something is missing or older than this program: an
+administrator's additions to default roles stay (`kube/access/defaults`), definitions of built-in kinds are the server's own and
+always those of this version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from fastness.apiserver import storable as stored
+from fastness.apiserver.catalog.definitions import builtin_crd
+from fastness.apiserver.definitions import CRD_KEY
+from fastness.apiserver.store import Change, Key, Record, Store
+from fastness.formats import json
+from fastness.kinds import crd
+from fastness.kinds.crd.roles import roles
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes import definitions as native
+from fastness.kinds.objects import rfc3339
+from fastness.kube.access.defaults import bootstrap_objects, reconciled
+from fastness.kube.places import MADE_HERE
+from fastness.runtime.clock import Entropy
+
+# Those in which objects speak for the cluster are made before anybody can connect: nobody is the first to have one.
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", *MADE_HERE)
+RBAC = "rbac.authorization.k8s.io"
+PRIVILEGED = "privileged"
+_PLURALS = {
+    "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
+}  # fmt: skip
+
+
+class _Wanted(NamedTuple):
+    key: Key
+    obj: JsonObject
+
+
+async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
+    """Write what is missing; the number of objects written."""
+    changes = [
+        change
+        for wanted in (*_namespaces(now), *_roles(), *_definitions(now), *_platform())
+        if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None  # one set aside is made anew
+    ]
+    if not changes:
+        return 0
+
+    def make(revision: int) -> list[Change]:
+        return [_stamped(key, obj, head, revision + index) for index, (key, obj, head) in enumerate(changes)]
+
+    await store.write(make)
+    return len(changes)
+
+
+def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> Change:
+    meta = {**obj["metadata"], "resourceVersion": str(revision)}
+    return Change(key, json.encode({**obj, "metadata": meta}), head.revision if head else None)
+
+
+def _change(
+    head: Record | None, wanted: _Wanted, entropy: Entropy, now: datetime
+) -> tuple[Key, JsonObject, Record | None] | None:
+    if head is None:
+        meta = {"uid": entropy.uid(), "creationTimestamp": rfc3339(now), **wanted.obj["metadata"]}
+        return wanted.key, {**wanted.obj, "metadata": meta}, None
+    current = stored.read(head.body)
+    if wanted.key.group == RBAC:
+        merged = reconciled(current, wanted.obj)
+        return (wanted.key, merged, head) if merged is not None else None
+    if wanted.key[:2] == CRD_KEY and current["spec"] != wanted.obj["spec"]:
+        generation = int(current["metadata"].get("generation") or 1) + 1
+        meta = {**current["metadata"], "generation": generation}
+        return wanted.key, {**wanted.obj, "metadata": meta}, head
+    return None
+
+
+def _namespaces(now: datetime) -> Iterator[_Wanted]:
+    for name in NAMESPACES:
+        yield _Wanted(
+            Key("", "namespaces", "", name),
+            {
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            },
+        )  # fmt: skip
+
+
+def _platform() -> Iterator[_Wanted]:
+    """What an installed OpenShift has and manuals look up: the settings of the proxy, and the constraint for privileged pods."""
+    yield _Wanted(
+        Key("config.openshift.io", "proxies", "", "cluster"),
+        {"apiVersion": "config.openshift.io/v1", "kind": "Proxy", "metadata": {"name": "cluster"}, "spec": {}},
+    )
+    anyone = {"type": "RunAsAny"}
+    yield _Wanted(
+        Key("security.openshift.io", "securitycontextconstraints", "", PRIVILEGED),
+        {
+            "apiVersion": "security.openshift.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": PRIVILEGED},
+            "allowPrivilegedContainer": True, "allowedCapabilities": ["*"], "volumes": ["*"], "readOnlyRootFilesystem": False,
+            "seLinuxContext": anyone, "runAsUser": anyone, "fsGroup": anyone, "supplementalGroups": anyone, "priority": None,
+            "users": [], "groups": [],
+        },
+    )  # fmt: skip
+    name = f"system:openshift:scc:{PRIVILEGED}"
+    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"],
+            "resourceNames": [PRIVILEGED], "verbs": ["use"]}  # fmt: skip
+    yield _Wanted(
+        Key(RBAC, _PLURALS["ClusterRole"], "", name),
+        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+    )
+
+
+def _roles() -> Iterable[_Wanted]:
+    for obj in bootstrap_objects((*native.default_roles(), *roles())):
+        meta = obj["metadata"]
+        yield _Wanted(Key(RBAC, _PLURALS[obj["kind"]], meta.get("namespace", ""), meta["name"]), obj)
+
+
+def _definitions(now: datetime) -> Iterator[_Wanted]:
+    for manifest in crd.manifests():
+        shown = builtin_crd(manifest, now, "0")
+        # A round trip gives the form in which it will be read back, so that the next start sees no difference.
+        yield _Wanted(Key(*CRD_KEY, "", shown["metadata"]["name"]), json.decode(json.encode(shown)))

@@ -1,0 +1,64 @@
+"""REST paths of the Kubernetes API, taken apart once.
+
+A path names a collection, an object or a subresource: `/api/v1/…` for the core group, `/apis/<group>/<version>/…` for the rest,
+`namespaces/<namespace>/` before the plural for what lives in one. Rules:
+
+* `formats/url_path` takes the path apart; one that plays tricks is foreign (404), so that nothing downstream sees a tricked name.
+* `namespaces` is itself a collection: `/api/v1/namespaces/a/status` is a subresource, `/api/v1/namespaces/a/pods` is not.
+
+The verb follows from method and shape (`verb_of`), and authorization, audit and metrics use the same value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastness.formats.url_path import split
+
+NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+__all__ = ["Target", "split", "target_of", "verb_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a resource path names."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def target_of(segments: list[str]) -> Target | None:
+    """The resource that the segments name, or None when they have another shape."""
+    if len(segments) >= 3 and segments[0] == "api":
+        group, version, rest = "", segments[1], segments[2:]
+    elif len(segments) >= 4 and segments[0] == "apis":
+        group, version, rest = segments[1], segments[2], segments[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in NAMESPACE_SUBRESOURCES):
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3:
+        return None
+    name = rest[1] if len(rest) > 1 else ""
+    if rest[0] == "namespaces" and not group:
+        namespace = name
+    return Target(group, version, rest[0], namespace, name, rest[2] if len(rest) > 2 else "")
+
+
+_OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+def verb_of(method: str, target: Target, *, watching: bool) -> str:
+    """The API verb of a request, empty when the method does not fit the shape."""
+    if target.name:
+        verb = _OBJECT_VERBS.get(method, "")
+        return "" if verb == "create" and not target.subresource else verb
+    verb = _COLLECTION_VERBS.get(method, "")
+    return "watch" if verb == "list" and watching else verb

@@ -1,0 +1,57 @@
+"""Lines in the audit log about what is done beside the API: decisions on the page, and all that is asked of the simulator.
+
+A decision leaves the line that the same write over the API would leave. A request to the simulator is no write of an object, so
+its line names what there is instead: the machine, the fault or the number, as `virtualmachines` of `simulator.fastness.dev`.
+Refused ones have their line too; looking leaves none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastness.apiserver.door.audit import Entry
+from fastness.apiserver.door.server import EmbeddedServer
+from fastness.apiserver.verbs.paths import Target
+from fastness.http import Request
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.access import User
+from fastness.observe import context
+from fastness.page.app import MAX_NAME, Act, Deed
+from fastness.page.simulator import aimed_at
+from fastness.runtime.clock import Entropy
+from fastness.sim.control_client import Noted
+
+SIMULATOR: Final = "simulator.fastness.dev"
+VIRTUAL_MACHINES: Final = "virtualmachines"
+HATCH: Final = "fastness sim"
+
+
+def page_deeds(server: EmbeddedServer) -> Deed:
+    """What the page reports."""
+
+    def deed(request: Request, user: User, act: Act, code: int) -> None:
+        machine = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, act.name)
+        target = _virtual(act.name) if act.simulator else machine
+        server.audit.write(Entry.of(request, user, "", context.current(), act.verb, target, code))
+
+    return deed
+
+
+def hatch_deeds(server: EmbeddedServer, entropy: Entropy) -> Noted:
+    """What comes through the socket of the simulator; its users are those of this machine."""
+
+    def noted(user: int, request: JsonObject, code: int) -> None:
+        target = _virtual(aimed_at(request)[:MAX_NAME])
+        server.audit.write(
+            Entry(
+                entropy.uid(), f"system:local:{user}", "", str(request["verb"]), target, HATCH, dry_run=False, code=code
+            )
+        )
+
+    return noted
+
+
+def _virtual(name: str) -> Target:
+    return Target(SIMULATOR, "v1", VIRTUAL_MACHINES, "", name)

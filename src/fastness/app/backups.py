@@ -1,0 +1,145 @@
+"""Backups of an embedded control plane: one file with all objects and the whole record.
+
+    make_backup(state, target, vault)      while the control plane runs
+    check_backup(file, vault)              whole, and written by a holder of this vault key; says why not
+    restore_backup(file, state, vault)     checked the same way before anything is touched
+
+The file is a store (`apiserver.store`) with one more table, `record`, for the tiles. They need no tag of their own: the
+head of the record is an object of the store, which has one, and the tiles must lead to its root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastness.apiserver.store import BackupReport, Key, NotMigrated, RestoreReport, restore
+from fastness.apiserver.store.copies import backup
+from fastness.apiserver.store.files import DATABASE, RECORD
+from fastness.apiserver.store.journal import DELETED, SEALED
+from fastness.apiserver.store.restore import verify
+from fastness.apiserver.store.seal import Cipher, unseal
+from fastness.apiserver.store.tables import connect
+from fastness.formats import json
+from fastness.formats.tlog import TlogError
+from fastness.keys.errors import DamagedRecord
+from fastness.keys.vault import Vault
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.record.live.backup_tiles import Read, check_tiles, tiles_at
+from fastness.record.live.head import NAME, RecordHead, parse_head
+
+_HEAD: Final = Key("", "configmaps", NAMESPACE, NAME)
+_COMING: Final = f"{RECORD}.restoring"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a good backup holds."""
+
+    revision: int
+    objects: int
+    entries: int
+
+
+def make_backup(state: Path, target: Path, vault: Vault) -> BackupReport:
+    """Copy a state directory's objects and record into a file that appears whole; raises StoreError, DamagedRecord."""
+
+    def put_record(connection: sqlite3.Connection) -> None:
+        head = _head_of(connection, vault)
+        pieces = _checked(tiles_at(state / RECORD), head)
+        connection.execute("CREATE TABLE record (path TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO record VALUES (?, ?)", sorted(pieces.items()))
+        connection.execute("COMMIT")
+
+    try:
+        return backup(state / DATABASE, target, macs=vault.macs, more=put_record)
+    except NotMigrated:  # to be kept before `fastness state migrate`
+        return backup(state / DATABASE, target, more=put_record)
+
+
+def check_backup(file: Path, vault: Vault) -> Checked:
+    """What a backup holds, if nobody edited it; raises StoreError, DamagedRecord."""
+    found = verify(file, vault.macs)
+    with contextlib.closing(connect(file, "ro")) as connection:
+        head = _head_of(connection, vault)
+        _checked(_in_backup(connection), head)
+    return Checked(found.revision, len(found.present), head.size)
+
+
+def restore_backup(file: Path, state: Path, vault: Vault, *, force: bool = False) -> RestoreReport:
+    """Make a directory's state the one of a backup; raises StoreError, DamagedRecord.
+
+    A backup from before rows were authenticated is taken where the vault does not know better either; its record is taken if it
+    has one.
+    """
+
+    def take_record(connection: sqlite3.Connection) -> Callable[[], None]:
+        pieces = _checked(_in_backup(connection), _head_of(connection, vault))
+        connection.execute("DROP TABLE IF EXISTS record")
+        return _extracted(pieces, state)
+
+    try:
+        return restore(file, state, force=force, macs=vault.macs, more=take_record)
+    except NotMigrated:
+        return restore(file, state, force=force)
+
+
+def _extracted(pieces: dict[str, bytes], state: Path) -> Callable[[], None]:
+    """Lay tiles beside their place; calling the result puts them there."""
+    coming = state / _COMING
+    shutil.rmtree(coming, ignore_errors=True)
+    for path, data in pieces.items():
+        tile = coming / path
+        tile.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(tile, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+
+    def place() -> None:
+        if pieces:
+            coming.rename(state / RECORD)
+
+    return place
+
+
+def _checked(read: Read, head: RecordHead) -> dict[str, bytes]:
+    try:
+        return check_tiles(read, head.size, head.root) if head.size else {}
+    except TlogError as error:
+        raise DamagedRecord(
+            f"the record is not whole: {error}",
+            "Take a backup of before, or put the tiles back from `fastness audit export`.",
+        ) from error
+
+
+def _head_of(connection: sqlite3.Connection, cipher: Cipher) -> RecordHead:
+    """Where the record stood when the store was copied; raises DamagedRecord, SealBroken."""
+    row = connection.execute(
+        "SELECT flags, body, revision FROM journal WHERE grp = ? AND plural = ? AND namespace = ? AND name = ?"
+        " ORDER BY revision DESC LIMIT 1", _HEAD,
+    ).fetchone()  # fmt: skip
+    if row is None or row[0] & DELETED:
+        return RecordHead()
+    body = unseal(cipher, row[1], _HEAD) if row[0] & SEALED else row[1]
+    return parse_head(json.decode(body))
+
+
+def _in_backup(connection: sqlite3.Connection) -> Read:
+    (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'record'").fetchone()
+
+    def read(path: str) -> bytes | None:
+        if not there:
+            return None
+        row = connection.execute("SELECT body FROM record WHERE path = ?", (path,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    return read

@@ -1,0 +1,214 @@
+"""The account of the controllers: what their loops declare, and by name whatever Kubernetes can limit by name.
+
+    sources of a loop  ─▶ get, list, watch, where the source looks: the cluster, a namespace, one name
+    writes of a loop   ─▶ the verbs of `WRITES`, which has a row for every kind that a loop declares, and no other
+    what neither says  ─▶ the rest of this page, each with its reason
+
+* No wildcard and no `escalate`. The one ClusterRole that a loop makes gives what this account has itself; roles that a loop binds
+  are named with the verb `bind`.
+* At home it fills Secrets that it finds, as doors do, and creates none. Creating cannot be limited by name, and neither can
+  changing what has a name that nobody knows before: that is granted in the namespaces where such Secrets are made, and nowhere
+  else. In `kube-system` an admission policy keeps its writes to bootstrap tokens.
+* Namespaces in which it has rights are made with the account: whoever makes one first administers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Final
+
+from fastness.app.controllers import product_loops
+from fastness.app.role_accounts import EVENTS, LOOK, RoleAccount, Rule
+from fastness.attestation.live import guard_state as guardstate
+from fastness.attestation.live.statuses import Statuses
+from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.loops.join_tokens import BINDING
+from fastness.keys.certificates import secret_name
+from fastness.keys.doors import DOORS
+from fastness.keys.internal import INTERNAL
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kata import names as kata
+from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.leadership import LeaderSettings
+from fastness.kube.informers import Informers
+from fastness.machineconfig.loops import other_operators as machine_configs
+from fastness.machineconfig.loops.controllers import Around
+from fastness.protocol.door_role import DoorRole
+from fastness.protocol.node_certificates import SIGNERS
+from fastness.record.live import log_key as logkey
+from fastness.record.live.door_keys import DOOR_KEYS
+from fastness.runtime.clock import SystemEntropy
+from fastness.workloads.loops import other_operators as workloads
+from fastness.workloads.loops.olm import other_operators as operators
+from fastness.workloads.olm.catalog import MARKETPLACE
+
+_F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
+_M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
+_RBAC, _KATA = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io"
+STATUS: Final = "status"
+MADE: Final = ("create", "patch", "delete")
+CHANGED: Final = ("patch", "delete")
+
+SECRETS: Final = (
+    DOORS.name, INTERNAL.name, logkey.SECRET, guardstate.NAME, DOOR_KEYS["controllers"].name, *map(secret_name, DoorRole),
+)  # fmt: skip
+"""At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors."""
+
+# What loops do to each kind that they declare; "status" is a patch of that part. Kinds that are limited further are in `LIMITED`.
+WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "nodes"): ("patch", STATUS),
+    (_C, "kbsconfigs"): (STATUS,),
+    (_C, "trusteeconfigs"): (STATUS,),
+    (_F, "appraisalpolicies"): (*MADE, STATUS),
+    (_F, "auditbatches"): ("create", "delete"),
+    (_F, "auditcheckpoints"): ("create", "delete", STATUS),
+    (_F, "confidentialclusters"): ("create", "patch", STATUS),
+    (_F, "distrusts"): ("create", "patch", STATUS),
+    (_F, "evidenceblobs"): ("delete",),
+    (_F, "jointickets"): MADE,
+    (_F, "nodeoverlays"): (STATUS,),
+    (_F, "referencevaluesets"): (*MADE, STATUS),
+    (_F, "rolloutpolicies"): (STATUS,),
+    (_F, "spentchallenges"): ("delete",),
+    (_F, "verdicts"): ("delete",),
+    (_KATA, "kataconfigs"): ("patch", STATUS),
+    (_M, "containerruntimeconfigs"): (*MADE, STATUS),
+    (_M, "controllerconfigs"): ("create", "patch", STATUS),
+    (_M, "kubeletconfigs"): ("patch", STATUS),
+    (_M, "machineconfignodes"): MADE,
+    (_M, "machineconfigpools"): (*MADE, STATUS),
+    (_M, "machineconfigs"): MADE,
+    (_NFD, "nodefeaturediscoveries"): (STATUS,),
+    ("node.k8s.io", "runtimeclasses"): MADE,
+    ("operator.openshift.io", "machineconfigurations"): ("create", STATUS),
+    (_O, "catalogsources"): ("create", STATUS),
+    (_O, "clusterserviceversions"): ("create", "delete", STATUS),
+    (_O, "installplans"): ("create", STATUS),
+    (_O, "operatorgroups"): (STATUS,),
+    (_O, "subscriptions"): (STATUS,),
+    (_T, "approvedimages"): (STATUS,),
+    (_T, "attestationkeys"): (STATUS,),
+    (_T, "machines"): (STATUS,),
+    (_T, "trustedexecutionclusters"): (STATUS,),
+}
+
+# Kinds whose writes are limited by place, name or part; the rules stand below.
+LIMITED: Final = frozenset({
+    ("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"),
+    ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
+    (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
+})  # fmt: skip
+
+_CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
+_OTHERS: Final = sorted({
+    *machine_configs.DEPLOYED, *operators.DEPLOYED,
+    *(name for places in workloads.STRANGERS.values() for _, name in places),
+})  # fmt: skip
+_EVERYWHERE: Final[tuple[Rule, ...]] = (
+    EVENTS,
+    # Whether another operator does this work already: its Deployments and Leases, by their names.
+    ("apps", ["deployments"], ["get"], _OTHERS),
+    ("coordination.k8s.io", ["leases"], ["get"], machine_configs.LED),
+    ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], LOOK),  # whether the webhook guards the API
+    (_F, ["evidenceblobs"], ["list"]),
+    # Which pods are on a node that is drained, or use a runtime class that is to go; evicting asks their budgets.
+    ("", ["pods"], LOOK),
+    ("", ["pods/eviction"], ["create"]),
+    ("", ["namespaces"], ["patch"], [NAMESPACE]),  # a note of which operator was there
+    # Certificates of kubelets: the decision, for the two signers that are theirs.
+    ("certificates.k8s.io", ["certificatesigningrequests/approval"], ["patch"]),
+    ("certificates.k8s.io", ["signers"], ["approve"], SIGNERS),
+    # The role of the installer's pods gives what this account may do to nodes itself, so `escalate` is not needed.
+    (_RBAC, ["clusterroles", "clusterrolebindings"], ["create"]),
+    (_RBAC, ["clusterroles"], ["bind"], [kata.INSTALLER_ACCOUNT, "system:node-bootstrapper"]),
+    (_RBAC, ["clusterroles"], CHANGED, [kata.INSTALLER_ACCOUNT]),
+    (_RBAC, ["clusterrolebindings"], CHANGED, [kata.INSTALLER_ACCOUNT, BINDING]),
+    ("security.openshift.io", ["securitycontextconstraints"], ["create"]),
+    ("security.openshift.io", ["securitycontextconstraints"], CHANGED, _CONSTRAINTS),
+    # Owners that are kept until what they own is gone: API servers that check that ask for this right.
+    (
+        _M,
+        [f"{one}/finalizers" for one in ("machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")],
+        ["update"],
+    ),
+    (_KATA, ["kataconfigs/finalizers"], ["update"]),
+)
+_LEASE: Final = LeaderSettings().name
+_WITHIN: Final[tuple[Rule, ...]] = (
+    ("coordination.k8s.io", ["leases"], ["create"]),
+    ("coordination.k8s.io", ["leases"], ["get", "patch"], [_LEASE]),
+    ("", ["configmaps"], MADE),  # tiles of the record, whose names nobody knows before, and what the loops publish
+    (_T, ["machines"], CHANGED),
+)
+_ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
+    # Requests of the broker for bootstrap tokens: answered, and swept.
+    (bootstrap.ASKED_NAMESPACE, ("", ["secrets"], CHANGED)),
+    # Bootstrap tokens, where the API looks for them: their names are drawn by lot.
+    (bootstrap.NAMESPACE, ("", ["secrets"], MADE)),
+    # User-data of pools, whose names end alike; rules know no endings.
+    (USER_DATA_NAMESPACE, ("", ["secrets"], MADE)),
+    (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
+    (kata.NAMESPACE, ("", ["secrets"], ["create"])),
+    (kata.NAMESPACE, ("", ["secrets"], CHANGED, [kata.PULL_SECRET])),
+    (kata.NAMESPACE, ("", ["configmaps", "serviceaccounts"], MADE)),
+    (kata.NAMESPACE, ("apps", ["daemonsets"], MADE)),
+    (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], ["create"])),
+    (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], CHANGED, [kata.DASHBOARD])),
+)
+NAMESPACES: Final = (
+    USER_DATA_NAMESPACE,
+    kata.NAMESPACE,
+    kata.CLUSTER_PULL_SECRET[0],
+    kata.DASHBOARD_NAMESPACE,
+    MARKETPLACE,
+)
+"""Made with the account, where no distribution made them."""
+
+
+def declared() -> list[Controller]:
+    """The controllers of the product with their declarations; nothing of them runs."""
+    nowhere: Any = SimpleNamespace(listen=None)
+    around = Around(nowhere, SystemEntropy(), statuses=Statuses("controllers", nowhere, nowhere, SystemEntropy()))
+    return product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), around)
+
+
+def controllers() -> RoleAccount:
+    """The account, from the declarations and the tables."""
+    loops = declared()
+    everywhere, places = _looked_at(loops)
+    return RoleAccount(
+        "controllers", SECRETS, elsewhere=(*places, *_ELSEWHERE), record="controllers", within=_WITHIN,
+        everywhere=(*everywhere, *_written(), *_EVERYWHERE),
+    )  # fmt: skip
+
+
+def _looked_at(loops: Iterable[Controller]) -> tuple[list[Rule], list[tuple[str, Rule]]]:
+    """Rules for the sources of loops: in the whole cluster, and in namespaces."""
+    cluster: dict[str, set[str]] = {}
+    places: dict[tuple[str, str, str], set[str]] = {}
+    for source in (one for loop in loops for one in loop.sources):
+        group, plural, place = source.resource.group, source.resource.plural, source.scope.namespace
+        if not place:
+            cluster.setdefault(group, set()).add(plural)
+        elif place != NAMESPACE:  # at home are ConfigMaps, which every role reads, and Secrets, by name
+            places.setdefault((place, group, plural), set()).add(source.scope.fields.partition("metadata.name=")[2])
+    return (
+        [(group, sorted(plurals), LOOK) for group, plurals in sorted(cluster.items())],
+        [
+            (place, (group, [plural], LOOK, [] if "" in names else sorted(names)))
+            for (place, group, plural), names in sorted(places.items())
+        ],
+    )
+
+
+def _written() -> list[Rule]:
+    """Rules for what loops write in the whole cluster; kinds of one group that are treated alike stand together."""
+    alike: dict[tuple[str, Sequence[str]], list[str]] = {}
+    for (group, plural), deeds in WRITES.items():
+        verbs = tuple(deed for deed in deeds if deed != STATUS)
+        for name, granted in ((plural, verbs), (f"{plural}/status", ("patch",) if STATUS in deeds else ())):
+            if granted:
+                alike.setdefault((group, granted), []).append(name)
+    return [(group, plurals, verbs) for (group, verbs), plurals in alike.items()]

@@ -1,0 +1,143 @@
+"""The controllers of the product: the same on the embedded API and on any Kubernetes.
+
+`product_loops` is the one list. Embedded mode adds those of `kube/`; on a real API server they are Kubernetes' own business.
+
+Where somebody else does the work of a family of loops, that family does not start unless it is adopted by name: `held_back` asks
+the cluster, `product_loops(…, without=…)` leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from fastness.attestation.live.named_record import NamedRecord
+from fastness.attestation.loops import door_certificates as certificates
+from fastness.attestation.loops.approvers import Approvers
+from fastness.attestation.loops.challenges import ChallengeSweeper
+from fastness.attestation.loops.confidential import Confidential
+from fastness.attestation.loops.distrust import Distrusting
+from fastness.attestation.loops.door_certificates import DoorIssuer
+from fastness.attestation.loops.images import Images
+from fastness.attestation.loops.policies import Policies
+from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.retention import Retention
+from fastness.attestation.loops.retirement import ImageLives
+from fastness.attestation.loops.statuses import MachineStatuses
+from fastness.attestation.loops.values import Values
+from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.enrolment.loops.kubelet_certificates import Joins
+from fastness.enrolment.loops.machines import Machines
+from fastness.enrolment.loops.trusted_cluster import AttestationKeys, TrustedClusters, told_doors
+from fastness.keys.authorities import SECRETS
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
+from fastness.kinds.kind import Resource
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.fenced import FencedCluster
+from fastness.kube.controllers.misplaced import Elsewhere
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.machineconfig.loops import other_operators as neighbours
+from fastness.machineconfig.loops.controllers import Around, machine_config_loops
+from fastness.machineconfig.loops.overlays import NodeOverlays
+from fastness.record.live.guard import RecordGuard
+from fastness.record.live.record import ClusterRecord
+from fastness.record.live.tiles import ConfigMapTiles
+from fastness.record.loops.sequencer import Sequencer
+from fastness.record.loops.witnesses import RecordWitnesses
+from fastness.release.loops.kbs_config import KbsConfigs, TrusteeConfigs
+from fastness.workloads.loops import other_operators as workloads
+from fastness.workloads.loops.features import NodeFeatures
+from fastness.workloads.loops.kata.loop import KataConfigs
+from fastness.workloads.loops.olm import other_operators as olm
+from fastness.workloads.loops.olm.controllers import operator_loops
+
+FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
+
+
+async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
+    """The families that must not start because another operator is active, with the sign of it; adopted ones may."""
+    found: dict[str, str | None] = {}
+    if neighbours.FAMILY not in adopted:
+        found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
+    if olm.FAMILY not in adopted:
+        found[olm.FAMILY] = await olm.other_operator(cluster)
+    for family in workloads.STRANGERS:
+        if family not in adopted:
+            found[family] = await workloads.other_operator(cluster, family)
+    return {family: sign for family, sign in found.items() if sign}
+
+
+def product_loops(
+    cluster: Cluster, informers: Informers, around: Around, *, without: Collection[str] = ()
+) -> list[Controller]:
+    """All controllers of the product but those of some families, each behind its declaration of writes and the lease."""
+
+    def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
+        return FencedCluster(cluster, name, writes, around.may_write)
+
+    record = fenced(Sequencer.name, Sequencer.writes)
+    tiles = around.tiles or ConfigMapTiles(record)
+    guard = RecordGuard(record, tiles)
+    witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, around.clock)
+    own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAP.resource, SECRETS))
+    decisions = NamedRecord(ClusterRecord(own, around.clock, around.entropy, "controllers"), own, tiles)
+    members = fenced(Machines.name, Machines.writes)
+    standing = fenced(Confidential.name, Confidential.writes)
+    approvers = fenced(Approvers.name, Approvers.writes)
+    distrust = fenced(Distrusting.name, Distrusting.writes)
+    joins = fenced(Joins.name, Joins.writes)
+    statuses = fenced(MachineStatuses.name, MachineStatuses.writes)
+    features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
+    told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
+    issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
+    return [
+        *([issuer] if certificates.FAMILY not in without else ()),
+        ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
+        Sequencer(record, tiles, around.clock, around.entropy, guard=guard, ask_witnesses=witnesses.ask_first),
+        witnesses,
+        Policies(fenced(Policies.name, Policies.writes), around.clock),
+        KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
+        TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
+        Images(fenced(Images.name, Images.writes), informers, around.clock),
+        Approvers(approvers, informers, decisions, around.clock),
+        Confidential(standing, informers, around.clock, decisions, tiles, around.watched),
+        Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
+        ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
+        Values(fenced(Values.name, Values.writes), informers, around.clock),
+        Machines(members, informers, decisions, around.clock),
+        *([MachineStatuses(statuses, informers, decisions, around.clock, around.statuses)] if around.statuses else ()),
+        NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
+        Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
+        Distrusting(distrust, informers, decisions, around.clock),
+        Joins(joins, informers, decisions, around.clock),
+        JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
+        TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
+        Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
+        AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
+        *([NodeFeatures(features, informers, around.clock)] if workloads.FEATURES not in without else ()),
+        *([KataConfigs(kata, informers, around.clock, around.timing)] if workloads.KATA not in without else ()),
+        *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
+        *(operator_loops(cluster, informers, around) if olm.FAMILY not in without else ()),
+    ]
+
+
+def graph(controllers: Iterable[Controller]) -> str:
+    """What controllers read and write, as a Mermaid flow chart for the documentation."""
+    lines = ["flowchart LR"]
+    for controller in controllers:
+        node = controller.name.replace("-", "_")
+        lines.append(f"  {node}([{controller.name}])")
+        # No sources: it hears of every write from the store itself.
+        read = {_kind(source.resource.kind) for source in controller.sources} or {_kind("*")}
+        lines += sorted(f"  {kind} --> {node}" for kind in read)
+        lines += sorted({f"  {node} --> {_kind(resource.kind)}" for resource in controller.writes})
+    return "\n".join(lines) + "\n"
+
+
+def _kind(kind: str) -> str:
+    return "everything[every kind]" if kind == "*" else kind

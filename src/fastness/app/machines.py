@@ -1,0 +1,198 @@
+"""The virtual machines of `fastness up --machines N`.
+
+Each acts in the name of its own node, so that what a node may write is checked as it is for a real one.
+
+* Profile `containers`: hosts that nobody attests; they fetch their configuration with a join ticket.
+* Profile `cluster`: confidential machines of a simulated vendor, with TPM, SNP and TDX in turn. The cluster enforces: they enrol,
+  attest and fetch over the real protocol, and the image that they boot is approved beforehand.
+
+A state directory that had machines goes on with them, whatever is asked for: `fastness sim` adds and removes. While they run,
+STATE/sim.sock takes requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastness.agent.boot.image_trust import ImageTrust
+from fastness.apiserver.engine import EmbeddedApi
+from fastness.apiserver.local import LocalCluster
+from fastness.attestation.values.from_images import MEASUREMENTS
+from fastness.crypto.digests import sha256
+from fastness.crypto.secret import SecretBytes
+from fastness.formats import json
+from fastness.formats.evidence.snp.tcb import Generation
+from fastness.keys.key_files import read_private, write_private
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kube.access import User
+from fastness.kube.access.user import AUTHENTICATED, NODE_PREFIX, NODES
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.port import Cluster
+from fastness.runtime.clock import Clock, Entropy
+from fastness.sim import swtpm
+from fastness.sim.announce import Desk
+from fastness.sim.clock import LeapingClock
+from fastness.sim.control_client import Noted
+from fastness.sim.control_socket import hatch
+from fastness.sim.faults import Ground
+from fastness.sim.fleet import hall
+from fastness.sim.hardware import Hardware, Silicon
+from fastness.sim.inventory import Spec
+from fastness.sim.machines import Fleet, Proofs
+from fastness.sim.simulation import CONTAINERS_PROFILE, Simulation
+from fastness.sim.tee.firmware import CURRENT_TCB
+from fastness.sim.tee.images import default_image
+from fastness.sim.tee.vendor import SimVendor
+
+SEED_FILE: Final = "simulated-vendor.seed"
+SWTPM: Final = "swtpm"
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """What the image of a virtual machine carries: the doors' authority and the keys that sign configurations, as of now; and
+    where broker and gate are, that it goes to again and again. `doors` are those that fresh user-data leads to."""
+
+    ca: Callable[[], str]
+    keys: Callable[[], list[JsonObject]]
+    broker: Callable[[], str]
+    gate: Callable[[], str]
+    doors: tuple[str, ...] = ()
+
+    def trust(self) -> ImageTrust:
+        """The content of the image's trust.json, read."""
+        return ImageTrust.parse(json.encode({"ca": self.ca(), "configKeys": self.keys()}))
+
+
+class Simulated:
+    """The simulation beside a control plane: its clock, its machines, and what was asked for."""
+
+    def __init__(self, state: Path, count: int, profile: str, tpm: str, clock: Clock, tell: Tell) -> None:
+        """Read what the state directory has; `tell` hears what is done otherwise than asked for. Raises ApiError."""
+        self.simulation = Simulation(state, profile, swtpm=tpm == SWTPM and _installed(tell))
+        self.clock = LeapingClock(clock)
+        self.clock.resume(self.simulation.ahead)
+        self._count = count
+        self._noted: Noted
+        kept = self.simulation.kept
+        if self.simulation.roster.next and count not in (0, kept):
+            tell(f"{state} has {kept} machines and goes on with them; `fastness sim add` and `remove` change that")
+
+    @property
+    def count(self) -> int:
+        """How many machines there will be."""
+        return self.simulation.kept if self.simulation.roster.next else self._count
+
+    async def prepare(self, cluster: Cluster) -> None:
+        """What the cluster must know before its loops look at it for the first time; raises ApiError."""
+        if self.simulation.roster.profile != CONTAINERS_PROFILE:
+            await confidential(cluster)
+
+    @asynccontextmanager
+    async def running(
+        self, api: EmbeddedApi, believed: Believed, entropy: Entropy, noted: Noted
+    ) -> AsyncIterator[None]:
+        """The machines, for the time of the block; `noted` hears what is asked of them; raises ApiError, DriverError, OSError."""
+        self._noted = noted
+        simulation, clock, cluster = self.simulation, self.clock, LocalCluster(api)
+        directory = simulation.state / "machines"
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+        def as_node(name: str) -> Cluster:
+            return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
+
+        if simulation.roster.profile == CONTAINERS_PROFILE:
+            fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)
+            async with self._opened(fleet, None, None):
+                yield
+            return
+        vendor = kept_vendor(simulation.state / SEED_FILE, entropy)
+        async with _tpm_maker(simulation) as maker:
+            desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
+            proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
+            fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
+            async with self._opened(fleet, desk, SimVendor(entropy)):
+                yield
+
+    @asynccontextmanager
+    async def _opened(self, fleet: Fleet, desk: Desk | None, forger: SimVendor | None) -> AsyncIterator[None]:
+        async with hall(fleet) as opened, asyncio.TaskGroup() as group:
+            ground = Ground(opened, self.clock, desk, forger)
+            async with self.simulation.opened(ground, self._count), hatch(self.simulation, self._noted):
+                announcing = group.create_task(desk.run(), name="simulator:announce") if desk is not None else None
+                try:
+                    yield
+                finally:
+                    if announcing is not None:
+                        announcing.cancel()
+
+
+def boards(vendor: SimVendor, maker: swtpm.TpmMaker | None, directory: Path) -> Callable[[Spec], Hardware]:
+    """The hardware of each machine: the same after every restart."""
+
+    def board(spec: Spec) -> Hardware:
+        if spec.swtpm and maker is not None:
+            return maker.board(spec.name, directory / spec.name / "tpm")
+        return Silicon(vendor, spec.tee, spec.number, counted=directory / spec.name / "boots")
+
+    return board
+
+
+def _installed(tell: Tell) -> bool:
+    """Whether TPMs can be processes; says what is missing when they cannot."""
+    absent = swtpm.missing()
+    if absent:
+        tell(f"no swtpm here: TPMs are simulated in software instead (apt-get install {' '.join(absent)})")
+    return not absent
+
+
+@asynccontextmanager
+async def _tpm_maker(simulation: Simulation) -> AsyncIterator[swtpm.TpmMaker | None]:
+    if not simulation.wants_swtpm:
+        yield None
+        return
+    maker = swtpm.TpmMaker(simulation.state / "swtpm")
+    try:
+        await maker.open()
+        yield maker
+    finally:
+        maker.close()
+
+
+def kept_vendor(path: Path, entropy: Entropy) -> SimVendor:
+    """The simulated vendor of a state directory; its roots follow from one seed."""
+    kept = read_private(path)
+    if kept is None:
+        vendor = SimVendor(entropy)
+        write_private(path, SecretBytes(vendor.seed))
+        return vendor
+    return SimVendor.of(kept.reveal())
+
+
+async def confidential(cluster: Cluster) -> None:
+    """A simulated cluster that enforces, asks for current firmware, and has approved what its machines boot."""
+    # Intel's documents say which firmware is behind; AMD publishes nothing of the kind, so the cluster has to.
+    least = CURRENT_TCB[Generation.GENOA].components()
+    body: JsonObject = {
+        "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
+        "spec": {"mode": "Enforce", "simulated": True, "attestation": {"minimumTcb": {"snp": least}}},
+    }  # fmt: skip
+    with suppress(AlreadyExists):
+        await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
+    manifest = json.canonical(default_image().manifest()).decode()
+    image: JsonObject = {
+        "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind,
+        "metadata": {"name": "virtual-machine", "namespace": NAMESPACE, "annotations": {MEASUREMENTS: manifest}},
+        "spec": {"image": f"simulated.fastness.dev/machine@{sha256(manifest.encode())}"},
+    }  # fmt: skip
+    with suppress(AlreadyExists):
+        await cluster.create(APPROVED_IMAGE.resource, image)

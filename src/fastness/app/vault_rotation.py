@@ -1,0 +1,95 @@
+"""A new vault key for a state directory: everything is sealed and tagged anew, then the old key goes.
+
+    1  key          the new key is in vault.json, first, and seals from now on; the old one is there too
+    2  resources    what the broker sealed inside of objects is sealed anew
+    3  rows         every row and the head of the store are sealed and tagged with the new key
+    4  record       an entry says who did it, why, and which key came after which
+    5  check        the closed store is read whole with the new key alone
+    6  retired      vault.json has one key
+
+A process that dies leaves a directory that opens, at any step: until the last one both keys are in vault.json. More than one key
+there is a rotation that did not end, so the next attempt goes on with that key instead of making another. Only the entry may then
+be on the record twice.
+
+No control plane may run on the directory meanwhile: it would go on sealing with the key that it read when it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver.store.files import DATABASE
+from fastness.apiserver.store.journal import replay
+from fastness.apiserver.store.tables import authentic_of, connect, facts_of, rows_of, translated
+from fastness.apiserver.store.verified import verified
+from fastness.app.product import PRODUCT
+from fastness.crypto.store_mac import Macs
+from fastness.keys.vault import Vault
+from fastness.record.entry import Entry
+from fastness.record.live.record import ClusterRecord
+from fastness.release.live.resources import SealedResources
+from fastness.runtime.clock import Clock, Entropy
+
+WHAT: Final = "act-rotate-vault-key"
+STEPS: Final = ("key", "resources", "rows", "recorded", "checked", "retired")
+Point = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """What a rotation did: the key of now, those that went, how much was sealed anew, and whether an earlier attempt began it."""
+
+    key: str
+    retired: tuple[str, ...]
+    resources: int
+    rows: int
+    resumed: bool
+
+
+async def rotate_vault(
+    state: Path, who: str, reason: str, clock: Clock, entropy: Entropy, point: Point = lambda _: None
+) -> Rotated:
+    """Give a state directory that nobody uses a new vault key; raises StoreError, TrustError, RecordError, OSError.
+
+    `point` is called after each of `STEPS`.
+    """
+    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock, entropy)
+    try:
+        vault, store = server.vault, server.api.store
+        resumed = len(vault.key_ids) > 1
+        if not resumed:
+            vault.rotate(clock.now())
+        point("key")
+        resources = await SealedResources(server.cluster, vault).reseal(vault.is_current)
+        point("resources")
+        rows = await store.reseal(vault.macs)
+        point("rows")
+        present, *old = vault.key_ids
+        detail = {"reason": reason, "key": present, "before": ", ".join(old)}
+        record = ClusterRecord(server.cluster, clock, entropy, "api")
+        await record.append(Entry(WHAT, who, "vault", detail=detail))
+        point("recorded")
+    finally:
+        await server.close()
+    _check(state, vault, entropy)
+    point("checked")
+    for key in old:
+        vault.retire(key)
+    point("retired")
+    return Rotated(present, tuple(old), resources, rows, resumed)
+
+
+def _check(state: Path, vault: Vault, entropy: Entropy) -> None:
+    """Read all of it with the new key alone; raises StoreError. Afterwards nothing needs the old one."""
+    alone = vault.with_present_key_alone(entropy)
+    macs = Macs(alone.macs.keys, required=True)
+    database = state / DATABASE
+    with translated(f"cannot read {database.name}"), contextlib.closing(connect(database, "ro")) as connection:
+        verified(connection, macs)
+        facts = facts_of(connection)
+        replay(rows_of(connection), facts.compacted, alone, authentic_of(facts, macs))

@@ -1,0 +1,1 @@
+"""Judging one kind of evidence."""

@@ -1,0 +1,193 @@
+"""Replaying an event log, and comparing the end with registers that hardware signed.
+
+A log explains registers; it never vouches for itself. An event is verified when the register it extends is among the signed
+ones and the replay ends in the signed value. All others stay in the list, marked unverified, and must not feed a decision.
+
+* Every bank that the log has is replayed, as far as its hash exists here.
+* EV_NO_ACTION extends nothing. One of them says from which locality the TPM was started, which is the first value of PCR 0.
+* The data of an event is covered only where its digest is the hash of the data: `covers_data`.
+* One register is the agent's: what it took from user-data (`userdataevent`) is shown as a check of its own. PCR 15 is shared with
+  systemd, so a log that does not explain all of it is a finding and refuses nothing; the other registers refuse.
+* What a log of ordinary size says is remembered by its bytes; what is signed is compared each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fastness.attestation.evidence.checks import Check, Findings, Question, Result
+from fastness.crypto.silicon.registers import hash_of, replayable
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.evidence.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
+from fastness.formats.evidence.tpm.algorithms import Hash
+from fastness.protocol.registers import Register
+from fastness.protocol.user_data_event import described
+
+_LOCALITY: Final = b"StartupLocality\0"
+_RESET_TO_ONES: Final = range(17, 23)
+_REMEMBERED: Final = 64 * 1024
+_NO_ACTION: Final = EVENT_NAMES[EV_NO_ACTION]
+Registers = Mapping[int, bytes]
+
+
+def replay(log: EventLog) -> dict[str, dict[int, bytes]]:
+    """Bank to register to final value, for every bank whose hash exists here."""
+    return {bank.name: _replay_bank(log, place, bank) for place, bank in enumerate(log.banks) if replayable(bank.name)}
+
+
+def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
+    values: dict[int, bytes] = {}
+    hashed, zeros = hash_of(bank.name), bytes(bank.size)
+    for event in log.events:
+        if event.kind == EV_NO_ACTION:
+            data = event.data
+            if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
+                values[0] = zeros[1:] + data[-1:]
+            continue
+        register = event.register
+        values[register] = hashed(values.get(register, zeros) + event.values[place]).digest()
+    return values
+
+
+class _Told:
+    """What a log says of one bank: where each register ends, and its events as claims show them."""
+
+    __slots__ = ("_events", "_shown", "ends", "runtime")
+
+    def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]], runtime: tuple[str, ...]) -> None:
+        self.ends = ends
+        self.runtime = runtime
+        self._events = events
+        self._shown: frozenset[int] | None = None
+
+    @classmethod
+    def of(cls, data: bytes, bank: str, register: Register) -> _Told | None:
+        """Read and replay a log; None when it has no such bank; raises EvidenceError."""
+        log = parse_log(data)
+        ends = replay(log).get(bank)
+        return cls(ends, _claims(log, bank, register), _runtime(log, bank, register)) if ends is not None else None
+
+    def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
+        """The events, with those verified that extend registers whose end was signed."""
+        if self._shown is None:
+            made = self._events  # nobody else has them yet
+        elif self._shown == agreeing:
+            return list(self._events)
+        else:
+            made = [dict(one) for one in self._events]
+        for one in made:
+            one["verified"] = one["register"] in agreeing and one["type"] != _NO_ACTION
+        self._events, self._shown = made, agreeing
+        return list(made)
+
+
+# A machine that attests again brings the same log, and so does a fleet of one image.
+remembered = lru_cache(maxsize=128)(_Told.of)
+
+
+def judge_log(
+    findings: Findings, data: bytes, bank: str, signed: Registers, register: Register
+) -> list[dict[str, Any]] | None:
+    """Check a log against signed registers; returns its events for the claims, or None when it cannot be read."""
+    try:
+        told = remembered(data, bank, register) if len(data) <= _REMEMBERED else _Told.of(data, bank, register)
+    except EvidenceError as error:
+        findings.fail("event-log", "event-log-unreadable", str(error), hint=error.hint)
+        return None
+    if told is None:
+        findings.fail(
+            "event-log", "event-log-lacks-bank", f"the log has no bank {bank}", hint="Quote a bank that the log has."
+        )
+        return None
+    ends = told.ends
+    agreeing = {index for index, value in ends.items() if signed.get(index) == value}
+    for index in sorted(set(ends) & set(signed)):
+        agrees, seen = index in agreeing, ends[index].hex()
+        if index == register.runtime and any(told.runtime):
+            _user_data(findings, told.runtime, register, agrees=agrees)
+            if not agrees and register.shared:
+                continue
+        findings.answer(_question(register, index), agrees, seen, seen if agrees else signed[index].hex())
+    _unexplained(findings, ends, signed, register)
+    return told.claims(frozenset(agreeing))
+
+
+@lru_cache(maxsize=64)
+def _question(register: Register, index: int) -> Question:
+    """What is asked of each register that is both signed and extended."""
+    return Question(
+        f"event-log {register.name(index)}",
+        "event-log-differs",
+        "the signed register",
+        "The log is incomplete, belongs to another boot, or was changed.",
+    )
+
+
+def _user_data(findings: Findings, events: tuple[str, ...], register: Register, *, agrees: bool) -> None:
+    """What the machine took from its host, as far as the register confirms it: shown, never a reason to refuse."""
+    seen, name = "; ".join(filter(None, events)), register.name(register.runtime)
+    if not agrees:
+        findings.warn(
+            "user-data", "user-data-unconfirmed", seen, source=name,
+            hint=f"{name} holds something else or more: the log is not of this boot, or others extended it later.",
+        )  # fmt: skip
+    elif not all(events):
+        findings.warn(
+            "user-data", "user-data-not-alone", seen, source=name, hint=f"Other events of the log are in {name}, too."
+        )
+    else:
+        findings.checks.append(Check("user-data", Result.PASS, "ok", seen, "", name, mandatory=False))
+
+
+def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
+    """The events of the register for user-data, in words; an empty word for one that is of somebody else."""
+    place = next(at for at, entry in enumerate(log.banks) if entry.name == bank)
+    events = [event for event in log.events if event.register == register.runtime and event.kind != EV_NO_ACTION]
+    hashed = hash_of(bank)
+    # The words count only where the digest that was extended is that of the words.
+    return tuple(described(one.data) if hashed(one.data).digest() == one.values[place] else "" for one in events)
+
+
+def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
+    silent = [
+        register.name(index)
+        for index, value in sorted(signed.items())
+        if index not in ends and value != _initial(index, len(value), register)
+    ]
+    if silent:
+        findings.warn("event-log coverage", "event-log-incomplete", f"no event explains {', '.join(silent)}")
+    strangers = sorted(set(ends) - set(signed))
+    if strangers:
+        findings.warn(
+            "event-log scope",
+            "event-log-unverified",
+            f"events of registers that were not signed: {', '.join(map(str, strangers))}",
+            hint="They are listed as unverified and count for nothing.",
+        )
+
+
+def _initial(index: int, size: int, register: Register) -> bytes:
+    return b"\xff" * size if register.dynamic and index in _RESET_TO_ONES else bytes(size)
+
+
+def _claims(log: EventLog, bank: str, register: Register) -> list[dict[str, Any]]:
+    """The events; whether a register confirms them is not known here."""
+    names = {index: register.name(index) for index in {event.register for event in log.events}}
+    hashed, place = hash_of(bank), next(at for at, one in enumerate(log.banks) if one.name == bank)
+    claims = []
+    for number, event in enumerate(log.events):
+        index, kind, digest = event.register, event.kind, event.values[place]
+        claims.append(
+            {
+                "number": number,
+                "register": index,
+                "register_name": names[index],
+                "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
+                "digest": digest.hex(),
+                "verified": False,
+                "covers_data": hashed(event.data).digest() == digest,
+            }
+        )
+    return claims

@@ -1,0 +1,297 @@
+"""Judging an SNP report: is it AMD's word, about which chip, and what may the host do to the guest.
+
+The endorsement key's certificate must be of the kind that the report names, chain to the pinned root of its generation, and
+say the same firmware versions and chip as the report. Chip ids have 8 bytes on Turin and 64 before.
+
+* Debug, a migration agent and a privilege level other than the expected one are hard failures.
+* Whether the chip is new enough and still vouched for is asked in `snpstanding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Any, Final
+
+from fastness.attestation.evidence.checks import DEBUG, Appraisal, Claims, Findings, Identity, instant
+from fastness.attestation.evidence.snp_tcb import SnpExpectations, judge_revocation, judge_versions
+from fastness.crypto.errors import BadCertificate, UntrustedCertificate
+from fastness.crypto.silicon.chains import (
+    MissingIssuer,
+    chain_to_pin,
+    extension_values,
+    issuer_name,
+    load_certificates,
+    outside_validity,
+    valid_between,
+)
+from fastness.crypto.silicon.verify import p384_certified
+from fastness.crypto.x509 import Certificate
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.evidence.snp.report import SIGNATURE_P384, Report, SigningKey
+from fastness.formats.evidence.snp.tcb import Generation, read_tcb
+from fastness.formats.evidence.snp.vek import Vek, read_vek
+
+__all__ = ["SnpExpectations", "appraise_snp", "endorsement_of"]
+
+_AMD: Final = "AMD"
+_ALIAS_CHECK: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Endorsement:
+    certificate: Certificate
+    vek: Vek
+
+
+def appraise_snp(
+    report: Report, certificates: Sequence[Certificate], expected: SnpExpectations, at: datetime
+) -> Appraisal:
+    """Judge a report with the certificates at hand."""
+    findings = Findings()
+    found = _endorsement(findings, report, certificates)
+    if found is not None:
+        _signature(findings, report, found.certificate)
+        chain = _chain(findings, found, certificates, expected, at)
+        if chain:
+            judge_revocation(findings, chain, found.vek.generation, expected, at)
+        _binding(findings, report, found.vek)
+    findings.nonce(report.report_data, expected.nonce, 64)
+    _policy(findings, report, expected)
+    if found is not None:
+        judge_versions(findings, report, found.vek.generation, expected)
+    return findings.appraisal("snp", Claims(partial(_claims, report, found)), _identity(report, found))
+
+
+def endorsement_of(
+    report: Report, certificates: Sequence[Certificate]
+) -> tuple[Certificate, Generation] | tuple[None, None]:
+    """The first certificate of the kind of key that a report names, and its generation; nothing about it is checked."""
+    shared = report.signing_key is SigningKey.VLEK
+    for certificate in certificates:
+        try:
+            vek = _vek(certificate.der)
+        except (EvidenceError, BadCertificate):
+            continue
+        if vek is not None and vek.shared == shared:
+            return certificate, vek.generation
+    return None, None
+
+
+def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]) -> _Endorsement | None:
+    name, kind = "endorsement-key", report.signing_key.name
+    if report.signing_key is SigningKey.NONE or report.chip_key_masked:
+        findings.fail(name, "report-unsigned", "the host hid the key: nothing signed the report", proof=True)
+        return None
+    shared = report.signing_key is SigningKey.VLEK
+    candidates: list[_Endorsement] = []
+    for certificate in pool:
+        try:
+            vek = _vek(certificate.der)
+        except (EvidenceError, BadCertificate) as error:
+            findings.fail(name, "endorsement-unusable", str(error), hint="Fetch the certificate again.", proof=True)
+            return None
+        if vek is not None and vek.shared == shared:
+            candidates.append(_Endorsement(certificate, vek))
+    if not candidates:
+        findings.skip(
+            name,
+            "endorsement-missing",
+            f"no {kind} certificate is at hand",
+            hint=f"Give the {kind} of this chip and these firmware versions.",
+            proof=True,
+        )
+        return None
+    signer = candidates[0]
+    if len(candidates) > 1:
+        signer = next((entry for entry in candidates if _signs(entry.certificate, report)), signer)
+    findings.expect(
+        name, True, "", seen=f"{kind} of {signer.vek.product}", expected=kind, source="KEY_INFO", proof=True
+    )
+    return signer
+
+
+@lru_cache(maxsize=1024)
+def _vek(certificate_der: bytes) -> Vek | None:
+    """What a certificate says about its key; remembered, because every report of a machine brings the same one."""
+    (certificate,) = load_certificates(certificate_der)
+    return read_vek(issuer_name(certificate), extension_values(certificate))
+
+
+def _signs(certificate: Certificate, report: Report) -> bool:
+    if report.signature_algorithm != SIGNATURE_P384:
+        return False
+    return p384_certified(certificate, report.signature_r, report.signature_s, report.signed)
+
+
+def _signature(findings: Findings, report: Report, certificate: Certificate) -> None:
+    findings.expect(
+        "signature",
+        _signs(certificate, report),
+        "signature-invalid",
+        seen=f"algorithm {report.signature_algorithm}",
+        expected="ECDSA P-384 with SHA-384 by the endorsement key",
+        source=_AMD,
+        hint="The report was changed, or the certificate belongs to another chip or other firmware versions.",
+        proof=True,
+    )
+
+
+def _chain(
+    findings: Findings, found: _Endorsement, pool: Sequence[Certificate], expected: SnpExpectations, at: datetime
+) -> tuple[Certificate, ...]:
+    generation = found.vek.generation
+    try:
+        chain = chain_to_pin(found.certificate, pool, [expected.roots[generation]])
+    except MissingIssuer as error:
+        findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
+        return ()
+    except UntrustedCertificate as error:
+        findings.fail("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
+        return ()
+    findings.expect(
+        "certificate-chain",
+        True,
+        "",
+        seen=_links(chain),
+        expected=f"ARK-{generation} sha256:{expected.roots[generation]}",
+        source="the pinned root",
+        proof=True,
+    )
+    begin, end = valid_between(chain)
+    findings.expect(
+        "certificate-dates",
+        begin <= at <= end,
+        "certificate-dates",
+        seen=f"until {instant(end)}" if begin <= at <= end else "; ".join(outside_validity(chain, at)),
+        expected=f"valid at {instant(at)}",
+        source=_AMD,
+        hint="Ask the host for a new certificate; check the clock.",
+    )
+    return chain
+
+
+@lru_cache(maxsize=512)
+def _links(chain: tuple[Certificate, ...]) -> str:
+    return " ← ".join(issuer_name(entry) for entry in chain[:-1])
+
+
+def _binding(findings: Findings, report: Report, vek: Vek) -> None:
+    reported = read_tcb(report.reported_tcb, vek.generation)
+    shown, equal = str(reported), reported == vek.tcb
+    findings.expect(
+        "endorsement-versions",
+        equal,
+        "endorsement-versions-differ",
+        seen=shown,
+        expected=shown if equal else str(vek.tcb),
+        source="the endorsement key's certificate",
+        hint="Fetch the certificate for the reported versions.",
+        proof=True,
+    )
+    if not vek.shared:
+        size = vek.generation.chip_id_size
+        findings.expect(
+            "chip-id",
+            report.chip_id[:size] == vek.hardware_id and not any(report.chip_id[size:]),
+            "chip-id-differs",
+            seen=report.chip_id.hex(),
+            expected=vek.hardware_id.hex(),
+            source="the endorsement key's certificate",
+            hint="The host masks the chip id, or the certificate is another chip's.",
+            proof=True,
+        )
+    if report.cpu is not None:
+        findings.expect(
+            "generation",
+            report.generation is vek.generation,
+            "generation-differs",
+            seen=f"CPUID family {report.cpu[0]:#x} model {report.cpu[1]:#x}: {report.generation or 'unknown'}",
+            expected=str(vek.generation),
+            source="the endorsement key's certificate",
+            hint="Only Milan, Genoa and Turin have a pinned root." if report.generation is None else "",
+            proof=True,
+        )
+
+
+def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> None:
+    policy = report.policy
+    findings.production(
+        not policy.debug_allowed,
+        DEBUG,
+        seen=f"policy {policy.raw:#x}",
+        expected="bit 19 clear",
+        source=_AMD,
+        hint="The host can read this guest's memory. Start it without debugging.",
+        simulated=expected.simulated,
+    )
+    findings.expect(
+        "migration",
+        not policy.migration_allowed,
+        "migration-allowed",
+        seen=f"policy {policy.raw:#x}",
+        expected="bit 18 clear",
+        source=_AMD,
+        hint="A migration agent could take the guest's memory elsewhere. Start it without one.",
+    )
+    findings.expect(
+        "policy-reserved",
+        policy.bit(17) and policy.raw >> 26 == 0,
+        "policy-reserved",
+        seen=f"policy {policy.raw:#x}",
+        expected="bit 17 set, bits 26 and above clear",
+        source=_AMD,
+    )
+    findings.expect(
+        "vmpl",
+        report.vmpl == expected.vmpl,
+        "vmpl-differs",
+        seen=str(report.vmpl),
+        expected=str(expected.vmpl),
+        source="the expectations",
+        hint="Something more privileged than the reporter runs in this guest, for example the cloud's paravisor.",
+    )
+    if not report.platform_info >> _ALIAS_CHECK & 1:
+        findings.warn(
+            "alias-check",
+            "alias-check-missing",
+            f"platform info {report.platform_info:#x}",
+            expected="bit 5 set",
+            source=_AMD,
+            hint="The firmware does not say that it looked for memory modules that lie about their size (BadRAM).",
+        )
+
+
+def _claims(report: Report, found: _Endorsement | None) -> dict[str, Any]:
+    generation = found.vek.generation if found else report.generation
+    snp: dict[str, Any] = {
+        "version": report.version,
+        "measurement": report.measurement.hex(),
+        "chip_id": report.chip_id.hex(),
+        "vmpl": report.vmpl,
+        "guest_svn": report.guest_svn,
+        "signing_key": report.signing_key.name,
+        "generation": str(generation) if generation else "",
+        "report_id": report.report_id.hex(),
+        "id_key_digest": report.id_key_digest.hex(),
+        "author_key_digest": report.author_key_digest.hex() if report.author_key else "",
+        **report.policy.claims(),
+        "platform_smt_enabled": bool(report.platform_info & 1),
+        "platform_tsme_enabled": bool(report.platform_info >> 1 & 1),
+        "platform_alias_check_complete": bool(report.platform_info >> _ALIAS_CHECK & 1),
+    }
+    if generation is not None:
+        for name in ("reported", "committed", "launch", "current"):
+            tcb = read_tcb(getattr(report, f"{name}_tcb"), generation)
+            snp |= {f"{name}_tcb_{part}": version for part, version in tcb.components().items()}
+    return {"snp": snp, "report_data": report.report_data.hex(), "init_data": report.host_data.hex()}
+
+
+def _identity(report: Report, found: _Endorsement | None) -> Identity | None:
+    if found is None:
+        return None
+    if found.vek.shared:
+        return Identity("cloud-provider", found.vek.provider)
+    return Identity("chip", report.chip_id[: found.vek.generation.chip_id_size].hex())

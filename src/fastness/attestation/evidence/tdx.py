@@ -1,0 +1,365 @@
+"""Judging a TDX quote.
+
+Four signatures lead from the guest to Intel: the attestation key signed the quote, the quoting enclave vouches for that
+key, the platform's certificate (PCK) signed the enclave's report, and the pinned root is above it. That is authenticity.
+Whether the platform is new enough takes Intel's documents; without them the question is open and nothing is granted.
+
+Debug, migration and service domains are refused here, whatever the second implementation does: each lets somebody else reach
+the memory of the guest. Exceptions for pages that the host took away (SEPT_VE) are refused unless the cluster allows them:
+some clouds start all domains so.
+
+Where there is collateral, a second implementation judges the same bytes at the same time, and the two must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from fastness.attestation.evidence import tdx_tcb as tcb
+from fastness.attestation.evidence.checks import DEBUG, Appraisal, Findings, Identity
+from fastness.attestation.evidence.intel_documents import judge_collateral
+from fastness.attestation.evidence.minimum_tcb import NO_MINIMUM, TdxMinimum
+from fastness.attestation.evidence.replay import judge_log
+from fastness.attestation.evidence.tdx_claims import quote_claims, standing_claims
+from fastness.crypto.digests import same, sha256
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.silicon.chains import (
+    MissingIssuer,
+    chain_to_pin,
+    extension_values,
+    load_certificates,
+    subject_name,
+)
+from fastness.crypto.silicon.chains import outside_validity as dates_wrong
+from fastness.crypto.silicon.dcap import SEPT_VE_REFUSED, second_opinion
+from fastness.crypto.silicon.pins import INTEL_ROOT
+from fastness.crypto.silicon.verify import p256_certified, p256_raw
+from fastness.crypto.x509 import Certificate
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.evidence.tdx.collateral import Collateral
+from fastness.formats.evidence.tdx.pck import EXTENSION, Pck, read_pck
+from fastness.formats.evidence.tdx.quote import INTEL_QE, TdxQuote
+from fastness.protocol.registers import RTMR
+
+_INTEL: Final = "Intel"
+SEPT_VE: Final = "sept-ve-enabled"
+_LEAF: Final = "Intel SGX PCK Certificate"
+_AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA")
+
+
+@dataclass(frozen=True, slots=True)
+class TdxExpectations:
+    """What the caller knows: challenge, Intel's documents, statuses and minimums that still count, an event log, the root.
+
+    `allow_sept_ve` accepts domains whose pages the host can make fault. `simulated` says that the root is of a simulated
+    vendor, in a simulated cluster.
+    """
+
+    nonce: bytes | None = None
+    collateral: Collateral | None = None
+    statuses: frozenset[str] = frozenset({tcb.UP_TO_DATE})
+    minimum: TdxMinimum = NO_MINIMUM
+    event_log: bytes = b""
+    root: str = INTEL_ROOT
+    allow_sept_ve: bool = False
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Platform:
+    chain: tuple[Certificate, ...]
+    pck: Pck
+
+
+def appraise_tdx(
+    quote: TdxQuote, certificates: Sequence[Certificate], expected: TdxExpectations, at: datetime
+) -> Appraisal:
+    """Judge a quote; `certificates` help where the quote's own chain is incomplete."""
+    findings = Findings()
+    platform = _platform(findings, quote, certificates, expected.root)
+    _signatures(findings, quote, platform)
+    _attributes(findings, quote, expected)
+    if platform is not None:
+        _dates(findings, platform, at)
+    claims = quote_claims(quote, platform.pck if platform else None)
+    standing = _collateral(findings, quote, platform, expected, at)
+    if standing is not None and expected.collateral is not None:
+        claims["tdx"] |= standing_claims(standing, expected.collateral)
+    findings.nonce(quote.report.report_data, expected.nonce, 64)
+    if expected.event_log:
+        signed = {index + 1: value for index, value in enumerate(quote.report.rtmrs)}
+        events = judge_log(findings, expected.event_log, "sha384", signed, RTMR)
+        claims["tdx"]["uefi_event_logs"] = events or []
+    return findings.appraisal("tdx", claims, _identity(platform))
+
+
+def _platform(findings: Findings, quote: TdxQuote, extra: Sequence[Certificate], root: str) -> _Platform | None:
+    try:
+        carried = load_certificates(quote.pck_chain)
+        chain = chain_to_pin(carried[0], [*carried, *extra], [root])
+        pck = read_pck(extension_values(chain[0]).get(EXTENSION, b""))
+    except MissingIssuer as error:
+        findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
+        return None
+    except (CryptoError, EvidenceError) as error:
+        findings.fail("certificate-chain", error.code, str(error), source=_INTEL, hint=error.hint, proof=True)
+        return None
+    names = [subject_name(entry) for entry in chain]
+    good = findings.expect(
+        "certificate-chain",
+        len(chain) == 3 and names[0] == _LEAF and names[1] in _AUTHORITIES,
+        "untrusted-certificate",
+        seen=" ← ".join(names),
+        expected=f"a PCK certificate under sha256:{root}",
+        source="the pinned root",
+        proof=True,
+    )
+    return _Platform(chain, pck) if good else None
+
+
+def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None) -> None:
+    findings.expect(
+        "signature",
+        p256_raw(quote.attestation_key, quote.signature, quote.signed),
+        "signature-invalid",
+        seen=f"quote version {quote.header.version}",
+        expected="ECDSA P-256 by the attestation key",
+        source=_INTEL,
+        hint="The quote was changed after signing.",
+        proof=True,
+    )
+    bound = sha256(quote.attestation_key + quote.qe_auth_data).value.ljust(64, b"\0")
+    findings.expect(
+        "attestation-key",
+        same(bound, quote.qe_report.report_data),
+        "attestation-key-unbound",
+        seen=quote.qe_report.report_data.hex(),
+        expected=bound.hex(),
+        source="the quoting enclave's report",
+        hint="The attestation key is not the one that the quoting enclave made.",
+        proof=True,
+    )
+    good = platform is not None and p256_certified(platform.chain[0], quote.qe_signature, quote.qe_report.raw)
+    findings.expect(
+        "qe-signature",
+        good,
+        "qe-signature-invalid",
+        expected="ECDSA P-256 by the platform's certificate",
+        source=_INTEL,
+        hint="The quoting enclave's report was changed, or another platform's certificate is attached.",
+        proof=True,
+    )
+    findings.expect(
+        "qe-vendor",
+        quote.header.qe_vendor == INTEL_QE and not quote.qe_report.debug,
+        "qe-unknown",
+        seen=quote.header.qe_vendor.hex() + (" (debug)" if quote.qe_report.debug else ""),
+        expected=INTEL_QE.hex(),
+        source=_INTEL,
+        hint="Only Intel's quoting enclave counts, and not in debug mode.",
+        proof=True,
+    )
+
+
+def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) -> None:
+    report = quote.report
+    attributes, seen = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
+    findings.production(
+        not attributes.debug and not attributes.reserved_tud,
+        DEBUG if attributes.debug else "attributes-reserved",
+        seen=seen,
+        expected="bits 0 to 7 clear",
+        source=_INTEL,
+        hint="The host can look inside this trust domain. Start it without debugging.",
+        simulated=expected.simulated and not attributes.reserved_tud,
+    )
+    _sept_ve(findings, attributes.sept_ve_disable, seen, expected.allow_sept_ve)
+    findings.expect(
+        "migration",
+        not attributes.migratable,
+        "migration-allowed",
+        seen=seen,
+        expected="bit 29 clear",
+        source=_INTEL,
+        hint="A migration domain could take the memory of the guest elsewhere. Start it without one.",
+    )
+    findings.expect(
+        "service-domain",
+        not any(report.mr_servicetd or b""),
+        "service-domain-bound",
+        seen=report.mr_servicetd.hex() if report.mr_servicetd else "none",
+        expected="MRSERVICETD zero",
+        source=_INTEL,
+        hint="Another domain is bound to this one and may reach into it. Start it without service domains.",
+    )
+    findings.expect(
+        "seam-module",
+        not any(report.mrsigner_seam) and not any(report.seam_attributes),
+        "seam-module-unknown",
+        seen=f"signer {report.mrsigner_seam.hex()}, attributes {report.seam_attributes.hex()}",
+        expected="zero: Intel's module in production mode",
+        source=_INTEL,
+    )
+
+
+def _sept_ve(findings: Findings, disabled: bool, seen: str, allowed: bool) -> None:
+    name, hint = "sept-ve-disable", "The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE."
+    if allowed and not disabled:
+        findings.warn(name, SEPT_VE, seen, expected="bit 28 set", source="attestation.tdx.allowSeptVe", hint=hint)
+    else:
+        findings.expect(name, disabled, SEPT_VE, seen=seen, expected="bit 28 set", source=_INTEL, hint=hint)
+
+
+def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
+    wrong = dates_wrong(platform.chain, at)
+    findings.expect(
+        "certificate-dates",
+        not wrong,
+        "certificate-dates",
+        seen="; ".join(wrong) or f"until {min(entry.not_after for entry in platform.chain):%Y-%m-%dT%H:%M:%SZ}",
+        expected=f"valid at {at:%Y-%m-%dT%H:%M:%SZ}",
+        source=_INTEL,
+        hint="Renew the platform's certificate; check the clock.",
+    )
+
+
+def _collateral(
+    findings: Findings, quote: TdxQuote, platform: _Platform | None, expected: TdxExpectations, at: datetime
+) -> tcb.Standing | None:
+    collateral = expected.collateral
+    if collateral is None:
+        findings.skip(
+            "tcb-status",
+            "collateral-missing",
+            "no collateral was given: nobody knows whether this platform is still good",
+            hint="Give Intel's collateral for this platform"
+            + (f" (FMSPC {platform.pck.fmspc.hex()})." if platform else "."),
+        )
+        return None
+    if platform is None:
+        findings.skip("tcb-status", "platform-unknown", "without a platform certificate there is nothing to compare")
+        return None
+    judge_collateral(findings, collateral, platform.chain, platform.pck, expected.root, at)
+    standing = _standing(findings, quote, platform.pck, collateral, expected.statuses)
+    _agreement(findings, quote, platform, collateral, standing, at)
+    _minimum(findings, collateral, standing, expected.minimum)
+    return standing
+
+
+def _minimum(findings: Findings, collateral: Collateral, standing: tcb.Standing, least: TdxMinimum) -> None:
+    """Floors that the cluster sets beside Intel's own statuses."""
+    hint = "Update the host's firmware and TDX module, and fetch newer documents."
+    if least.evaluation:
+        found = min(collateral.tcb_info.evaluation, collateral.qe_identity.evaluation)
+        findings.expect(
+            "tcb-evaluation",
+            found >= least.evaluation,
+            "tcb-behind",
+            seen=str(found),
+            expected=f"at least {least.evaluation}",
+            source="the minimum of this cluster",
+            hint=hint,
+        )
+    if least.date is not None:
+        findings.expect(
+            "tcb-date",
+            standing.date is not None and standing.date >= least.date,
+            "tcb-behind",
+            seen=f"{standing.date:%Y-%m-%d}" if standing.date else "no level",
+            expected=f"at least {least.date:%Y-%m-%d}",
+            source="the minimum of this cluster",
+            hint=hint,
+        )
+
+
+def _standing(
+    findings: Findings, quote: TdxQuote, pck: Pck, collateral: Collateral, accepted: frozenset[str]
+) -> tcb.Standing:
+    info, report = collateral.tcb_info, quote.report
+    differences = tcb.qe_differences(collateral.qe_identity, quote.qe_report)
+    findings.expect(
+        "qe-identity",
+        not differences,
+        "qe-identity-differs",
+        seen=", ".join(differences) or f"TD_QE version {quote.qe_report.isv_svn}",
+        expected="the published identity",
+        source=_INTEL,
+    )
+    module = tcb.module_of(info, report.tee_tcb_svn)
+    findings.expect(
+        "seam-identity",
+        module is not None and tcb.module_matches(module, report),
+        "seam-module-unknown",
+        seen=f"TDX module {report.tee_tcb_svn[1]}.{report.tee_tcb_svn[0]}, MRSEAM {report.mr_seam.hex()}",
+        expected="a published identity",
+        source=_INTEL,
+        hint="Update the host's TDX module.",
+    )
+    parts = [tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
+    lacks: dict[str, None] = {}
+    for svn in tcb.versions(report):
+        of_module = tcb.module_standing(info, svn)
+        parts += [tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
+        lacks |= dict.fromkeys(tcb.behind(info, pck, svn))
+    standing = tcb.worst(parts)
+    told = [standing.status or "no level matches", *lacks, *standing.advisories]
+    findings.expect(
+        "tcb-status",
+        standing.status in accepted,
+        "tcb-no-level" if not standing.status else "tcb-behind",
+        seen="; ".join(told),
+        expected=", ".join(sorted(accepted)),
+        source=f"TCB information, evaluation {info.evaluation}",
+        hint="Update the host's firmware, microcode and TDX module; then provision the platform again.",
+    )
+    return standing
+
+
+def _agreement(
+    findings: Findings,
+    quote: TdxQuote,
+    platform: _Platform,
+    collateral: Collateral,
+    standing: tcb.Standing,
+    at: datetime,
+) -> None:
+    opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)
+    said = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
+    source = "dcap-qvl"
+    if any(check.code == DEBUG for check in findings.checks):
+        # The other implementation never looks further at a domain that can be debugged. Ours warns where all is simulated.
+        findings.warn("second-opinion", DEBUG, said, expected=standing.status, source=source)
+        return
+    if opinion.refusal == SEPT_VE_REFUSED and any(
+        check.code == SEPT_VE and not check.refuses for check in findings.checks
+    ):
+        # It refuses every such domain, and says nothing more about one that this cluster allows.
+        findings.warn("second-opinion", SEPT_VE, said, expected=standing.status, source=source)
+        return
+    if findings.refused:
+        # Refused either way; ours asks more, so their consent is worth a look and changes nothing.
+        agree = bool(opinion.refusal) or opinion.status == standing.status
+        if agree:
+            findings.expect("second-opinion", True, "", seen=said, source=source)
+        else:
+            findings.warn("second-opinion", "verifiers-differ", said, expected=standing.status, source=source)
+        return
+    findings.expect(
+        "second-opinion",
+        not opinion.refusal and opinion.status == standing.status,
+        "verifiers-disagree",
+        seen=said,
+        expected=standing.status,
+        source=source,
+        hint="Two implementations judge the same bytes differently: report this with the evidence.",
+    )
+
+
+def _identity(platform: _Platform | None) -> Identity | None:
+    if platform is None:
+        return None
+    instance = platform.pck.instance_id
+    return Identity("platform-instance", instance.hex()) if instance else Identity("platform", platform.pck.ppid.hex())

@@ -1,0 +1,226 @@
+"""Judging a TPM quote.
+
+A quote proves that a key signed register values; it does not prove that the key lives in a TPM. That takes the endorsement
+key and credential activation, which happen once at enrolment; `known_key` is the key that was enrolled. A bare TPM never
+vouches for memory: the hardware claim of a TEE is not made here.
+
+* The values beside the quote must be exactly the selected registers: by number, one bank, none missing and none added.
+* The sender does not choose how weak the bank is: SHA-1 has collisions, so its registers prove nothing about what was booted.
+* Registers 16 and 23 can be reset by anybody; expectations may not rest on them.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Final
+
+from fastness.attestation.evidence.checks import Appraisal, Check, Claims, Findings, Identity, Question, Result
+from fastness.attestation.evidence.replay import judge_log
+from fastness.crypto.errors import BadKey
+from fastness.crypto.silicon.registers import hashed
+from fastness.crypto.silicon.verify import AttestationKey
+from fastness.formats.evidence.tpm.algorithms import Scheme
+from fastness.formats.evidence.tpm.envelope import TpmEvidence
+from fastness.protocol.registers import PCR
+
+RESETTABLE: Final = frozenset({16, 23})
+BANKS: Final = ("sha256", "sha384", "sha512")
+_TCG: Final = "TPM 2.0 Library"
+# A bare TPM never affirms hardware: the same warning for all of them.
+_BARE: Final = Check(
+    "hardware",
+    Result.WARN,
+    "memory-not-protected",
+    "a TPM vouches for what was booted, not for who can read the memory",
+    hint="Where the host is not trusted, ask for evidence of a TEE.",
+    mandatory=False,
+)
+_KEY: Final = Question(
+    "attestation-key",
+    "key-differs",
+    "the enrolled key",
+    "Another TPM answered, or the machine made a new key: enrol it again.",
+    proof=True,
+)
+_SIGNATURE: Final = Question(
+    "signature",
+    "signature-invalid",
+    _TCG,
+    "The quote was changed after signing, or another key signed it.",
+    proof=True,
+)
+_SIGNED: Final = "a signature of the attestation key, with SHA-256 or stronger"
+_SELECTION: Final = Question(
+    "register-selection",
+    "register-selection-differs",
+    "the values beside the quote",
+    "Values of registers outside the selection are unsigned. Quote exactly the registers that are sent.",
+    proof=True,
+)
+_DIGEST: Final = Question(
+    "register-digest",
+    "register-digest-differs",
+    "the values beside the quote",
+    "The values are not those that the TPM signed.",
+    proof=True,
+)
+_BANK: Final = Question(
+    "register-bank",
+    "bank-refused",
+    _TCG,
+    "Quote the SHA-256 bank: two different boots can be made to end in the same SHA-1 registers.",
+)
+_BANKS: Final = " or ".join(BANKS)
+_CLOCK: Final = Question("clock", "clock-unsafe", "", "")
+_SCHEMES: Final = {scheme: scheme.name for scheme in Scheme}  # Enum.name is slow
+_CLAIMS: Final = tuple(f"pcr{index:02}" for index in range(24))
+
+
+@dataclass(frozen=True, slots=True)
+class TpmExpectations:
+    """What the caller knows: the challenge, the enrolled key, the registers that must be quoted.
+
+    An event log that is given here takes the place of the one that came with the evidence.
+    """
+
+    nonce: bytes | None = None
+    known_key: AttestationKey | None = None
+    registers: frozenset[int] | None = None
+    event_log: bytes = b""
+
+
+def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
+    """Judge a quote."""
+    findings = Findings()
+    key = _key(findings, evidence, expected.known_key)
+    _signature(findings, evidence, key)
+    _selection(findings, evidence, expected.registers)
+    _digest(findings, evidence)
+    findings.nonce(evidence.quote.extra_data, expected.nonce, None)
+    _clock(findings, evidence)
+    findings.checks.append(_BARE)
+    log, events = expected.event_log or evidence.event_log, None
+    if log:
+        events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR) or []
+    claims = Claims(partial(_claims, evidence, key, events))
+    identity = Identity("attestation-key", key.name) if key else None
+    return findings.appraisal("tpm", claims, identity)
+
+
+def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None) -> AttestationKey | None:
+    carried: AttestationKey | None = None
+    if known is not None and evidence.ak_public == known.der:
+        carried = known
+    elif evidence.ak_public:
+        try:
+            carried = AttestationKey(evidence.ak_public)
+        except BadKey as error:
+            findings.fail("attestation-key", error.code, error.message, hint=error.hint, proof=True)
+            return None
+    if known is None:
+        if carried is None:
+            findings.skip(
+                "attestation-key", "key-missing", "the evidence carries no key", hint="Give the key.", proof=True
+            )
+        else:
+            findings.skip(
+                "attestation-key",
+                "key-not-given",
+                f"{carried.kind} {carried.name}",
+                hint="Give the enrolled key: a key on its own word may live anywhere.",
+                mandatory=False,
+            )
+        return carried
+    matches = carried is None or carried is known or carried.der == known.der
+    findings.answer(_KEY, matches, carried.name if carried else "", known.name)
+    return known
+
+
+def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
+    signature = evidence.signature
+    scheme, algorithm = _SCHEMES[signature.scheme], signature.hash.name
+    good = key is not None and key.signed(scheme, algorithm, signature.numbers, evidence.quote.message)
+    findings.answer(_SIGNATURE, good, _made_with(scheme, algorithm, key.kind if key else ""), _SIGNED)
+
+
+@lru_cache(maxsize=64)
+def _made_with(scheme: str, algorithm: str, key: str) -> str:
+    """How a signature was made, as people write it."""
+    return f"{scheme} {algorithm} with {key}" if key else f"{scheme} {algorithm}"
+
+
+def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
+    selections, valued = evidence.quote.selections, evidence.pcrs.order
+    wanted = _listed(evidence.bank, valued)
+    exact = (
+        bool(valued)
+        and len(selections) == 1
+        and selections[0].bank.name == evidence.bank
+        and selections[0].registers == valued
+    )
+    seen = wanted if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
+    findings.answer(_SELECTION, exact, seen, wanted)
+    findings.answer(_BANK, evidence.bank in BANKS, evidence.bank, _BANKS)
+    if required is not None:
+        _requirement(findings, seen, valued, required)
+
+
+@lru_cache(maxsize=256)
+def _listed(bank: str, registers: tuple[int, ...]) -> str:
+    """A selection as people write it; a fleet uses a handful."""
+    return f"{bank}:{','.join(map(str, registers))}"
+
+
+def _requirement(findings: Findings, seen: str, quoted: tuple[int, ...], required: frozenset[int]) -> None:
+    code, expected, hint = _lacking(quoted, required)
+    findings.expect(
+        "register-requirement", not code, code, seen=seen, expected=expected, source="the expectations", hint=hint
+    )
+
+
+@lru_cache(maxsize=256)
+def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, str, str]:
+    """What a selection lacks: a code, empty when nothing; what is expected; what to do. A fleet has a handful of answers."""
+    missing, soft = sorted(required - set(quoted)), required & RESETTABLE
+    expected = ",".join(map(str, sorted(required)))
+    if soft:
+        return "register-resettable", expected, "Registers 16 and 23 can be reset by anybody: expect others."
+    return ("register-missing", expected, f"Quote also {missing}.") if missing else ("", expected, "")
+
+
+def _digest(findings: Findings, evidence: TpmEvidence) -> None:
+    algorithm = evidence.signature.hash.name
+    computed = hashed(algorithm, evidence.pcrs.joined)
+    shown, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest
+    findings.answer(_DIGEST, agree, shown, shown if agree else computed.hex())
+
+
+def _clock(findings: Findings, evidence: TpmEvidence) -> None:
+    clock = evidence.quote.clock
+    seen = f"{clock.milliseconds} ms, {clock.resets} resets, {clock.restarts} restarts"
+    if clock.safe:
+        findings.answer(_CLOCK, True, seen, "")
+    else:
+        findings.warn(
+            "clock", "clock-unsafe", seen, hint="The TPM lost power without notice: its clock may have run back."
+        )
+
+
+def _claims(
+    evidence: TpmEvidence, key: AttestationKey | None, events: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    quote, pcrs = evidence.quote, evidence.pcrs
+    tpm: dict[str, Any] = {_CLAIMS[index]: value.hex() for index, value in pcrs.items()}
+    tpm["bank"] = evidence.bank
+    tpm["resettable"] = sorted(RESETTABLE & pcrs.keys())
+    tpm["ak"] = key.name if key else ""
+    tpm["ak_public"] = base64.b64encode(key.der).decode() if key else ""
+    tpm["firmware_version"] = f"{quote.firmware:016x}"
+    clock = quote.clock
+    tpm |= {"clock": clock.milliseconds, "reset_count": clock.resets, "restart_count": clock.restarts}
+    tpm["clock_safe"] = clock.safe
+    if events is not None:
+        tpm["uefi_event_logs"] = events
+    return {"tpm": tpm, "report_data": quote.extra_data.hex()}

@@ -1,0 +1,1 @@
+"""The verifier of a cluster, with its caches and documents."""

@@ -1,0 +1,125 @@
+"""Vendors' documents as files: what an operator imports, and what was fetched before.
+
+    tdx/<fmspc>-<platform|processor>.json      Intel's documents about a kind of platform, nine members
+    snp/<generation>/authorities.pem           AMD's intermediates and root
+    snp/<generation>/crl.der                   AMD's revocation list
+    snp/<generation>/<chip id>/<versions>.der  an endorsement key, e.g. bl02_tee00_snp06_ucode21.der (fmc01_… on Turin)
+    tpm/*.pem, *.der                           certificates of makers of TPMs
+    numbers.json                               the highest numbers seen (only in the directory that Fastness writes)
+
+Imported directories are read and never written. Files are replaced as a whole, so that a reader sees the old one or the new one.
+Numbers never go down: whoever can put an older document back would otherwise hide what was revoked since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.x509 import Certificate
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.formats.evidence.snp.tcb import Generation, Tcb
+
+MAX_FILE: Final = 2 * 1024 * 1024
+NUMBERS: Final = "numbers.json"
+_SHORT: Final = {"fmc": "fmc", "bootloader": "bl", "tee": "tee", "snp": "snp", "microcode": "ucode"}
+
+
+def tdx_file(fmspc: str, ca: str) -> str:
+    """Where the documents of a kind of platform lie."""
+    return f"tdx/{fmspc}-{ca}.json"
+
+
+def authorities_file(generation: Generation) -> str:
+    """Where AMD's authorities lie."""
+    return f"snp/{generation}/authorities.pem"
+
+
+def crl_file(generation: Generation) -> str:
+    """Where AMD's revocation list lies."""
+    return f"snp/{generation}/crl.der"
+
+
+def vcek_file(generation: Generation, chip_id: bytes, tcb: Tcb) -> str:
+    """Where the endorsement key of a chip with these firmware versions lies."""
+    versions = "_".join(f"{_SHORT[name]}{version:02d}" for name, version in tcb.components().items())
+    return f"snp/{generation}/{chip_id.hex()}/{versions}.der"
+
+
+class Shelf:
+    """One directory of documents."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def read(self, name: str) -> bytes | None:
+        """A document; None when there is none, or one too large to be one."""
+        try:
+            with (self._directory / name).open("rb") as file:
+                data = file.read(MAX_FILE + 1)
+        except OSError:
+            return None
+        return data if len(data) <= MAX_FILE else None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a document; raises OSError."""
+        target = self._directory / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(target)
+        except OSError:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+
+    def makers(self) -> list[Certificate]:
+        """The certificates of makers of TPMs; a file that cannot be read is passed over."""
+        found: list[Certificate] = []
+        directory = self._directory / "tpm"
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            data = self.read(f"tpm/{path.name}") if path.suffix in (".pem", ".der", ".crt") else None
+            if data:
+                with contextlib.suppress(CryptoError):
+                    found += load_certificates(data)
+        return found
+
+
+class Numbers:
+    """The highest number of each document that was ever accepted; kept on a shelf if there is one."""
+
+    def __init__(self, shelf: Shelf | None) -> None:
+        self._shelf = shelf
+        self._highest: dict[str, int] = {}
+        data = shelf.read(NUMBERS) if shelf else None
+        if data:
+            with contextlib.suppress(JsonError, AttributeError):
+                kept = json.decode(data).items()
+                self._highest = {str(name): number for name, number in kept if type(number) is int}
+
+    def behind(self, found: dict[str, int]) -> list[str]:
+        """Which of these are lower than one that was seen."""
+        return [
+            f"{name} {number} after {self._highest[name]}"
+            for name, number in sorted(found.items())
+            if number < self._highest.get(name, number)
+        ]
+
+    def keep(self, found: dict[str, int]) -> None:
+        """Remember numbers that only grew; raises OSError when they cannot be written."""
+        grown = {name: number for name, number in found.items() if number > self._highest.get(name, -1)}
+        if not grown:
+            return
+        self._highest |= grown
+        if self._shelf is not None:
+            self._shelf.write(NUMBERS, json.canonical(self._highest))

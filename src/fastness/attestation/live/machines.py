@@ -1,0 +1,209 @@
+"""Machines in the cluster: found by the key that is their identity, written once by enrolment.
+
+    machine = await find_machine(cluster, KeyKind.AK, thumbprint)
+
+The name of a Machine follows from its key and the kind of that key, so finding one is a read by name; the full thumbprint in its
+status must agree, and its evidence type must be one whose machines have such keys.
+
+* Writing is repeatable at every step: a door that dies leaves nothing that the machine's next try does not complete.
+* What exists is never changed to fit: another key under the same name, another pool, evidence type or endorsement is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fastness.attestation.machine.chip import kept_against, standing_against
+from fastness.attestation.machine.machine import (
+    ENDORSEMENT_LABEL,
+    Newcomer,
+    attestation_key_object,
+    key_conditions,
+    machine_object,
+    machine_status,
+    of_same_tpm,
+    predecessor_of,
+)
+from fastness.attestation.machine.signed_status import is_disbelieved
+from fastness.attestation.verdict.distrust import Distrusted
+from fastness.crypto.errors import BadDigest
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition, is_being_deleted, object_name, view
+from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.subject import KeyKind, key_kind
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound
+from fastness.kube.informers import Informer
+from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
+from fastness.protocol.machine_names import endorsement_label, machine_name
+from fastness.runtime.clock import Clock, Entropy
+
+_AS: Final = WriteOptions(manager="enrolment")
+_STATUS: Final = WriteOptions(manager="enrolment", subresource="status")
+OTHER_TYPE: Final = "this key enrolled for evidence of {}: every kind of evidence needs a key of its own"
+
+
+class IdentityConflict(Exception):
+    """The name of the Machine is taken by something that this key did not enrol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A Machine as it stands now, and whether this enrolment made it."""
+
+    machine: JsonObject
+    created: bool
+
+
+async def find_machine(cluster: Cluster, kind: KeyKind, thumbprint: str) -> Machine | None:
+    """The Machine that enrolled with a key, fresh from the API; raises ApiError."""
+    try:
+        found = await cluster.get(MACHINE.resource, machine_name(kind, thumbprint), NAMESPACE)
+    except (NotFound, BadDigest):
+        return None
+    return _of(found, kind, thumbprint)
+
+
+def known_machine(machines: Informer, kind: KeyKind, thumbprint: str) -> Machine | None:
+    """The Machine that enrolled with a key, as the cache knows it."""
+    try:
+        found = machines.get(NAMESPACE, machine_name(kind, thumbprint))
+    except BadDigest:
+        return None
+    return _of(found, kind, thumbprint) if found else None
+
+
+def _of(machine: JsonObject, kind: KeyKind, thumbprint: str) -> Machine | None:
+    seen = view(machine, Machine)
+    same = seen.status.key_thumbprint == thumbprint and key_kind(seen.status.tee) is kind
+    return seen if same and not is_being_deleted(machine) else None
+
+
+class MachineWriter:
+    """Writes the Machine of a newcomer, and the AttestationKey of an AK."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._entropy = entropy
+
+    async def existing(self, newcomer: Newcomer) -> JsonObject | None:
+        """The Machine that this key has, complete or not; raises IdentityConflict, Conflict, ApiError."""
+        try:
+            found = await self._cluster.get(MACHINE.resource, newcomer.machine_name, NAMESPACE)
+        except NotFound:
+            return None
+        if is_being_deleted(found):
+            raise Conflict("the Machine of this key is being deleted")
+        if is_disbelieved(found):
+            raise Conflict("nobody of the control plane wrote the status of this key's Machine: a person has to look")
+        status = view(found, Machine).status
+        if status.key_thumbprint not in ("", newcomer.thumbprint):
+            raise IdentityConflict("another key enrolled under this name")
+        # A machine that was moved still boots with the ticket of the pool that it came from.
+        if newcomer.pool not in (status.pool or newcomer.pool, status.moved_from):
+            raise IdentityConflict("this key enrolled for another pool")
+        if status.tee not in ("", newcomer.tee):
+            raise IdentityConflict(OTHER_TYPE.format(status.tee))
+        if status.endorsed_by not in ("", newcomer.endorsed_by):
+            raise IdentityConflict(f"this key enrolled with another endorsement ({status.endorsed_by}): make a new key")
+        return found
+
+    async def placed(self, newcomer: Newcomer, distrusts: Iterable[Distrusted] = ()) -> Newcomer:
+        """The newcomer with the live Machine that it replaces, or with what makes it wait for approval; raises ApiError."""
+        if not newcomer.endorsement:
+            return newcomer
+        scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
+        peers = of_same_tpm(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
+        live = tuple(distrusts)
+        against = standing_against(peers, live) or kept_against(newcomer.endorsement, live)
+        if not against:
+            return replace(newcomer, supersedes=predecessor_of(peers))
+        return replace(newcomer, approved=False, waits=f"its TPM is known: {against}")
+
+    async def write(self, newcomer: Newcomer) -> Written:
+        """Make what is missing of the newcomer's objects; raises IdentityConflict, Conflict, ApiError."""
+        created = False
+        found = await self.existing(newcomer)
+        if found is None:
+            try:
+                found = await self._cluster.create(MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS)
+                created = True
+            except AlreadyExists:
+                found = await self.existing(newcomer)
+            if found is None:
+                raise Conflict("the Machine of this key was deleted at this moment")
+        if not view(found, Machine).status.key_thumbprint:
+            found = await self._complete(found, newcomer)
+        if newcomer.kind is KeyKind.AK:
+            await self._key(newcomer, found)
+        return Written(found, created)
+
+    async def take_ticket(self, machine: Machine, newcomer: Newcomer) -> None:
+        """Let a Machine that never attested count on the ticket that it shows now; raises Conflict, ApiError."""
+        meta = machine.metadata
+        patch = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": {"ticket": newcomer.ticket, "ticketUid": newcomer.ticket_uid},
+        }
+        await self._cluster.patch(MACHINE.resource, meta.name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def give_way(self, machine: JsonObject) -> bool:
+        """Delete a Machine as it was seen; False when it changed since. Raises ApiError."""
+        meta = machine["metadata"]
+        options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
+        with suppress(NotFound):
+            try:
+                await self._cluster.delete(MACHINE.resource, meta["name"], NAMESPACE, options)
+            except Conflict:
+                return False
+        return True
+
+    async def _complete(self, machine: JsonObject, newcomer: Newcomer) -> JsonObject:
+        name = object_name(machine).name
+        # What the Machine says of its approval counts: somebody may have decided since it was made.
+        approved = newcomer.approved and machine["spec"].get("approval") == "Approved"
+        patch = {
+            "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]},
+            "status": machine_status(replace(newcomer, approved=approved), name, self._clock.now()),
+        }
+        try:
+            return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+        except Conflict:
+            again = await self.existing(newcomer)
+            if again is not None and view(again, Machine).status.key_thumbprint:
+                return again
+            raise
+
+    async def _key(self, newcomer: Newcomer, machine: JsonObject) -> None:
+        wanted = attestation_key_object(newcomer, machine)
+        name = wanted["metadata"]["name"]
+        try:
+            found = await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+        except AlreadyExists:
+            found = await self._cluster.get(ATTESTATION_KEY.resource, name, NAMESPACE)
+            if found["spec"]["publicKey"] != wanted["spec"]["publicKey"]:
+                raise IdentityConflict("another AttestationKey has the name of this key") from None
+            if found["spec"] != wanted["spec"]:
+                found = await self._renewed(found, wanted)
+        if condition(found, "Approved") is None:
+            patch = {"status": {"conditions": key_conditions(found, self._clock.now())}}
+            await self._cluster.patch(ATTESTATION_KEY.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+
+    async def _renewed(self, former: JsonObject, wanted: JsonObject) -> JsonObject:
+        """The key in place of the one that a deleted Machine of the same key left; raises Conflict, ApiError.
+
+        It goes after its owner by itself, which takes a garbage collector that has just learned of the kind half a minute.
+        """
+        name = object_name(former).name
+        with suppress(NotFound):
+            options = DeleteOptions(uid=former["metadata"]["uid"])
+            await self._cluster.delete(ATTESTATION_KEY.resource, name, NAMESPACE, options)
+        try:
+            return await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+        except AlreadyExists as error:
+            raise Conflict("the AttestationKey of a former Machine is still there") from error

@@ -1,0 +1,323 @@
+"""The verifier of a cluster: evidence in, verdict out.
+
+    key → type and endorsement → identity → membership → evidence → policy and values → challenge spent
+        → Verdict and Machine written → Judgement
+
+1. The attempt names a key, and the key its Machine. Evidence of another type than the machine enrolled for is refused before a
+byte of it is read: a software key that enrolled for `snp` proves nothing until its report does, and must not get to sign quotes.
+2. A guest key signed the attempt, as the key of the boot did where evidence tells nothing of boots; an attestation key signs the
+quote. Nobody else is looked at further. 3. Only an approved machine is judged. One that waits for approval is asked to come back.
+4. Evidence is judged under the roots of this cluster, then
+by its policies and values (`attestation`). 5. Whoever's evidence is authentic and answers this challenge has spent it,
+whatever the outcome, and leaves a verdict.
+
+Evidence that is not authentic leaves nothing but a line of the record, and not even that each time: its sender may be anybody
+(`record.live.unauthenticated`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from fastness.attestation.evidence.checks import Appraisal, Result
+from fastness.attestation.evidence.roots import Anchors, accepted_evidence, anchors_of
+from fastness.attestation.live.appraisers import CollateralSource, Demands, NoCollateral, judge
+from fastness.attestation.live.attempt import Attempt, Judgement
+from fastness.attestation.live.caches import Books
+from fastness.attestation.live.chips import Chips
+from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.machines import find_machine, known_machine
+from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.attestation.live.writer import Found, Verdicts
+from fastness.attestation.machine.boots import boot_dispute, boot_of
+from fastness.attestation.machine.chip import chip_of, held, told_hidden
+from fastness.attestation.machine.machine import misbound, subject_of
+from fastness.attestation.status.cluster import interval_of
+from fastness.attestation.verdict import breakglass
+from fastness.attestation.verdict.breakglass import live_override, overridden
+from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding, stale
+from fastness.attestation.verdict.dispute import PENDING_CODE, chip_dispute, disputed
+from fastness.attestation.verdict.distrust import about_machine, refused_for
+from fastness.attestation.verdict.identity_disk import told_open_disk
+from fastness.attestation.verdict.machine_standing import ROUNDS
+from fastness.attestation.verdict.properties import properties_of
+from fastness.crypto.errors import BadKey
+from fastness.crypto.silicon.verify import AttestationKey, attestation_key
+from fastness.formats.evidence.envelope import base64_field
+from fastness.formats.initdata import parse_init_data
+from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import object_name, view
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kinds.trusted_execution.subject import KeyKind, Subject, key_kind
+from fastness.kube.informers import Informer, Informers
+from fastness.kube.port import Cluster
+from fastness.observe import metrics
+from fastness.protocol.guest_key import BadIdentity, ClaimedIdentity, claimed_identity, proved_boot, proved_identity
+from fastness.protocol.node_keys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
+from fastness.record.entry import Entry, Record
+from fastness.record.live.unauthenticated import Strangers
+from fastness.runtime.clock import Clock
+
+
+class Vendor(CollateralSource, Protocol):
+    """Vendors' documents, and the roots of a simulated vendor where one is announced."""
+
+    @property
+    def anchors(self) -> Anchors | None:
+        """Roots that count only where the cluster is simulated."""
+
+
+class NobodySimulates(NoCollateral):
+    """No simulated vendor, and no documents beside what evidence brings."""
+
+    anchors: Anchors | None = None
+
+
+class _Rules:
+    """A ConfidentialCluster, read once: which evidence counts, what is demanded of hardware, whose roots are believed."""
+
+    def __init__(self, cluster: JsonObject | None) -> None:
+        self.cluster = cluster
+        self.first_use = view(cluster or {}, ConfidentialCluster).spec.join.trust_on_first_use
+        self.demands = Demands.of(cluster)
+        self.counts_for = interval_of(cluster) * ROUNDS
+        self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
+        pools = view(cluster or {}, ConfidentialCluster).spec.pools
+        own = {one.name: frozenset(accepted_evidence(cluster, one.name)) for one in pools}
+        self._pools = own
+        self._others = frozenset(accepted_evidence(cluster))
+        self.evidence = self._others.union(*own.values())
+
+    def evidence_of(self, pool: str) -> frozenset[str]:
+        """The kinds of evidence that count for machines of a pool."""
+        return self._pools.get(pool, self._others)
+
+    def anchors(self, tee: str, simulated: Anchors | None) -> list[Anchors]:
+        """The roots that may vouch for a kind of evidence."""
+        known = self._known.get(tee)
+        if known is None or known[0] is not simulated:
+            known = self._known[tee] = simulated, anchors_of(self.cluster, tee, simulated)
+        return known[1]
+
+
+class TicketCounter(Protocol):
+    """Counts the ticket of a guest at its first affirmed verdict; enrolment has one."""
+
+    async def counted(self, machine: Machine, conclusion: Conclusion) -> Conclusion:
+        """The same conclusion, or a refusal when the ticket has no use left; raises ApiError."""
+        ...
+
+
+class ClusterVerifier:
+    """Judges attempts with what the cluster knows."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        informers: Informers,
+        record: Record,
+        clock: Clock,
+        workers: PolicyWorkers,
+        admissions: TicketCounter,
+        vendor: Vendor | None = None,
+    ) -> None:
+        self.distrusts = Distrusts(informers)
+        self.books = Books(informers, self.distrusts)
+        self._cluster = cluster
+        self._machines: Informer = informers.of(MACHINE.resource)
+        self._chips = Chips(informers, self.distrusts, record)
+        self.admissions = admissions
+        verdicts = informers.of(VERDICT.resource)
+        self._verdicts = Verdicts(cluster, verdicts)
+        self._followed = (self._machines, verdicts)
+        self._record = record
+        self._strangers = Strangers(record, clock)
+        self._clock = clock
+        self._workers = workers
+        self._vendor: Vendor = vendor or NobodySimulates()
+        self._rules = _Rules(None)
+
+    async def synced(self) -> None:
+        """Wait until everything that is compared with is at hand."""
+        await self.books.synced()
+        await self.distrusts.synced()
+        for informer in self._followed:
+            await informer.synced()
+
+    async def appraise(self, attempt: Attempt) -> Judgement:
+        """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
+        if attempt.tee not in self._asked.evidence:
+            return await self._refuse(
+                "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
+            )
+        try:
+            claimed, named = _claimed_key(attempt), named_keys(attempt.additional)
+        except (BadIdentity, BadNames) as error:
+            return await self._refuse(error.code, error.detail)
+        thumbprint = str(_key_of(claimed).thumbprint)
+        machine = await self._machine(attempt.tee, thumbprint)
+        if machine is None:
+            return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
+        unbound = misbound(machine, attempt.tee, first_use=self._asked.first_use)
+        if unbound is not None:
+            return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
+        try:
+            key = _proved_key(claimed, attempt)
+            boot_key = proved_boot(attempt.tee, attempt.additional, attempt.nonce, attempt.tee_pubkey)
+        except BadIdentity as error:
+            return await self._refuse(error.code, error.detail, thumbprint, enrolled=True)
+        membership = membership_of(machine)
+        if membership is not Membership.APPROVED:
+            return await self._not_a_member(machine, membership)
+        return await self._judge(attempt, key, machine, named, boot_key)
+
+    async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
+        """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
+        kind = key_kind(tee)
+        found = known_machine(self._machines, kind, thumbprint) or await find_machine(self._cluster, kind, thumbprint)
+        others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
+        return found or next(others, None)
+
+    async def _judge(
+        self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys, boot_key: str
+    ) -> Judgement:
+        pool = machine.status.pool
+        if attempt.tee not in self._asked.evidence_of(pool):
+            text = f"evidence of {attempt.tee} does not count for pool {pool}"
+            return await self._refuse("evidence-not-accepted", text, str(key.thumbprint), enrolled=True)
+        now, books = self._clock.now(), self.books
+        init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
+        anchors = self._asked.anchors(attempt.tee, self._vendor.anchors)
+        judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
+        facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
+        values = books.values(now, pool)
+        policies = books.policies
+        conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
+        properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
+        override = live_override(books.cluster, now, books.approvers)
+        conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
+        chip = chip_of(judged.appraisal)
+        about = about_machine(machine, properties, chip=chip)
+        conclusion = told_open_disk(told_hidden(conclusion, chip), attempt.tee)
+        conclusion = refused_for(conclusion, self.distrusts.against(about, now))
+        boot = boot_of(judged.appraisal.claims, boot_key)
+        dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
+        wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
+        conclusion = disputed(held(conclusion, wait), dispute)
+        thumbprint = str(key.thumbprint)
+        if not judged.appraisal.authentic or not _fresh(judged.appraisal):
+            retry = stale(judged.appraisal)
+            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
+        if conclusion.reason != PENDING_CODE:
+            wait = None
+        found = Found(
+            conclusion, policies.version(attempt.tee), values.versions,
+            simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
+            properties=properties, counts_for=self._asked.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
+            override=override if conclusion.reason == breakglass.CODE else None, named=named,
+        )  # fmt: skip
+        return await self._settle(attempt, machine, found, now)
+
+    async def _settle(self, attempt: Attempt, machine: Machine, found: Found, now: datetime) -> Judgement:
+        """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
+        subject = _subject(machine, found.simulated)
+        await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
+        found.conclusion = conclusion = await self.admissions.counted(machine, found.conclusion)
+        raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
+        override = found.override
+        verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
+        if conclusion.accepted:
+            await self._chips.approved_change(machine, found.chip)
+        await self._verdicts.mark(raw, verdict, found, now)
+        name = object_name(verdict).name
+        detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
+        detail |= {"override": override.line} if override is not None else {}
+        detail |= found.named.described() if conclusion.accepted else {}
+        # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
+        what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
+        if found.dispute is not None:
+            what, against = "disputed", {"shows": found.dispute.shows, "against": found.dispute.against}
+            detail |= {"over": found.dispute.over, **against}
+        entry = Entry(
+            what, subject.thumbprint, verdict=name,
+            evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
+        )  # fmt: skip
+        await self._record.append(entry)
+        reused = conclusion.accepted and names_replaced(machine, found.named)
+        if reused:
+            named = {"named": "in a session", **found.named.described()}
+            await self._record.append(Entry("key-reused", subject.thumbprint, verdict=name, detail=named))
+        metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
+        return Judgement(
+            conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
+            conclusion.claims, override.expires if override else None, conclusion.retry, found.properties,
+            REUSED if reused else "",
+        )  # fmt: skip
+
+    @property
+    def _asked(self) -> _Rules:
+        """What the cluster asks of evidence, read again when its object changes."""
+        if self._rules.cluster is not self.books.cluster:
+            self._rules = _Rules(self.books.cluster)
+            self._vendor.look_after(self._rules.demands.staleness)
+        return self._rules
+
+    async def _raw(self, machine: Machine) -> JsonObject:
+        return await self._cluster.get(MACHINE.resource, machine.metadata.name, machine.metadata.namespace)
+
+    async def _not_a_member(self, machine: Machine, membership: Membership) -> Judgement:
+        thumbprint = machine.status.key_thumbprint
+        if membership is Membership.PENDING:
+            text = "the machine waits for approval"
+            return await self._refuse("approval-pending", text, thumbprint, enrolled=True, retry=True)
+        code = "revoked" if membership is Membership.REVOKED else "quarantined"
+        return await self._refuse(code, "this machine is no longer trusted", thumbprint, enrolled=True)
+
+    async def _refuse(
+        self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
+    ) -> Judgement:
+        """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""
+        await self._strangers.refused(code, who, enrolled=enrolled)
+        metrics.ATTESTATIONS.inc("refused")
+        return Judgement(False, code, detail, retry=retry)
+
+
+def _claimed_key(attempt: Attempt) -> AttestationKey | ClaimedIdentity:
+    """The key that the attempt says it is from; raises BadIdentity, EvidenceError."""
+    if key_kind(attempt.tee) is KeyKind.GUEST:
+        return claimed_identity(attempt.additional)
+    public = base64_field(attempt.evidence, "ak_public") if attempt.evidence.get("ak_public") else b""
+    if not public:
+        raise BadIdentity(
+            "identity-missing", "the evidence must carry ak_public, the key that the machine enrolled with"
+        )
+    try:
+        return attestation_key(public)
+    except BadKey as error:
+        raise BadIdentity(error.code, error.message) from error
+
+
+def _key_of(claimed: AttestationKey | ClaimedIdentity) -> AttestationKey:
+    return claimed.key if isinstance(claimed, ClaimedIdentity) else claimed
+
+
+def _proved_key(claimed: AttestationKey | ClaimedIdentity, attempt: Attempt) -> AttestationKey:
+    """The key of a machine that is known; a guest key must have signed the attempt, an AK signs the quote. Raises BadIdentity."""
+    if isinstance(claimed, ClaimedIdentity):
+        return proved_identity(claimed, attempt.nonce, attempt.tee_pubkey)
+    return claimed
+
+
+def _fresh(appraisal: Appraisal) -> bool:
+    """Whether the evidence answers this challenge."""
+    return any(check.name == "nonce" and check.result is Result.PASS for check in appraisal.checks)
+
+
+def _subject(machine: Machine, simulated: bool) -> Subject:
+    found = subject_of(machine)
+    return replace(found, simulated=simulated)

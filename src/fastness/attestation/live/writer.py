@@ -1,0 +1,278 @@
+"""Keeping what was found: the Verdict, the evidence it rests on, the Machine's status, the spent challenge.
+
+A verdict is written when it differs from the machine's last one, or after a day; in between a good machine costs one write,
+its Machine's `lastAttested`. Evidence is kept with a verdict, by digest, once. Nothing here is written for somebody whose
+evidence is not authentic: a stranger must not be able to fill the store or to darken another's name.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.attestation.evidence.checks import Check
+from fastness.attestation.live.attempt import Attempt
+from fastness.attestation.machine.boots import Boot, boot_dispute, boot_status
+from fastness.attestation.machine.chip import Wait, chip_status
+from fastness.attestation.status.cluster import DEFAULT_INTERVAL
+from fastness.attestation.verdict.breakglass import Override
+from fastness.attestation.verdict.conclude import Conclusion
+from fastness.attestation.verdict.dispute import Dispute, dispute_status
+from fastness.attestation.verdict.identity_disk import identity_place
+from fastness.attestation.verdict.machine_standing import ROUNDS, standing_change
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.keys.errors import ReplayedChallenge
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.evidence import EVIDENCE_BLOB, MOST_BYTES, SPENT_CHALLENGE
+from fastness.kinds.fastness_dev.verdict import VERDICT
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import rfc3339, view, with_condition
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.subject import Endorsement, Subject
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound
+from fastness.kube.informers import Informer
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.protocol.node_keys import NamedKeys, keys_change
+
+REWRITTEN_AFTER: Final = timedelta(hours=24)
+MOST_CHECKS: Final = 512
+MOST_TEXT: Final = 1024
+_TRIES: Final = 8
+CONTENT_LABEL: Final = "fastness.dev/content"
+MACHINE_LABEL: Final = "fastness.dev/machine"
+_AS: Final = WriteOptions(manager="verifier")
+_STATUS: Final = WriteOptions(manager="verifier", subresource="status")
+# What differs between two appraisals of the same state.
+_FRESH: Final = frozenset({"nonce", "clock"})
+
+
+class Verdicts:
+    """Writes verdicts and what belongs to them."""
+
+    def __init__(self, cluster: Cluster, verdicts: Informer) -> None:
+        self._cluster = cluster
+        self._verdicts = verdicts
+
+    async def spend(self, nonce: str, expires: datetime) -> None:
+        """Make a challenge good for nothing any more; raises ReplayedChallenge when it was answered before."""
+        name = f"nonce-{sha256(nonce.encode()).hex}"
+        body = {
+            "apiVersion": SPENT_CHALLENGE.api_version, "kind": SPENT_CHALLENGE.kind, "metadata": {"name": name},
+            "spec": {"expires": rfc3339(expires)},
+        }  # fmt: skip
+        try:
+            await self._cluster.create(SPENT_CHALLENGE.resource, body, _AS)
+        except AlreadyExists as error:
+            raise ReplayedChallenge("this challenge was answered before", "Ask for a new challenge.") from error
+
+    async def keep(
+        self, machine: JsonObject, subject: Subject, attempt: Attempt, found: Found, now: datetime
+    ) -> JsonObject:
+        """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence.
+
+        Of disputed evidence one is kept for each outcome: its sender holds a copied key and may come as often as it likes.
+        """
+        conclusion, tee = found.conclusion, attempt.tee
+        content = _content(tee, found)
+        last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
+        if found.dispute is None and last is not None and _still(last, content, now):
+            return last
+        evidence = json.canonical(attempt.evidence)
+        told_apart = [content] if found.dispute is not None else [content, str(sha256(evidence))]
+        name = f"{subject.name}-{sha256(json.canonical(told_apart)).hex[:12]}"
+        if found.dispute is not None and (before := self._verdicts.get("", name)) is not None:
+            return before
+        digest = await self._blob(tee, evidence)
+        spec: JsonObject = {
+            "subject": {
+                "machine": subject.machine,
+                "keyThumbprint": subject.thumbprint,
+                "endorsement": subject.endorsement,
+            },
+            "evidence": {"type": tee, "digest": digest},
+            "policyVersion": found.policy,
+            "valueSets": [{"name": name, "version": version} for name, version in found.value_sets],
+            "result": conclusion.result,
+            "simulated": found.simulated,
+            "checks": [_check(check) for check in conclusion.checks[:MOST_CHECKS]],
+            "trustVector": dict(conclusion.vector.claims),
+            "expires": rfc3339(now + REWRITTEN_AFTER * 2),
+            **({"reason": conclusion.reason} if conclusion.reason else {}),
+        }
+        labels = {CONTENT_LABEL: content, MACHINE_LABEL: subject.name}
+        body = {
+            "apiVersion": VERDICT.api_version, "kind": VERDICT.kind, "metadata": {"name": name, "labels": labels}, "spec": spec,
+        }  # fmt: skip
+        try:
+            return await self._cluster.create(VERDICT.resource, body, _AS)
+        except AlreadyExists:
+            return await self._cluster.get(VERDICT.resource, name)
+
+    async def mark(self, machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> None:
+        """Write on the Machine how it stands; raises Conflict. Only an affirmed machine is Attested and moves `lastAttested`."""
+        name = str(machine["metadata"]["name"])
+        for _ in range(_TRIES):
+            if found.dispute is None and boot_dispute(view(machine, Machine), found.boot) is not None:
+                # A later boot was judged meanwhile: whoever comes again is judged with that in mind.
+                raise Conflict(f"machine {name} booted anew")
+            version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
+            standing = _standing(machine, verdict, found, now)
+            if not standing:
+                return
+            patch = {"metadata": version, "status": standing}
+            try:
+                await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
+                return
+            except NotFound:
+                return
+            except Conflict:
+                # Others write conditions of their own; ours is put into the list as it is now.
+                machine = await self._cluster.get(MACHINE.resource, name, NAMESPACE)
+        raise Conflict(f"machine {name} changes too fast")
+
+    async def _blob(self, tee: str, evidence: bytes) -> str:
+        digest = sha256(evidence)
+        packed = gzip.compress(evidence, 6, mtime=0)
+        if len(packed) <= MOST_BYTES:
+            spec = {"digest": str(digest), "type": tee, "encoding": "gzip", "data": base64.b64encode(packed).decode()}
+            body = {
+                "apiVersion": EVIDENCE_BLOB.api_version, "kind": EVIDENCE_BLOB.kind, "spec": spec,
+                "metadata": {"name": f"sha256-{digest.hex}"},
+            }  # fmt: skip
+            with suppress(AlreadyExists):
+                await self._cluster.create(EVIDENCE_BLOB.resource, body, _AS)
+        return str(digest)
+
+
+class Found:
+    """What an attempt led to, as far as a Verdict tells it."""
+
+    __slots__ = (
+        "boot", "chip", "conclusion", "counts_for", "dispute", "named", "override", "policy", "properties", "simulated",
+        "value_sets", "wait",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        conclusion: Conclusion,
+        policy: str,
+        value_sets: tuple[tuple[str, str], ...],
+        *,
+        simulated: bool,
+        properties: Mapping[str, str] | None = None,
+        counts_for: timedelta = DEFAULT_INTERVAL * ROUNDS,
+        chip: str = "",
+        boot: Boot | None = None,
+        wait: Wait | None = None,
+        dispute: Dispute | None = None,
+        override: Override | None = None,
+        named: NamedKeys | None = None,
+    ) -> None:
+        self.conclusion = conclusion
+        self.policy = policy
+        self.value_sets = value_sets
+        self.simulated = simulated
+        self.properties = dict(properties or {})
+        self.counts_for = counts_for
+        self.chip = chip
+        self.boot = boot
+        self.wait = wait
+        self.dispute = dispute
+        self.override = override
+        self.named = named or NamedKeys()
+
+
+def _content(tee: str, found: Found) -> str:
+    """What makes two verdicts the same: everything but the freshness of the evidence."""
+    conclusion = found.conclusion
+    said: list[Any] = [
+        tee,
+        conclusion.result,
+        conclusion.reason,
+        found.policy,
+        list(found.value_sets),
+        dict(conclusion.vector.claims),
+        found.simulated,
+        found.properties,
+        [[one.name, str(one.result), one.code, "" if one.name in _FRESH else one.seen] for one in conclusion.checks],
+    ]
+    return sha256(json.canonical(said)).hex[:32]
+
+
+def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
+    """What the status of a Machine becomes; empty when it says all that already."""
+    conclusion, known = found.conclusion, machine.get("status") or {}
+    if found.dispute is not None:
+        return dispute_status(known, found.dispute, str(verdict["metadata"]["name"]), now)
+    # Only an accepted session names keys: a machine that booted something else gets no certificate for a key of its own making.
+    keys = keys_change(known, found.named, now) if conclusion.accepted else {}
+    told = {**known, "conditions": keys.pop("conditions", None) or known.get("conditions") or []}
+    chip = chip_status(told, found.chip, found.wait, now, accepted=conclusion.accepted)
+    affirmed = conclusion.accepted and found.override is None
+    conditions = with_condition(
+        chip.pop("conditions", None) or told["conditions"],
+        kind="Attested",
+        status="True" if affirmed else "False",
+        reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
+        message=_message(conclusion, str(known.get("endorsedBy") or "")),
+        now=now,
+    )
+    place = identity_place(str(verdict["spec"]["evidence"]["type"]))
+    identity = {"identity": place} if known.get("identity") != place else {}
+    status: JsonObject = {**chip, **keys, **identity, **boot_status(known, found.boot), **_times(known, found, now)}
+    same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
+    if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
+        status |= {
+            "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
+            "properties": _replacing(known.get("properties") or {}, found.properties),
+        }  # fmt: skip
+    return {**status, **standing_change(machine, status, now, found.counts_for / ROUNDS, found.override)}
+
+
+def _times(known: Mapping[str, Any], found: Found, now: datetime) -> JsonObject:
+    """Until when this counts: as a proof, by an override, or not at all."""
+    until = rfc3339(now + found.counts_for)
+    if found.override is not None:
+        return {"overriddenUntil": until}
+    ended: JsonObject = {"overriddenUntil": None} if known.get("overriddenUntil") else {}
+    return {**ended, "lastAttested": rfc3339(now), "attestedUntil": until} if found.conclusion.accepted else ended
+
+
+def _message(conclusion: Conclusion, endorsement: str) -> str:
+    if not conclusion.accepted:
+        return conclusion.detail
+    first_use = (
+        "; nobody vouches for the TPM, it was trusted on first use" if endorsement == Endorsement.FIRST_USE else ""
+    )
+    if conclusion.reason:
+        return f"accepted by an override: {conclusion.checks[-1].seen}{first_use}"
+    return f"every mandatory claim is affirmed{first_use}"
+
+
+def _replacing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    """As a merge patch: what is no longer proved goes."""
+    return {**dict.fromkeys(old), **new}
+
+
+def _still(last: JsonObject, content: str, now: datetime) -> bool:
+    written = datetime.fromisoformat(last["metadata"]["creationTimestamp"])
+    return bool(
+        (last["metadata"].get("labels") or {}).get(CONTENT_LABEL) == content and now - written < REWRITTEN_AFTER
+    )
+
+
+def _check(check: Check) -> JsonObject:
+    said = {"seen": check.seen, "expected": check.expected, "source": check.source, "hint": check.hint}
+    return {
+        "name": check.name[:128], "result": str(check.result), "code": check.code,
+        **{name: text[:MOST_TEXT] for name, text in said.items() if text},
+    }  # fmt: skip
+
+
+def _camel(code: str) -> str:
+    return "".join(part.capitalize() for part in code.split("-")) or "Refused"

@@ -1,0 +1,165 @@
+"""ApprovedImages: an approval makes values count, and its end takes them away.
+
+For each approved image there is one ReferenceValueSet, named after the digest and written as a whole. When the last approval of
+an image is gone the set is withdrawn: it keeps its values, which count for nothing from then on, so that a refusal can say
+whose they were and since when they are not accepted. Verifiers look at the approvals too (`ValueBook`), so that the next
+evidence is refused even before this loop has run.
+
+* Values that no machine needs any more are withdrawn too, although the approval stands (`retirement.py` finds out).
+* Measurements that cannot be read are no measurements: the set is withdrawn, and the condition says why.
+* A set of the same name that somebody wrote by hand is left alone, and the condition says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastness.attestation.errors import BadValues
+from fastness.attestation.values.from_images import approval_label, set_name, set_of_image
+from fastness.attestation.values.image_life import Stage, life_of, with_stage
+from fastness.attestation.values.tuples import IMAGE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339, with_condition
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.events import EVENTS, Recorder
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.runtime.clock import Clock
+
+IMAGES = APPROVED_IMAGE.resource
+SETS = REFERENCE_VALUE_SET.resource
+COMMITTED = "Committed"
+_CLEARED: Mapping[str, None] = {"withdrawn": None, "pools": None}
+_AS = WriteOptions(manager="approved-images")
+_STATUS = WriteOptions(manager="approved-images", subresource="status")
+
+
+def keys_of_image(approval: Object) -> Iterable[ObjectName]:
+    """The set that an approval concerns; the schema lets no image without a digest in."""
+    image = str(approval["spec"].get("image", ""))
+    try:
+        return (ObjectName("", set_name(image)),)
+    except BadValues:
+        return ()
+
+
+def keys_of_set(values: Object) -> Iterable[ObjectName]:
+    """A set that this loop keeps: one of an image, under the image's own name. Others belong to whoever wrote them."""
+    try:
+        name = set_name(str(values["spec"].get("image", "")))
+    except BadValues:
+        return ()
+    return (object_name(values),) if object_name(values).name == name else ()
+
+
+class Images:
+    """Keeps the values of approved images."""
+
+    name = "approved-images"
+    writes: Sequence[Resource] = (SETS, IMAGES, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (Source(IMAGES, keys=keys_of_image), Source(SETS, keys=keys_of_set))
+        self._cluster = cluster
+        self._clock = clock
+        self._images = informers.of(IMAGES)
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Bring one set in step with the approvals of its image."""
+        approvals = self._approvals(key.name)
+        known = await self._known(key.name)
+        if not approvals:
+            if known is None:
+                return GONE
+            await self._withdraw(known, "no ApprovedImage stands for the image any more")
+            return Done()
+        if known is not None and known["spec"].get("source") != IMAGE:
+            await self._say(approvals, "False", "ComputationFailed", f"ReferenceValueSet {key.name} was made by hand")
+            return Done()
+        try:
+            wanted = set_of_image(approvals[0]["spec"]["image"], approvals)
+        except BadValues as error:
+            if known is not None:
+                await self._withdraw(known, f"the measurements of the approval cannot be read: {error.message}")
+            reason = "NoDigestGiven" if error.code == "no-digest" else "ComputationFailed"
+            await self._say(approvals, "False", reason, f"{error.message}. {error.hint}".strip())
+            return Done()
+        life = life_of(known or {})
+        if life.stage is Stage.RETIRED and known is not None:
+            since = rfc3339(life.left) if life.left else "a while"
+            await self._withdraw(known, f"no machine has needed the image since {since}")
+            told = f"no machine has needed it since {since}; its values count again when a pool names it"
+            await self._say(approvals, "False", "Retired", told)
+            return Done()
+        wanted["spec"] = with_stage(wanted["spec"], life.stage)
+        await self._write(known, wanted)
+        registers = sum(not value["name"].startswith("event_") for value in wanted["spec"]["values"])
+        told = f"{registers} values in ReferenceValueSet {key.name}, until {wanted['spec']['validity']['notAfter']}"
+        await self._say(approvals, "True", "ImageCommitted", told)
+        return Done()
+
+    def _approvals(self, name: str) -> list[JsonObject]:
+        found = [
+            image
+            for image in self._images.list()
+            if not is_being_deleted(image) and ObjectName("", name) in keys_of_image(image)
+        ]
+        return sorted(found, key=object_name)
+
+    async def _known(self, name: str) -> JsonObject | None:
+        try:
+            return await self._cluster.get(SETS, name)
+        except NotFound:
+            return None
+
+    async def _write(self, known: JsonObject | None, wanted: JsonObject) -> None:
+        if known is None:
+            try:
+                await self._cluster.create(SETS, wanted, _AS)
+            except AlreadyExists:
+                await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
+        elif known["spec"] != wanted["spec"]:
+            await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
+
+    async def _withdraw(self, known: JsonObject, reason: str) -> None:
+        if known["spec"].get("withdrawn") is not None or known["spec"].get("source") != IMAGE:
+            return
+        name, version = known["metadata"]["name"], known["metadata"].get("resourceVersion")
+        withdrawn = {"withdrawn": {"at": rfc3339(self._clock.now()), "reason": reason}}
+        # On the version that was looked at: a set that a rollout came to need in between is not taken away.
+        patch = {"metadata": {"resourceVersion": version}, "spec": withdrawn}
+        await self._cluster.patch(SETS, name, patch, PatchType.MERGE, options=_AS)
+        await self._recorder.normal(known, "ValuesWithdrawn", f"{reason}: its values count no longer")
+
+    async def _patch(self, name: str, spec: Mapping[str, Any]) -> None:
+        await self._cluster.patch(SETS, name, {"spec": spec}, PatchType.MERGE, options=_AS)
+
+    async def _say(self, approvals: Sequence[JsonObject], status: str, reason: str, message: str) -> None:
+        for approval in approvals:
+            known = condition(approval, COMMITTED) or {}
+            if (known.get("status"), known.get("reason"), known.get("message")) == (status, reason, message):
+                continue
+            entries = (approval.get("status") or {}).get("conditions") or ()
+            conditions = with_condition(
+                entries, kind=COMMITTED, status=status, reason=reason, message=message, now=self._clock.now(),
+                generation=approval["metadata"].get("generation", 0),
+            )  # fmt: skip
+            place = object_name(approval)
+            try:
+                await self._cluster.patch(
+                    IMAGES,
+                    place.name,
+                    {"status": {"conditions": conditions}},
+                    PatchType.MERGE,
+                    place.namespace,
+                    _STATUS,
+                )
+            except NotFound:
+                continue
+            if status == "False":
+                await self._recorder.warning(approval, reason, f"{approval_label(approval)}: {message}")

@@ -1,0 +1,150 @@
+"""The life of images: who needs which, remembered on their ReferenceValueSets.
+
+One look at all pools, nodes and machines says which images are needed; `attestation.values.image_life` says what follows. The
+outcome is two annotations on the set; `images.py`, which writes the values, turns them into the states of the values and, at the
+end, into their withdrawal. So a set has one writer for its values, and its life survives a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+from fastness.attestation.values.image_life import KEEP, Life, Uses, advanced, digest_of, life_of, retires_at
+from fastness.attestation.values.tuples import IMAGE
+from fastness.attestation.verdict.properties import images_in
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, object_name, view
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kube.controllers.controller import Done, Object, Source
+from fastness.kube.errors import NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.runtime.clock import Clock
+
+KEY: Final = ObjectName("", "*")
+GATHER_SECONDS: Final = 1.0
+_AS: Final = WriteOptions(manager="image-life")
+
+
+class ImageLives:
+    """Follows images from their first use to the end of their last.
+
+    Nodes and machines change all the time; only a change of what they name here wakes the loop.
+    """
+
+    name = "image-life"
+    writes: Sequence[Resource] = (REFERENCE_VALUE_SET.resource,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        watched = (
+            REFERENCE_VALUE_SET.resource,
+            APPROVED_IMAGE.resource,
+            MACHINE_CONFIG_POOL.resource,
+            NODE.resource,
+            MACHINE.resource,
+        )
+        self.sources: Sequence[Source] = tuple(Source(one, self._if_changed, delay=GATHER_SECONDS) for one in watched)
+        self._cluster = cluster
+        self._clock = clock
+        self._changed = True
+        self._named: dict[str, tuple[str, ...]] = {}
+        self._booted: dict[str, tuple[str, ...]] = {}
+        self._sets = informers.of(REFERENCE_VALUE_SET.resource)
+        self._approvals = informers.of(APPROVED_IMAGE.resource)
+        self._pools, self._configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
+        for one in watched[:3]:
+            informers.of(one).subscribe(self._something)
+        informers.of(NODE.resource).subscribe(lambda old, new: self._note(self._named, old, new, _named))
+        informers.of(MACHINE.resource).subscribe(lambda old, new: self._note(self._booted, old, new, _booted))
+
+    def _something(self, _old: JsonObject | None, _new: JsonObject | None) -> None:
+        self._changed = True
+
+    def _note(
+        self,
+        kept: dict[str, tuple[str, ...]],
+        old: JsonObject | None,
+        new: JsonObject | None,
+        read: Callable[[JsonObject], tuple[str, ...]],
+    ) -> None:
+        name, says = object_name(new or old or {}).name, read(new) if new is not None else None
+        if kept.get(name) == says:
+            return
+        self._changed = True
+        if says is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = says
+
+    def _if_changed(self, _: Object) -> Iterable[ObjectName]:
+        return (KEY,) if self._changed else ()
+
+    async def reconcile(self, _: ObjectName) -> Done:
+        """Write what changed in the life of every image."""
+        self._changed = False
+        now, uses = self._clock.now(), self._uses()
+        ends: list[datetime] = []
+        for values in self._sets.list():
+            image = str(values["spec"].get("image") or "")
+            if values["spec"].get("source") != IMAGE or is_being_deleted(values):
+                continue
+            old = life_of(values)
+            new = self._next(old, image, uses, now)
+            if new != old:
+                with suppress(NotFound):
+                    patch = {"metadata": {"annotations": new.to_json()}}
+                    name = object_name(values).name
+                    await self._cluster.patch(REFERENCE_VALUE_SET.resource, name, patch, PatchType.MERGE, "", _AS)
+            end = retires_at(new)
+            ends += [end] if end is not None else []
+        return Done(again_after=max(0.1, (min(ends) - now).total_seconds()) if ends else None)
+
+    def _next(self, old: Life, image: str, uses: Uses, now: datetime) -> Life:
+        approvals = [one for one in self._approvals.list() if one["spec"].get("image") == image]
+        keep = any(annotations_of(one).get(KEEP) == "true" for one in approvals)
+        made = [datetime.fromisoformat(one["metadata"]["creationTimestamp"]) for one in approvals]
+        renewed = old.left is not None and any(moment > old.left for moment in made)
+        return advanced(old, image, uses, now, renewed=renewed, keep=keep)
+
+    def _uses(self) -> Uses:
+        wanted = {
+            ((pool.get("spec") or {}).get("configuration") or {}).get("name") or "" for pool in self._pools.list()
+        }
+        used = {config for configs in self._named.values() for config in configs[:2]}
+        images = {image for configs in self._named.values() for image in configs[2:]}
+        found = {config: self._image(config) for config in (wanted | used) - {""}}
+        named = {config: image for config, image in found.items() if image}
+        return Uses(
+            frozenset(digest_of(named[config]) for config in wanted & named.keys()),
+            frozenset(digest_of(image) for image in {named[config] for config in used & named.keys()} | images - {""}),
+            frozenset(digest_of(image) for images in self._booted.values() for image in images),
+            uncertain=any(image is None for image in found.values()),
+        )
+
+    def _image(self, config: str) -> str | None:
+        """The image of a config; None when there is no such config."""
+        found: JsonObject | None = self._configs.get("", config)
+        return None if found is None else str((found.get("spec") or {}).get("osImageURL") or "")
+
+
+def _named(node: JsonObject) -> tuple[str, ...]:
+    """The configs and images that a node has and aims at."""
+    notes = annotations_of(node)
+    keys = (names.CURRENT_CONFIG, names.DESIRED_CONFIG, names.CURRENT_IMAGE, names.DESIRED_IMAGE)
+    return tuple(notes.get(key, "") for key in keys)
+
+
+def _booted(machine: JsonObject) -> tuple[str, ...]:
+    """The images that a machine of ours proved to be made of."""
+    seen = view(machine, Machine)
+    return tuple(images_in(seen.status.properties)) if membership_of(seen) is Membership.APPROVED else ()

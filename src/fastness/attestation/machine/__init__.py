@@ -1,0 +1,1 @@
+"""A machine's place and proof over time."""

@@ -1,0 +1,107 @@
+"""Questions to the policies of users, as data: who decides asks, and somebody else finds the answer.
+
+    opinion = yield Query(...)            # inside a decision, which is a generator
+    answered(decision, answer)            # drive one with a function; `attestation.live.policy_workers` drives them with
+    processes
+
+The text of a user may run for ever, or end the process that compiles it, so nothing that judges runs it. A decision yields each
+question and is sent the `Answer`. That keeps it pure: no process, no clock, no waiting in `domain`.
+
+A policy that went beyond its bounds has given no answer. That refuses nobody for good and lets nobody in: `exceeded` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeVar
+
+from fastness.attestation.policy.policy import Request, Shown, shown_to
+from fastness.attestation.policy.reading import Reading, reading_of
+from fastness.attestation.values.values import ValueBook
+from fastness.formats import json
+from fastness.kinds.kind import JsonObject
+from fastness.protocol.resource_patterns import covers
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class ActivePolicy:
+    """A text that judges; `replaces` where a person confirmed that it judges without the built-in policy."""
+
+    name: str
+    target: str
+    rego: str
+    version: str
+    replaces: bool = False
+    uid: str = ""
+
+    @property
+    def label(self) -> str:
+        """How verdicts name it."""
+        return f"{self.name}@{self.version}"
+
+    def matches(self, path: tuple[str, ...]) -> bool:
+        """Whether a resource policy speaks of this path."""
+        return covers(self.target, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question to one policy. Those with the same key have the same answer, but for the clock; without one none have."""
+
+    policy: ActivePolicy
+    kind: Literal["evidence", "resource"]
+    input: Mapping[str, Any]
+    data: Mapping[str, Any]
+    digest: str = ""
+    key: bytes | None = None
+
+    def as_json(self) -> JsonObject:
+        """The question for another process."""
+        return {
+            "rego": self.policy.rego, "input": dict(self.input), "data": dict(self.data),
+            "digest": self.digest,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a policy said: claims, or true for a resource; `error` says why it said nothing, `exceeded` that it may not go on."""
+
+    value: Any = None
+    error: str = ""
+    exceeded: str = ""
+
+
+Decision = Generator[Query, Answer, Made]
+
+
+def about_evidence(policy: ActivePolicy, document: Mapping[str, Any], book: ValueBook) -> Query:
+    """The question for evidence with these claims, beside these values."""
+    shown: Shown = shown_to(_reading(policy.rego), document, book)
+    return Query(policy, "evidence", shown.input, shown.values, shown.digest, shown.key)
+
+
+def about_resource(policy: ActivePolicy, claims: Mapping[str, Any], request: Request) -> Query:
+    """The question for a resource that a caller with these claims wants."""
+    shown, asked = _reading(policy.rego).of_input(claims), request.as_json()
+    return Query(policy, "resource", shown, asked, key=json.canonical([shown, asked]))
+
+
+def answered(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:
+    """Drive a decision to its end."""
+    try:
+        query = next(decision)
+        while True:
+            query = decision.send(answer(query))
+    except StopIteration as end:
+        made: Made = end.value
+        return made
+
+
+@lru_cache(maxsize=64)
+def _reading(rego: str) -> Reading:
+    return reading_of(rego)

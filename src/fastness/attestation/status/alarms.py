@@ -1,0 +1,74 @@
+"""What a cluster must say of its own verifier: that it still verifies, and that nobody holds an override over it.
+
+A verifier that no longer verifies looks like peace: no refusals, no errors, machines that grow old one by one. So the absence of
+good proofs is an alarm of its own. It compares the newest success of all machines with the interval at which they should come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.attestation.status.cluster import Said
+from fastness.attestation.status.unproved_nodes import named
+from fastness.attestation.verdict.breakglass import BadOverride, agreed_override
+from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
+from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+
+Object = Mapping[str, Any]
+SILENT_ROUNDS: Final = 3
+
+
+def newest_success(machines: Iterable[Machine]) -> datetime | None:
+    """When any machine last passed an appraisal; what an override lets in does not move that time."""
+    # Times of one form in UTC: as texts they sort as they follow one another.
+    last = max((one.status.last_attested or "" for one in machines), default="")
+    return datetime.fromisoformat(last) if last else None
+
+
+def verifying(
+    cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta, unproved: Sequence[str] = ()
+) -> Said:
+    """Whether proofs still come in, while there is somebody who should bring them; `unproved` nodes never did."""
+    waiting = [one for one in machines if membership_of(one) is Membership.APPROVED]
+    if mode_of(cluster) is Mode.DISABLED:
+        return Said("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
+    if unproved:
+        told = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
+        return Said("Verifying", False, "NodesNeverAttested", told)
+    if not waiting:
+        return Said(
+            "Verifying", True, "NobodyToVerify", "no machine is enrolled, and no node of a confidential pool runs"
+        )
+    last = newest_success(machines)
+    # A cluster that never verified anybody is given as long as one that stopped.
+    since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)
+    if now - since < interval * SILENT_ROUNDS:
+        return Said("Verifying", True, "ProofsComeIn", "machines attest")
+    what = f"since {last:%Y-%m-%dT%H:%M:%SZ}" if last else "ever"
+    return Said(
+        "Verifying", False, "NothingVerified",
+        f"none of {len(waiting)} machines has passed an appraisal {what}: look at the broker, the policies and the values",
+    )  # fmt: skip
+
+
+def override_said(cluster: Object, now: datetime, approvers: Mapping[str, str]) -> Said:
+    """Whether attestation is overridden, and by whom."""
+    try:
+        found = agreed_override(cluster, approvers)
+    except BadOverride as error:
+        return Said("Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})")
+    if found is None:
+        return Said("Overridden", False, "NoOverride", "attestation decides")
+    if not found.live(now):
+        return Said("Overridden", False, "Expired", f"the override has ended: {found.line}")
+    return Said("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
+
+
+def approvers_said(pending: str) -> Said:
+    """Whether other people are about to count as approvers; `pending` says who and from when."""
+    if pending:
+        return Said("ApproversPending", True, "Announced", pending)
+    return Said("ApproversPending", False, "NoChange", "nobody is about to become an approver of overrides")

@@ -1,0 +1,395 @@
+"""The book of reference values: what machines may measure, who says so, and since when no longer.
+
+    book = ValueBook.of(sets, now, images)
+    book.query("tpm_pcr4")                  # what a policy gets from query_reference_value
+    book.owner("tpm_pcr4", "a311…")         # who approved the value, or who withdrew it and when
+    book.candidates("tpm", seen)            # the images that a machine may have booted, nearest first
+    book.narrowed(candidate)                # the book with the values of that image alone
+
+Rules:
+
+* A set counts or does not count as a whole, and only at the time that the book was made for: validity is looked at here and not
+  when the set was written. `until` is the moment from which a new book is needed.
+* A withdrawn set gives no value; it stays in the book to name the owner of a value that is no longer accepted.
+* With `images`, a set that was computed from an image counts only while an ApprovedImage of that image exists and is not being
+  deleted. Removing the last approval therefore removes the values in the same step, whatever controllers do later.
+* With `pool`, a set that names pools counts for those alone.
+* A name that is missing gives None, two sets that disagree about a single value give None: policies then refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+
+from fastness.attestation.values.measured import COMPARED, is_measured
+from fastness.attestation.values.tuples import IMAGE, Candidate, ValueTuple, candidates, tuples_of
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.kinds.objects import is_being_deleted, object_name
+
+Object = Mapping[str, Any]
+EVENT_PREFIX: Final = "event_"
+MAX_REMEMBERED: Final = 512
+_VERSION_DIGITS: Final = 16
+
+
+class Standing(StrEnum):
+    """Whether a set counts, and if not, why; the spelling is that of the condition's reasons."""
+
+    COUNTS = "Counting"
+    NOT_YET = "NotYetValid"
+    EXPIRED = "Expired"
+    WITHDRAWN = "Withdrawn"
+    UNAPPROVED = "NotApproved"
+    DISTRUSTED = "Distrusted"
+    OTHER_POOL = "OtherPool"
+    UNREADABLE = "Unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Where a value comes from. `since` says when it ceased to count or will begin to, as RFC 3339; empty while it counts."""
+
+    set: str
+    standing: Standing
+    source: str
+    image: str = ""
+    state: str = ""
+    since: str = ""
+    reason: str = ""
+    note: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the value is accepted today."""
+        return self.standing is Standing.COUNTS
+
+
+class ValueBook:
+    """All reference values at one moment; never changes. Without `tuples` nothing says which values belong together."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        owners: Mapping[tuple[str, str], Owner],
+        versions: tuple[tuple[str, str], ...],
+        until: datetime | None,
+        images: Mapping[tuple[str, str], frozenset[str]] | None = None,
+        tuples: Mapping[str, Sequence[ValueTuple]] | None = None,
+    ) -> None:
+        self._values = values
+        self._owners = owners
+        self._images = images or {}
+        self._tuples = tuples
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._tried: dict[tuple[str, ...], tuple[Candidate, ...]] = {}
+        self._narrowed: dict[tuple[ValueTuple, ...], ValueBook] = {}
+        self.versions = versions
+        self.until = until
+
+    @classmethod
+    def of(
+        cls,
+        sets: Iterable[Object],
+        now: datetime,
+        images: Iterable[Object] | None = None,
+        distrusted: Collection[str] = (),
+        pool: str | None = None,
+    ) -> ValueBook:
+        """The book of these ReferenceValueSets at that time; total. Sets of distrusted images give no value.
+
+        `pool` is whose machines are judged; without it sets of every pool count.
+        """
+        approved = None if images is None else approved_images(images)
+        entries: dict[str, list[tuple[Any, bool]]] = {}
+        owners: dict[tuple[str, str], Owner] = {}
+        versions: list[tuple[str, str]] = []
+        changes: list[datetime] = []
+        of_images: dict[tuple[str, str], frozenset[str]] = {}
+        tuples: dict[str, list[ValueTuple]] = {tee: [] for tee in COMPARED}
+        for obj in sorted(sets, key=object_name):
+            spec = _mapping(obj.get("spec"))
+            standing = standing_of(spec, now, approved, distrusted)
+            if standing is Standing.COUNTS and not counts_for(spec, pool):
+                standing = Standing.OTHER_POOL
+            _belong(of_images, spec)
+            changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
+            _own(owners, object_name(obj).name, spec, standing)
+            if standing is Standing.COUNTS:
+                versions.append((object_name(obj).name, set_version(spec)))
+                listed = [(value, typed(value)) for value in _entries(spec)]
+                for value, meant in listed:
+                    entries.setdefault(str(value["name"]), []).append((meant, value.get("single") is True))
+                for tee, found in tuples.items():
+                    found += tuples_of(tee, object_name(obj).name, spec, listed)
+        return cls(
+            {name: _joined(found) for name, found in entries.items()},
+            owners,
+            tuple(versions),
+            min(changes, default=None),
+            of_images,
+            tuples,
+        )
+
+    def tuples(self, tee: str) -> Sequence[ValueTuple]:
+        """What counts for a kind of evidence, image by image."""
+        return (self._tuples or {}).get(tee, ())
+
+    def candidates(self, tee: str, seen: Mapping[str, str]) -> tuple[Candidate, ...]:
+        """The images that a machine may have booted, nearest first; remembered, because many machines boot one image."""
+        key = (tee, *(seen.get(name, "") for name in self._named(tee)))
+        found = self._tried.get(key)
+        if found is None:
+            if len(self._tried) >= MAX_REMEMBERED:
+                self._tried.clear()
+            found = self._tried[key] = candidates(seen, self.tuples(tee))
+        return found
+
+    def _named(self, tee: str) -> tuple[str, ...]:
+        """The names that some image has a value for."""
+        if tee not in self._names:
+            self._names[tee] = tuple(sorted({name for one in self.tuples(tee) for name in one.texts}))
+        return self._names[tee]
+
+    def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ValueBook]:
+        """The books to ask a policy with, one for each image that a machine may have booted, nearest first."""
+        if self._tuples is None:
+            return (self,)
+        tried = self.candidates(tee, seen)
+        return (self.narrowed(one) for one in tried) if tried else (self._without(tee, {}),)
+
+    def narrowed(self, candidate: Candidate) -> ValueBook:
+        """The book with the values of one image in place of those of all."""
+        key = (candidate.base, *candidate.completing)
+        found = self._narrowed.get(key)
+        if found is None:
+            if len(self._narrowed) >= MAX_REMEMBERED:
+                self._narrowed.clear()
+            values = {name: _joined(candidate.entries(name)) for name in candidate.names}
+            found = self._narrowed[key] = self._without(candidate.base.tee, values)
+        return found
+
+    def _without(self, tee: str, instead: Mapping[str, Any]) -> ValueBook:
+        kept = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
+        return ValueBook({**kept, **instead}, self._owners, self.versions, self.until, self._images)
+
+    def query(self, name: str) -> Any | None:
+        """What `query_reference_value` gives: the accepted values, one single value, or None."""
+        return self._values.get(name)
+
+    def owner(self, name: str, value: str) -> Owner | None:
+        """Who stands behind a value, or stood behind it; one that counts goes before one that does not."""
+        return self._owners.get((name, value))
+
+    def images(self, name: str, value: str) -> frozenset[str]:
+        """The images that have this value, whether or not they count today."""
+        return self._images.get((name, value), frozenset())
+
+    @cached_property
+    def images_by_name(self) -> Mapping[str, frozenset[str]]:
+        """The images that have any value of a name."""
+        found: dict[str, frozenset[str]] = {}
+        for (name, _), images in self._images.items():
+            found[name] = found.get(name, frozenset()) | images
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that have a value."""
+        return tuple(sorted(name for name, value in self._values.items() if value is not None))
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing at all is accepted, because no value was published."""
+        return not self.names
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The values as policies see them; events explain and never decide, so they are left out."""
+        return {name: self._values[name] for name in self.names if not name.startswith(EVENT_PREFIX)}
+
+    @cached_property
+    def listed(self) -> Mapping[str, frozenset[Hashable]]:
+        """The values of names that have a list, in a form that is quick to look up."""
+        return {
+            name: frozenset(map(comparable, found)) for name, found in self.document.items() if isinstance(found, list)
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for two books that answer every query of a policy alike."""
+        return sha256(json.canonical(dict(self.document))).hex
+
+
+EMPTY: Final = ValueBook({}, {}, (), None)
+
+
+def approved_images(images: Iterable[Object]) -> frozenset[str]:
+    """The images, by digest, that somebody approves now."""
+    return frozenset(
+        str(_mapping(image.get("spec")).get("image", "")) for image in images if not is_being_deleted(image)
+    )
+
+
+def standing_of(
+    spec: Object, now: datetime, approved: frozenset[str] | None = None, distrusted: Collection[str] = ()
+) -> Standing:
+    """Whether a set counts at a time; a set whose dates cannot be read does not."""
+    if spec.get("withdrawn") is not None:
+        return Standing.WITHDRAWN
+    if spec.get("source") == IMAGE and spec.get("image") in distrusted:
+        return Standing.DISTRUSTED
+    if approved is not None and spec.get("source") == IMAGE and spec.get("image") not in approved:
+        return Standing.UNAPPROVED
+    try:
+        bounds = _bounds(spec, strict=True)
+    except ValueError:
+        return Standing.UNREADABLE
+    if (begin := bounds["notBefore"]) is not None and now < begin:
+        return Standing.NOT_YET
+    if (end := bounds["notAfter"]) is not None and now >= end:
+        return Standing.EXPIRED
+    return Standing.COUNTS
+
+
+def counts_for(spec: Object, pool: str | None) -> bool:
+    """Whether a set counts for machines of a pool; one that names no pool counts for all."""
+    pools = spec.get("pools")
+    return pool is None or not isinstance(pools, list) or not pools or pool in pools
+
+
+def unclear_names(values: Object) -> tuple[str, ...]:
+    """The names in a ReferenceValueSet whose values nobody is compared with, because they are a heap and no tuple."""
+    spec = _mapping(values.get("spec"))
+    listed = [(value, typed(value)) for value in _entries(spec)]
+    found = [part for tee in COMPARED for part in tuples_of(tee, object_name(values).name, spec, listed)]
+    return tuple(sorted({name for part in found for name in part.unclear}))
+
+
+def next_change(spec: Object, now: datetime) -> datetime | None:
+    """When the standing of a set changes by itself."""
+    return min((moment for moment in _bounds(spec).values() if moment is not None and moment > now), default=None)
+
+
+def set_version(spec: Object) -> str:
+    """The version of a set that verdicts name: it follows from the values and their validity, not from their state."""
+    said = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn", "pools")}
+    said["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
+    return sha256(json.canonical(said)).hex[:_VERSION_DIGITS]
+
+
+def set_state(spec: Object) -> str:
+    """The state of a set: that of the value which is furthest from Current."""
+    if spec.get("withdrawn") is not None:
+        return "Withdrawn"
+    states = {str(value.get("state", "Current")) for value in _entries(spec)}
+    return next((state for state in ("Transition", "Retiring") if state in states), "Current")
+
+
+def typed(value: Object) -> Any:
+    """A value as policies compare it. One that is not of its type stays text, which no number or flag equals."""
+    text = str(value["value"])
+    if value.get("type") == "Number":
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    if value.get("type") == "Boolean":
+        return {"true": True, "false": False}.get(text, text)
+    return text
+
+
+def comparable(value: Any) -> Hashable:
+    """A key that two scalars share exactly if Rego calls them equal: 1 is 1.0, and true is not 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return type(value), value if isinstance(value, Hashable) else repr(value)
+    return float, value
+
+
+def _joined(found: Sequence[tuple[Any, bool]]) -> Any | None:
+    """Values of one name from all sets. Single and listed values do not mix, and single ones must agree."""
+    distinct = [value for value, _ in sorted(found, key=lambda entry: (str(type(entry[0])), str(entry[0])))]
+    unique = [value for number, value in enumerate(distinct) if number == 0 or not _same(distinct[number - 1], value)]
+    if not any(single for _, single in found):
+        return unique
+    return unique[0] if len(unique) == 1 and all(single for _, single in found) else None
+
+
+def _same(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)
+
+
+def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing: Standing) -> None:
+    since, reason = _since(spec, standing)
+    for value in _entries(spec):
+        key = (str(value["name"]), str(value["value"]))
+        known = owners.get(key)
+        if known is not None and (known.counts or standing is not Standing.COUNTS):
+            continue
+        owners[key] = Owner(
+            name, standing, str(spec.get("source", "")), str(spec.get("image", "")), str(value.get("state", "Current")),
+            since, reason, str(value.get("note", "")),
+        )  # fmt: skip
+
+
+def _belong(images: dict[tuple[str, str], frozenset[str]], spec: Object) -> None:
+    image = spec.get("image")
+    if spec.get("source") == IMAGE and isinstance(image, str):
+        for value in _entries(spec):
+            key = (str(value["name"]), str(value["value"]))
+            images[key] = images.get(key, frozenset()) | {image}
+
+
+def _since(spec: Object, standing: Standing) -> tuple[str, str]:
+    if standing is Standing.WITHDRAWN:
+        withdrawn = _mapping(spec.get("withdrawn"))
+        return str(withdrawn.get("at", "")), str(withdrawn.get("reason", ""))
+    validity = _mapping(spec.get("validity"))
+    if standing is Standing.EXPIRED:
+        return str(validity.get("notAfter", "")), "the validity of the set has ended"
+    if standing is Standing.NOT_YET:
+        return str(validity.get("notBefore", "")), "the validity of the set has not begun"
+    if standing is Standing.UNAPPROVED:
+        return "", "no ApprovedImage stands for the image"
+    if standing is Standing.DISTRUSTED:
+        return "", "a Distrust names the image"
+    if standing is Standing.OTHER_POOL:
+        return "", "it counts in other pools only"
+    return "", ""
+
+
+def _bounds(spec: Object, *, strict: bool = False) -> dict[str, datetime | None]:
+    validity = _mapping(spec.get("validity"))
+    return {name: _moment(validity.get(name), strict=strict) for name in ("notBefore", "notAfter")}
+
+
+def _moment(text: object, *, strict: bool) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(text))
+        if moment.tzinfo is None:
+            raise ValueError("a time without a zone")
+    except ValueError:
+        if strict:
+            raise
+        return None
+    return moment
+
+
+def _entries(spec: Object) -> list[Object]:
+    found = spec.get("values")
+    return [
+        value
+        for value in (found if isinstance(found, list) else [])
+        if isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("value"), str)
+    ]
+
+
+def _mapping(value: object) -> Object:
+    return value if isinstance(value, dict) else {}

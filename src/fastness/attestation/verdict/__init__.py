@@ -1,0 +1,1 @@
+"""Concluding, distrusting, overriding, explaining."""

@@ -1,0 +1,190 @@
+"""Who may agree to an override, and from when: an appointment counts when everybody had time to see it.
+
+    spec.breakGlass.approvers                        who is asked for
+    ConfigMap fastness-system/break-glass-approvers  who counts, and who will from when: written by controllers for verifiers
+
+Two people are needed for an override, so one person must not be able to make up the other: nobody may appoint two keys of their
+own and use them at once. Therefore
+
+* the first approvers count after `breakGlass.delay` (an hour), counted by the delay that held before the change;
+* later changes count at once if two of those who count now signed that very change (annotation `fastness.dev/approvers-change`);
+* a change that nobody signed counts after a day. That is the way back when keys were lost. Until then those who count go on
+  counting; it is announced by an Event, a condition that the page shows as a banner, and an entry of the record;
+* a shorter delay holds only after the longer one has passed.
+
+`settle` is the whole decision: what was known, the cluster and the time in; what is known now and what has to be told out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.attestation.verdict.breakglass import MOST_BYTES, NEEDED, BadOverride, listed_approvers, signers
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.formats.duration import duration
+from fastness.formats.errors import DurationError, JsonError
+from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import annotations_of, metadata, rfc3339, view
+
+Object = Mapping[str, Any]
+People = Mapping[str, str]
+"""Keys by name, base64."""
+NAMESPACE: Final = "fastness-system"
+CONFIG_MAP: Final = "break-glass-approvers"
+CONTENT: Final = "approvers.json"
+CHANGE: Final = "fastness.dev/approvers-change"
+LOST: Final = "fastness.dev/lost-approvers"
+UNSIGNED: Final = timedelta(days=1)
+DELAY: Final = timedelta(hours=1)
+_DOMAIN: Final = b"fastness approvers v1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Appointments:
+    """Who counts; who will, from when; and the delay that holds, with a shorter one that will."""
+
+    counting: People
+    pending: People | None = None
+    pending_from: datetime | None = None
+    delay: timedelta = DELAY
+    next_delay: timedelta | None = None
+    next_delay_from: datetime | None = None
+
+    def to_json(self) -> JsonObject:
+        """As the ConfigMap keeps it."""
+        return {
+            "counting": dict(self.counting),
+            "pending": None if self.pending is None else dict(self.pending),
+            "pendingFrom": _text(self.pending_from),
+            "delay": self.delay.total_seconds(),
+            "nextDelay": None if self.next_delay is None else self.next_delay.total_seconds(),
+            "nextDelayFrom": _text(self.next_delay_from),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What has to be told: on the record under `what`, as an Event under `reason`."""
+
+    what: str
+    reason: str
+    text: str
+
+
+def read_appointments(config_map: Object | None) -> Appointments:
+    """What a ConfigMap says; nobody counts when it is not there or cannot be read."""
+    try:
+        found = json.decode(str(((config_map or {}).get("data") or {}).get(CONTENT, "")).encode())
+        return Appointments(
+            {str(name): str(key) for name, key in found["counting"].items()},
+            None if found["pending"] is None else {str(name): str(key) for name, key in found["pending"].items()},
+            _moment(found["pendingFrom"]), timedelta(seconds=found["delay"]),
+            None if found["nextDelay"] is None else timedelta(seconds=found["nextDelay"]), _moment(found["nextDelayFrom"]),
+        )  # fmt: skip
+    except (JsonError, KeyError, TypeError, ValueError, AttributeError):
+        return Appointments({})
+
+
+def change_statement(cluster: Object, present: People, wanted: People) -> JsonObject:
+    """What approvers sign to change who they are: from these to those, in this cluster."""
+    return {"cluster": str(metadata(cluster).get("uid") or ""), "from": _digest(present), "approvers": dict(wanted)}
+
+
+def change_message(statement: Object) -> bytes:
+    """The bytes that approvers sign."""
+    return _DOMAIN + json.canonical(dict(statement))
+
+
+def signed_by(cluster: Object, present: People) -> tuple[str, ...]:
+    """Those who count and signed the change to what the cluster lists now; raises BadOverride for an unreadable statement."""
+    text = annotations_of(cluster).get(CHANGE)
+    if text is None:
+        return ()
+    try:
+        document = json.decode(text.encode(), json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
+        statement, agreed = document["statement"], document["agreed"]
+    except (JsonError, KeyError, TypeError) as error:
+        raise BadOverride("unreadable", f"the annotation {CHANGE} is an object with statement and agreed") from error
+    # The list that it leads from is in the statement: a change that was undone is not good a second time.
+    if statement != change_statement(cluster, present, listed_approvers(cluster)):
+        return ()
+    return tuple(sorted(signers(agreed, change_message(statement), present)))
+
+
+def is_signed(cluster: Object, present: People) -> bool:
+    """Whether two who count signed the change to what the cluster lists now."""
+    try:
+        return len(signed_by(cluster, present)) >= NEEDED
+    except BadOverride:
+        return False
+
+
+def settle(known: Appointments, cluster: Object, now: datetime) -> tuple[Appointments, tuple[Announcement, ...]]:
+    """Who counts after a look at the cluster, and what has to be told."""
+    held = _with_delay(known, cluster, now)
+    wanted = listed_approvers(cluster)
+    if wanted == held.counting:
+        after = replace(held, pending=None, pending_from=None)
+        told = (
+            ("approvers-withdrawn", "ApproversStay", f"approvers stay {_names(wanted)}")
+            if held.pending is not None
+            else None
+        )
+    elif is_signed(cluster, held.counting):
+        by = " and ".join(signed_by(cluster, held.counting))
+        after = replace(held, counting=wanted, pending=None, pending_from=None)
+        told = ("approvers-changed", "ApproversChanged", f"approvers are {_names(wanted)}, signed by {by}")
+    elif held.pending == wanted and held.pending_from is not None:
+        if now < held.pending_from:
+            return held, ()
+        after = replace(held, counting=wanted, pending=None, pending_from=None)
+        told = ("approvers-in-effect", "ApproversInEffect", f"approvers are {_names(wanted)}")
+    else:
+        start = now + (UNSIGNED if held.counting else held.delay)
+        after = replace(held, pending=wanted, pending_from=start)
+        told = ("approvers-pending", "ApproversPending", pending_text(after))
+    return after, (Announcement(*told),) if told is not None else ()
+
+
+def pending_text(appointments: Appointments) -> str:
+    """What is about to happen, for people; empty when nothing is."""
+    if appointments.pending is None or appointments.pending_from is None:
+        return ""
+    signed = "nobody who counts now signed that" if appointments.counting else "they are the first"
+    return f"from {rfc3339(appointments.pending_from)} approvers will be {_names(appointments.pending)}; {signed}"
+
+
+def _with_delay(known: Appointments, cluster: Object, now: datetime) -> Appointments:
+    """The delay that holds: a longer one at once, a shorter one when the one before has passed."""
+    try:
+        wanted = duration(view(cluster, ConfidentialCluster).spec.break_glass.delay, "delay")
+    except DurationError:
+        wanted = known.delay
+    if wanted >= known.delay:
+        return replace(known, delay=wanted, next_delay=None, next_delay_from=None)
+    if known.next_delay != wanted or known.next_delay_from is None:
+        return replace(known, next_delay=wanted, next_delay_from=now + known.delay)
+    if now < known.next_delay_from:
+        return known
+    return replace(known, delay=wanted, next_delay=None, next_delay_from=None)
+
+
+def _names(people: People) -> str:
+    return ", ".join(sorted(people)) or "nobody"
+
+
+def _digest(people: People) -> str:
+    return str(sha256(json.canonical(dict(people))))
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else rfc3339(moment)
+
+
+def _moment(text: Any) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

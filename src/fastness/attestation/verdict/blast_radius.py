@@ -1,0 +1,81 @@
+"""What a Distrust would hit, before anybody writes it: machines, their pools and nodes, and what is left of each pool.
+
+The same functions decide afterwards (`distrust.hits`), so the plan is what will happen to the machines as they stand now. A
+machine that proves something distrusted only tomorrow is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastness.attestation.verdict.distrust import Distrusted, about_machine
+from fastness.attestation.verdict.machine_standing import MachineStanding
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import is_being_deleted, view
+from fastness.kinds.trusted_execution.machine import Machine
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A machine that would be refused."""
+
+    machine: str
+    pool: str
+    node: str
+    attested: bool
+    last_attested: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Radius:
+    """Whom a Distrust hits; `pools` has how many attested machines each affected pool has now, and would have."""
+
+    target: str
+    revokes: bool
+    hits: tuple[Hit, ...]
+    pools: Mapping[str, tuple[int, int]]
+
+    @property
+    def emptied(self) -> tuple[str, ...]:
+        """The pools that would be left without an attested machine."""
+        return tuple(sorted(pool for pool, (before, after) in self.pools.items() if before and not after))
+
+    def to_json(self) -> JsonObject:
+        """For machines."""
+        return {
+            "target": self.target,
+            "effect": "revoked" if self.revokes else "refused until it proves better",
+            "machines": [
+                {"name": one.machine, "pool": one.pool, "node": one.node, "attested": one.attested,
+                 "lastAttested": one.last_attested}
+                for one in self.hits
+            ],
+            "pools": [{"name": pool, "attested": a, "left": b} for pool, (a, b) in sorted(self.pools.items())],
+            "emptied": list(self.emptied),
+        }  # fmt: skip
+
+
+def blast_radius(
+    distrust: Distrusted, machines: Iterable[Object], standing: Callable[[Machine], MachineStanding]
+) -> Radius:
+    """Whom a Distrust hits among these machines; `standing` says how each stands."""
+    hits: list[Hit] = []
+    totals: dict[str, int] = {}
+    lost: dict[str, int] = {}
+    for machine in machines:
+        seen = view(machine, Machine)
+        if is_being_deleted(machine) or not seen.status.key_thumbprint:
+            continue
+        pool = seen.status.pool
+        good = standing(seen).proved
+        totals[pool] = totals.get(pool, 0) + good
+        if distrust.hits(about_machine(seen)):
+            lost[pool] = lost.get(pool, 0) + good
+            hits.append(Hit(seen.metadata.name, pool, seen.status.node_name, good, seen.status.last_attested or ""))
+    hits.sort(key=lambda hit: (hit.pool, hit.node, hit.machine))
+    pools = {pool: (totals[pool], totals[pool] - count) for pool, count in lost.items()}
+    return Radius(distrust.line, distrust.revokes, tuple(hits), pools)

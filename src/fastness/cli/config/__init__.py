@@ -1,0 +1,1 @@
+"""Verbs about the configuration of machines."""

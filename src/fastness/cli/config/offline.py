@@ -1,0 +1,190 @@
+"""The objects that a plan is made from: out of manifests, or asked of a cluster.
+
+Files need not hold everything: pools that are missing are assumed as the product makes them, and where there is no Node in the
+files nothing is said about nodes. A kind that the cluster does not have counts as empty.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fastness import __version__
+from fastness.cli.errors import CliError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import object_name
+from fastness.kinds.registry import find as find_kind
+from fastness.kube.places import HOME
+from fastness.machineconfig.render.errors import MachineConfigError
+from fastness.machineconfig.render.generated import KUBELET, RUNTIME, Owners, generate, proposed, selects_pool
+from fastness.machineconfig.render.render import Defaults
+from fastness.machineconfig.rollout.plan import Proposal, State
+
+if TYPE_CHECKING:
+    from fastness.cli.manifests import Manifests
+    from fastness.kube.port import Cluster
+
+_MACHINE: Final = "machineconfiguration.openshift.io"
+_TRUSTED: Final = "trusted-execution-clusters.io/"
+_WORDS: Final = {
+    "kubeletconfig": KUBELET, "kubeletconfigs": KUBELET, "containerruntimeconfig": RUNTIME,
+    "containerruntimeconfigs": RUNTIME, "ctrcfg": RUNTIME,
+}  # fmt: skip
+_ASKED: Final = {
+    "pools": (_MACHINE, "v1", "machineconfigpools"),
+    "configs": (_MACHINE, "v1", "machineconfigs"),
+    "kubelets": (_MACHINE, "v1", "kubeletconfigs"),
+    "runtimes": (_MACHINE, "v1", "containerruntimeconfigs"),
+    "controllers": (_MACHINE, "v1", "controllerconfigs"),
+    "configurations": ("operator.openshift.io", "v1", "machineconfigurations"),
+    "streams": (_MACHINE, "v1", "osimagestreams"),
+    "policies": ("fastness.dev", "v1alpha1", "rolloutpolicies"),
+    "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
+    "machines": ("trusted-execution-clusters.io", "v1alpha1", "machines"),
+    "overlays": ("fastness.dev", "v1alpha1", "nodeoverlays"),
+    "nodes": ("", "v1", "nodes"),
+    "pods": ("", "v1", "pods"),
+    "budgets": ("policy", "v1", "poddisruptionbudgets"),
+}
+
+
+def assumed_pool(name: str) -> JsonObject:
+    """A pool as the product makes it: a custom one also takes the configs for workers."""
+    role = {"matchLabels": {names.ROLE_LABEL: name}}
+    both = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": [names.WORKER, name]}]}
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name, "labels": {f"{names.POOL_LABEL_PREFIX}{name}": ""}},
+        "spec": {
+            "machineConfigSelector": role if name in names.BUILT_IN_POOLS else both,
+            "nodeSelector": {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}},
+        },
+    }
+
+
+def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
+    """The state that manifests describe, with the named pools assumed where they are missing."""
+    given = read.of("MachineConfigPool")
+    known = {str(pool["metadata"]["name"]) for pool in given}
+    wanted = pools or (() if given else (names.MASTER, names.WORKER))
+    all_pools = [*given, *(assumed_pool(name) for name in wanted if name not in known)]
+    controller = _first(read.of("ControllerConfig"))
+    owners = Owners.of(read.of(KUBELET), read.of(RUNTIME), controller)
+    configs = read.of("MachineConfig")
+    present = {str(config.get("metadata", {}).get("name")) for config in configs}
+    made = [config for config in _generated(owners, all_pools) if config["metadata"]["name"] not in present]
+    return State(
+        pools=all_pools,
+        configs=[*configs, *made],
+        nodes=read.of("Node") or None,
+        pods=read.of("Pod"),
+        budgets=read.of("PodDisruptionBudget"),
+        cluster=_first(read.of("ConfidentialCluster")),
+        configuration=_first(read.of("MachineConfiguration")),
+        owners=owners,
+        defaults=Defaults.of(controller, __version__),
+        policies=read.of("RolloutPolicy"),
+        streams=_first(read.of("OSImageStream")),
+        machines=[one for one in read.of("Machine") if str(one.get("apiVersion", "")).startswith(_TRUSTED)],
+        overlays=read.of("NodeOverlay"),
+    )
+
+
+async def ask(kubeconfig: Path | None, context: str) -> State:
+    """The state of the cluster that a kubeconfig names."""
+    from fastness.kube.client import Surroundings, connect, find
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        return await state_of(cluster)
+
+
+async def state_of(cluster: Cluster) -> State:
+    """The state of a cluster."""
+    from fastness.kube.errors import NotFound
+
+    found: dict[str, list[JsonObject]] = {}
+    for name, coordinates in _ASKED.items():
+        try:
+            found[name] = (await cluster.list(find_kind(*coordinates).resource)).items
+        except NotFound:
+            found[name] = []
+    controller = _first(found["controllers"])
+    return State(
+        pools=found["pools"],
+        configs=found["configs"],
+        nodes=found["nodes"],
+        pods=found["pods"],
+        budgets=found["budgets"],
+        cluster=_first(found["clusters"]),
+        configuration=_first(found["configurations"]),
+        owners=Owners.of(found["kubelets"], found["runtimes"], controller),
+        defaults=Defaults.of(controller, __version__),
+        policies=found["policies"],
+        streams=_first(found["streams"]),
+        machines=[one for one in found["machines"] if object_name(one).namespace == HOME],
+        overlays=found["overlays"],
+    )
+
+
+def proposal(state: State, new: Manifests, delete: Sequence[str]) -> Proposal:
+    """What applying manifests and deleting by name would change; raises CliError for what is not there or not allowed.
+
+    A name is that of a MachineConfig, or `kubeletconfig/NAME`, `containerruntimeconfig/NAME` (also `ctrcfg/NAME`).
+    """
+    owners = [(kind, owner) for kind in (KUBELET, RUNTIME) for owner in new.of(kind)]
+    gone: list[tuple[str, str]] = []
+    names_gone: list[str] = []
+    for one in delete:
+        word, slash, name = one.partition("/")
+        kind = _WORDS.get(word.lower(), "") if slash else "MachineConfig"
+        known = _known(state, kind)
+        if not kind or (name if slash else one) not in known:
+            what = f"{kind or word} {name!r}" if slash else f"MachineConfig {one!r}"
+            raise CliError(f"there is no {what} to delete", near(name if slash else one, known))
+        if slash:
+            gone.append((kind, name))
+        else:
+            names_gone.append(one)
+    if not owners and not gone:
+        return Proposal(new.of("MachineConfig"), names_gone)
+    try:
+        after, made, stale = proposed(state.owners, owners, gone, state.pools, __version__)
+    except MachineConfigError as error:
+        raise CliError(f"the settings would be refused: {error.message}", error.hint) from error
+    return Proposal([*new.of("MachineConfig"), *made], [*names_gone, *stale], after)
+
+
+def _known(state: State, kind: str) -> list[str]:
+    if kind == "MachineConfig":
+        return [str(config["metadata"]["name"]) for config in state.configs]
+    return sorted({KUBELET: state.owners.kubelets, RUNTIME: state.owners.runtimes}.get(kind, {}))
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """A hint for a name that is not there: the closest, or all that are."""
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(sorted(known)[:10]) or 'none'}."
+
+
+def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:
+    """The configs that the settings in the files would generate."""
+    made: list[JsonObject] = []
+    for kind, objects in ((KUBELET, owners.kubelets), (RUNTIME, owners.runtimes)):
+        for owner in objects.values():
+            for pool in pools:
+                if not selects_pool(owner, pool):
+                    continue
+                try:
+                    made.append(generate(kind, owner, pool["metadata"]["name"], __version__, owners.controller))
+                except MachineConfigError as error:
+                    raise CliError(f"{kind} {owner['metadata']['name']}: {error.message}", error.hint) from error
+    return made
+
+
+def _first(objects: Sequence[JsonObject]) -> JsonObject | None:
+    return objects[0] if objects else None

@@ -1,0 +1,85 @@
+"""What `fastness plan` and `fastness blame` say about NodeOverlays.
+
+The decisions are `machineconfig.overlay.plan`; here is how people name machines and how a plan is told to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from fastness.cli.config.offline import near
+from fastness.cli.errors import CliError
+from fastness.kinds.kind import JsonObject
+from fastness.machineconfig.overlay.overlay import examine, is_member, matching, recipient_of
+from fastness.machineconfig.overlay.plan import Group, OverlayPlan
+from fastness.machineconfig.render.merge import Source
+from fastness.machineconfig.rollout.diff import text_of
+from fastness.machineconfig.rollout.plan import State
+
+KIND: Final = "NodeOverlay"
+WORDS: Final = ("nodeoverlay", "nodeoverlays")
+MOST_NAMED: Final = 5
+
+
+def deleted(state: State, delete: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of names to delete those of overlays, and the others; raises CliError for an overlay that is not there."""
+    known = [str(one["metadata"]["name"]) for one in state.overlays]
+    mine, others = [], []
+    for one in delete:
+        word, _, name = one.partition("/")
+        if word.lower() not in WORDS:
+            others.append(one)
+        elif name not in known:
+            raise CliError(f"there is no {KIND} {name!r} to delete", near(name, known))
+        else:
+            mine.append(name)
+    return mine, others
+
+
+def sources_for(state: State, wanted: str) -> tuple[str, list[Source]]:
+    """The pool of a machine, and its overlays as sources of its config; raises CliError.
+
+    A machine is named as its Machine, its node, or by its uid.
+    """
+    members = [one for one in state.machines if is_member(one)]
+    machine = next((one for one in members if wanted in _names_of(one)), None)
+    if machine is None:
+        raise CliError(
+            f"there is no machine {wanted!r}", near(wanted, [name for one in members for name in _names_of(one)])
+        )
+    overlays = [examine(one) for one in matching(state.overlays, recipient_of(machine))]
+    return str(machine["status"].get("pool") or ""), [one.source for one in overlays if one.document is not None]
+
+
+def _names_of(machine: Any) -> list[str]:
+    meta: JsonObject = machine["metadata"]
+    named = (meta.get("name"), machine["status"].get("nodeName"), meta.get("uid"))
+    return [str(name) for name in named if name]
+
+
+def shown(plan: OverlayPlan, *, diffs: bool) -> str:
+    """The plan as text."""
+    lines = [f"{KIND} {name}: {what}" for name, what in plan.overlays]
+    lines += [f"  {one.severity}: {one.short}" for one in plan.problems]
+    if plan.fails:
+        lines.append("  machines that match would wait until it is corrected")
+    for group in plan.groups:
+        lines += _group(group, diffs)
+    if not plan.groups:
+        lines.append(f"  nothing changes for any of {plan.known} machines that are known")
+    else:
+        lines.append("Machines get overlays when they are installed: those that run keep what they booted with.")
+    return "\n".join(lines)
+
+
+def _group(group: Group, diffs: bool) -> Iterator[str]:
+    named = [f"{name} (node {node})" if node else name for name, node in group.machines[:MOST_NAMED]]
+    more = f" and {len(group.machines) - MOST_NAMED} more" if len(group.machines) > MOST_NAMED else ""
+    count = "1 machine" if len(group.machines) == 1 else f"{len(group.machines)} machines"
+    yield f"  {count} of pool {group.pool}: {', '.join(named)}{more}"
+    yield f"    overlays: {', '.join(group.before) or '(none)'} -> {', '.join(group.after) or '(none)'}"
+    for change, source in group.changes:
+        yield f"    {change}" + (f"  [{source}]" if source else "")
+        if diffs:
+            yield from (f"        {line}" for line in text_of(change).splitlines())

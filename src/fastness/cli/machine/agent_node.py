@@ -1,0 +1,98 @@
+"""How `fastness agent run` gets configs for a node that never attests: from the config server, for the certificate of the node.
+
+Certificate and key are those of the kubeconfig, which is read anew for each config: a kubelet gets another certificate every now
+and then. So is the trust.json that says whom the node believes: doors by their authority, configs by their signatures. Whoever
+installs the machine keeps it current.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
+    from fastness.runtime.clock import Clock, Entropy
+
+_KUBELET = "Use the kubeconfig of the kubelet; the config server knows nodes by their certificates."
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where the config server is, whom the node believes there, and where its certificate is."""
+
+    url: str
+    trust: Path
+    kubeconfig: Path | None
+    context: str
+
+    def configs(self, clock: Clock, entropy: Entropy) -> NodeConfigs:
+        """Rendered configs from the config server; raises CliError, BadConfig, BadTrust."""
+        from fastness.agent.boot.configs import NodeConfigs
+        from fastness.protocol.origin import is_origin
+
+        if not is_origin(self.url):
+            hint = "It is https://host:port, without a path."
+            raise CliError(f"{self.url!r} is no address of a config server", hint, Exit.USAGE)
+        self.identity()  # what is missing now is told now, not at the first change of the config
+        return NodeConfigs(self.url, self.identity_now, clock, entropy)
+
+    def identity_now(self) -> NodeIdentity:
+        """The same, for an agent at work: files that are being replaced are there again in a moment; raises Unavailable."""
+        from fastness.agent.boot.image_trust import BadTrust
+        from fastness.kube.client.errors import ConfigError
+        from fastness.kube.errors import Unavailable
+
+        try:
+            return self.identity()
+        except (CliError, ConfigError, BadTrust) as error:
+            raise Unavailable(str(error)) from error
+
+    def identity(self) -> NodeIdentity:
+        """What the node believes and shows, as the files say now; raises CliError, BadConfig, BadTrust."""
+        from fastness.agent.boot.configs import NodeIdentity
+        from fastness.agent.boot.image_trust import ImageTrust
+        from fastness.kube.client import Surroundings, find
+        from fastness.kube.client.tls import show_certificate
+
+        connection = find(Surroundings(os.environ, Path.home()), kubeconfig=self.kubeconfig, context=self.context)
+        node, certificate = _named(connection.certificate)
+        # The doors are believed for their own authority alone, whatever the kubeconfig says of the API.
+        trust = ImageTrust.load(self.trust)
+        show_certificate(trust.tls, connection)
+        return NodeIdentity(node, certificate, trust.tls, trust.keys)
+
+
+def node_of(kubeconfig: Path | None, context: str) -> str:
+    """The node that the certificate of a kubeconfig is for; empty where it is nobody's or somebody else's; raises BadConfig."""
+    from fastness.kube.client import Surroundings, find
+
+    connection = find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)
+    try:
+        return _named(connection.certificate)[0]
+    except CliError:
+        return ""
+
+
+def _named(pem: bytes) -> tuple[str, str]:
+    """The node that a certificate names, and its digest, as the config server signs for them; raises CliError."""
+    from fastness.crypto.errors import CryptoError
+    from fastness.crypto.x509 import Certificate
+    from fastness.kube.access.user import User
+
+    if not pem:
+        raise CliError("the kubeconfig has no client certificate to show to the config server", _KUBELET, Exit.MISSING)
+    try:
+        certificate = Certificate.from_pem(pem)
+        subject = certificate.subject
+    except CryptoError as error:
+        raise CliError(f"the client certificate of the kubeconfig: {error.message}", _KUBELET, Exit.MISSING) from error
+    node = User(subject.common_name, subject.organizations).node
+    if not node:
+        raise CliError("the client certificate of the kubeconfig is not that of a node", _KUBELET, Exit.MISSING)
+    return node, str(certificate.fingerprint)

@@ -1,0 +1,1 @@
+"""Verbs that run a cluster, or something of it."""

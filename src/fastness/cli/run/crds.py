@@ -1,0 +1,87 @@
+"""`fastness crds`: the definitions that a Kubernetes cluster needs before Fastness can use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, tell
+from fastness.kinds.kind import JsonObject
+
+
+@click.command()
+@click.option(
+    "--write", "directory", type=click.Path(path_type=Path, file_okay=False), help="Write one file per kind here."
+)
+@click.option(
+    "--check", "checked", type=click.Path(path_type=Path, file_okay=False), help="Fail when this directory is stale."
+)
+@click.option("--roles", "people", is_flag=True, help="Print the ClusterRoles for people who look or decide instead.")
+@click.option(
+    "--accounts",
+    is_flag=True,
+    help="Print the accounts of doors and controllers, with their rights and Secrets, instead.",
+)
+@click.option(
+    "--adopt",
+    multiple=True,
+    metavar="namespace/NAME",
+    help="With --accounts: rights in a namespace whose objects speak for the cluster, as for `fastness serve`; may be repeated.",
+)
+@output_option
+def crds(
+    directory: Path | None, checked: Path | None, people: bool, accounts: bool, adopt: tuple[str, ...], output: str
+) -> None:
+    """Print the CustomResourceDefinitions for a Kubernetes cluster.
+
+    fastness crds | kubectl apply --server-side -f -
+    """
+    from fastness.kinds.crd import files, manifests
+    from fastness.kinds.crd.roles import roles
+
+    if (people or accounts) and (checked or directory):
+        raise click.UsageError("--roles and --accounts print; they go with neither --write nor --check.")
+    if adopt and not accounts:
+        raise click.UsageError("--adopt goes with --accounts.")
+    if accounts:
+        from fastness.app.accounts import everything
+
+        _print(everything(_namespaces(adopt)), output)
+    elif people:
+        _print(roles(), output)
+    elif checked is not None:
+        stale = files.stale(checked)
+        if stale:
+            raise CliError(f"not in step: {', '.join(stale)}", f"Run `fastness crds --write {checked}`.", Exit.NO)
+        tell(f"{checked} is in step")
+    elif directory is not None:
+        written = files.write(directory)
+        tell(f"wrote {len(written)} files to {directory}")
+    elif output == "json":
+        _print(manifests(), output)
+    else:
+        click.echo("---\n".join(files.rendered().values()), nl=False)
+
+
+def _namespaces(adopted: Sequence[str]) -> list[str]:
+    """The namespaces that were named; raises UsageError for anything else."""
+    from fastness.formats.names import dns1123_label
+
+    names = [one.removeprefix("namespace/") for one in adopted]
+    for given, name in zip(adopted, names, strict=True):
+        if given == name or dns1123_label(name):
+            raise click.UsageError(f"--adopt {given}: it is namespace/NAME.")
+    return names
+
+
+def _print(documents: Sequence[JsonObject], output: str) -> None:
+    from fastness.kinds.crd.files import as_yaml
+
+    if output == "json":
+        show_json({"apiVersion": "v1", "kind": "List", "items": list(documents)})
+    else:
+        click.echo("---\n".join(as_yaml(document) for document in documents), nl=False)

@@ -1,0 +1,195 @@
+"""`fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs.
+
+    fastness sim list | faults
+    fastness sim add [--count N] [--tee tpm|snp|tdx]      fastness sim remove MACHINE…      fastness sim reboot MACHINE…
+    fastness sim tamper MACHINE FAULT
+    fastness sim cut MACHINE…      fastness sim vendor stop|start      fastness sim clock +15m
+    fastness sim undo FAULT… | MACHINE… | --all
+
+Requests go to STATE/sim.sock; the page of the same control plane does the same. Everything that can be done can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table, tell
+from fastness.cli.run.state import DEFAULT_STATE
+
+F = TypeVar("F", bound=Callable[..., Any])
+Overview = dict[str, Any]
+_WIDTH = 100
+_MACHINES = click.argument("machines", nargs=-1, required=True)
+
+
+def _common(function: F) -> F:
+    """The options of every verb: where, and how to print."""
+    where = click.option(
+        "--state", type=click.Path(path_type=Path, file_okay=False), default=DEFAULT_STATE, show_default=True,
+        help="State directory of the running control plane.",
+    )  # fmt: skip
+    return where(output_option(function))
+
+
+@click.group()
+def sim() -> None:
+    """Virtual machines: add, remove, tamper, cut off, undo."""
+
+
+@sim.command("list")
+@_common
+def list_machines(state: Path, output: str) -> None:
+    """List the virtual machines, what they say, and what was done to them."""
+    found = _ask(state, verb="list")
+    if output == "json":
+        show_json({key: found[key] for key in ("simulated", "machines", "faults")})
+        return
+    if not found["machines"]:
+        tell("no machines: `fastness sim add` starts some")
+    rows = [["NAME", "NODE", "TEE", "NETWORK", "FAULTS", "CONSOLE"]]
+    rows += [
+        [
+            one["name"], one["node"] or "-", one["tee"], "up" if one["network"] else "cut",
+            ", ".join(fault["kind"] for fault in one["faults"]) or "-", one["console"][:_WIDTH],
+        ]
+        for one in found["machines"]
+    ]  # fmt: skip
+    click.echo(table(rows))
+    for fault in found["faults"]:
+        click.echo(f"whole cluster: {fault['id']} since {fault['since']}")
+    tell("all of this is simulated")
+
+
+@sim.command()
+@_common
+def faults(state: Path, output: str) -> None:
+    """List what can be done, and what was done and not undone."""
+    found = _ask(state, verb="list")
+    done = _done(found)
+    if output == "json":
+        show_json({"kinds": found["kinds"], "faults": done})
+        return
+    for kind in found["kinds"]:
+        click.echo(f"{kind['id']:<21}{'' if kind['scope'] == 'machine' else '(whole cluster) '}{kind['explanation']}")
+    for fault in done:
+        click.echo(f"done: {fault['id']} since {fault['since']}; `fastness sim undo {fault['id']}`")
+
+
+@sim.command()
+@click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many.")
+@click.option("--tee", type=click.Choice(["tpm", "snp", "tdx"]), default=None, help="Kind of evidence; default: mixed.")
+@_common
+def add(count: int, tee: str | None, state: Path, output: str) -> None:
+    """Start further machines; they boot and prove themselves."""
+    _say(state, output, [{"verb": "add", "count": count, "tee": tee or ""}])
+
+
+@sim.command()
+@_MACHINES
+@_common
+def remove(machines: tuple[str, ...], state: Path, output: str) -> None:
+    """Stop machines and throw them away, with their nodes."""
+    _say(state, output, ({"verb": "remove", "machine": name} for name in machines))
+
+
+@sim.command()
+@_MACHINES
+@_common
+def reboot(machines: tuple[str, ...], state: Path, output: str) -> None:
+    """Boot machines again; they have to prove themselves anew."""
+    _say(state, output, ({"verb": "reboot", "machine": name} for name in machines))
+
+
+@sim.command()
+@click.argument("machine")
+@click.argument("fault")
+@_common
+def tamper(machine: str, fault: str, state: Path, output: str) -> None:
+    """Do FAULT to MACHINE; `fastness sim faults` lists what there is."""
+    _say(state, output, [{"verb": "do", "kind": fault, "machine": machine}])
+
+
+@sim.command()
+@_MACHINES
+@_common
+def cut(machines: tuple[str, ...], state: Path, output: str) -> None:
+    """Cut the network of machines."""
+    _say(state, output, ({"verb": "do", "kind": "network-cut", "machine": name} for name in machines))
+
+
+@sim.command()
+@click.argument("what", type=click.Choice(["stop", "start"]))
+@_common
+def vendor(what: str, state: Path, output: str) -> None:
+    """Stop the service of the simulated vendor, or start it again."""
+    ask = {"verb": "do", "kind": "vendor-stopped"} if what == "stop" else {"verb": "undo", "fault": "vendor-stopped"}
+    _say(state, output, [ask])
+
+
+@sim.command(context_settings={"ignore_unknown_options": True})  # "-5m" is a wrong leap, not an option
+@click.argument("leap", metavar="+15m")
+@_common
+def clock(leap: str, state: Path, output: str) -> None:
+    """Let time pass at once for the whole cluster, for instance +15m, +1h30m or +7d."""
+    _say(state, output, [{"verb": "do", "kind": "clock-jump", "argument": leap}])
+
+
+@sim.command()
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Everything that was done and not undone.")
+@_common
+def undo(names: tuple[str, ...], everything: bool, state: Path, output: str) -> None:
+    """Put right what was done: faults by their id, all those of a machine by its name, or all there are."""
+    if bool(names) == everything:
+        raise click.UsageError("name faults or machines, or say --all.")
+    done = _done(_ask(state, verb="list"))
+    chosen = [fault["id"] for fault in done] if everything else [one for name in names for one in _meant(done, name)]
+    if not chosen:
+        tell("nothing was done")
+    _say(state, output, ({"verb": "undo", "fault": fault} for fault in dict.fromkeys(chosen)))
+
+
+def _meant(done: list[Overview], name: str) -> list[str]:
+    """The faults that a name means; a name that means none is asked for as it is, and refused with what there is."""
+    found = [fault["id"] for fault in done if name in (fault["id"], fault["machine"])]
+    return found or [name]
+
+
+def _done(found: Overview) -> list[Overview]:
+    return [*(fault for one in found["machines"] for fault in one["faults"]), *found["faults"]]
+
+
+def _say(state: Path, output: str, requests: Iterable[dict[str, Any]]) -> None:
+    """Ask one after the other and print what was answered; the first refusal ends it."""
+    said = []
+    for request in requests:
+        said.append(_ask(state, **request)["said"])
+        if output != "json":
+            click.echo(said[-1])
+    if output == "json":
+        show_json({"simulated": True, "said": said})
+
+
+def _ask(state: Path, **request: Any) -> Overview:
+    """One request to the running simulator; raises CliError."""
+    from fastness.sim.control_client import FILE, asked
+
+    hint = f"Start some with `fastness up --machines 5 --state {state}`; a control plane without machines is not simulated."
+    with told():
+        try:
+            return dict(asked(state, request))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CliError(f"no virtual machines run in {state}", hint, Exit.MISSING) from error
+        except ConnectionRefusedError as error:
+            raise CliError(f"nobody answers at {state / FILE}: the control plane ended", hint, Exit.MISSING) from error
+        except PermissionError as error:
+            whose = "Ask as the user who started the control plane."
+            raise CliError(f"{state / FILE} belongs to another user", whose, Exit.MISSING) from error
+        except TimeoutError as error:
+            raise CliError("the simulator did not answer in time", "See `fastness sim list`.", Exit.CLUSTER) from error

@@ -1,0 +1,173 @@
+"""`fastness kubeconfig`, `backup`, `restore` and `state`: what concerns a state directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, tell
+
+if TYPE_CHECKING:
+    from fastness.keys.vault import Vault
+
+DEFAULT_STATE = Path("state")
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_STATE,
+    show_default=True,
+    help="State directory.",
+)
+
+
+@click.command()
+@state_option
+def kubeconfig(state: Path) -> None:
+    """Print the kubeconfig of a running control plane."""
+    path = state / "kubeconfig"
+    if not path.is_file():
+        raise CliError(f"{path} does not exist", "Start a control plane there with `fastness up`.", Exit.MISSING)
+    with told():
+        click.echo(path.read_bytes().decode(), nl=False)
+
+
+class _BackupGroup(click.Group):
+    """`fastness backup TARGET` makes one: what is not the name of another verb is a target."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the usual verb before a target."""
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["create", *args]
+        return super().parse_args(ctx, args)
+
+
+_vault = click.option(
+    "--vault", type=click.Path(path_type=Path, dir_okay=False), help="The vault key; default STATE/vault.json."
+)
+
+
+@click.group(cls=_BackupGroup)
+def backup() -> None:
+    """Write a consistent copy of the state, also while it is in use: `fastness backup TARGET`."""
+
+
+@backup.command()
+@state_option
+@_vault
+@click.argument("target", type=click.Path(path_type=Path))
+@output_option
+def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
+    """Write a consistent copy of objects and record to TARGET.
+
+    Secrets stay sealed in it: keep STATE/vault.json too, in another place. STATE/pki holds the keys of the API.
+    """
+    from fastness.app.backups import make_backup
+
+    database = state / "state.db"
+    if not database.is_file():
+        raise CliError(f"{database} does not exist", "Name the state directory with --state.", Exit.MISSING)
+    if target.exists():
+        raise CliError(f"{target} exists already", "Choose another name: a backup never overwrites one.", Exit.USAGE)
+    with told():
+        report = make_backup(state, target, opened_vault(state, vault))
+    if output == "json":
+        show_json({"target": str(target), "revision": report.revision, "objects": report.objects, "bytes": report.size})
+    else:
+        click.echo(f"{target}: {report.objects} objects at revision {report.revision}, {report.size} bytes")
+
+
+@backup.command()
+@state_option
+@_vault
+@click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@output_option
+def verify(state: Path, vault: Path | None, source: Path, output: str) -> None:
+    """Say whether SOURCE is whole and written by a holder of the vault key, or else the first thing that is wrong (exit 3)."""
+    from fastness.app.backups import check_backup
+
+    with told():
+        report = check_backup(source, opened_vault(state, vault))
+    if output == "json":
+        show_json({"revision": report.revision, "objects": report.objects, "entries": report.entries})
+    else:
+        click.echo(f"{source}: good; {report.objects} objects at revision {report.revision}, {report.entries} entries")
+
+
+@click.command()
+@state_option
+@_vault
+@click.option("--force", is_flag=True, help="Replace a store that is there; it is set aside, not deleted.")
+@click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@output_option
+def restore(state: Path, vault: Path | None, force: bool, source: Path, output: str) -> None:
+    """Make a state directory from the backup SOURCE, if it passes `fastness backup verify`.
+
+    Versions jump ahead, so that clients which saw later ones list again. A key that is named with --vault is put into STATE.
+    """
+    from fastness.app.backups import restore_backup
+
+    with told():
+        key = opened_vault(state, vault)
+        if vault is not None and (state / "vault.json").exists():
+            _same_key(state, key)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        report = restore_backup(source, state, key, force=force)
+        if not (state / "vault.json").exists():
+            key.save_to(state / "vault.json")
+    aside = str(report.set_aside) if report.set_aside else None
+    if output == "json":
+        show_json({"state": str(state), "revision": report.revision, "objects": report.objects, "setAside": aside})
+        return
+    click.echo(f"{state}: {report.objects} objects, revision {report.backup_revision} continues at {report.revision}")
+    if aside:
+        click.echo(f"the store that was there is now in {aside}")
+    if not key.macs.required:
+        tell(
+            "this state is from before rows were authenticated: nobody can say whether it was edited; see `fastness state`"
+        )
+
+
+def _same_key(state: Path, vault: Vault) -> None:
+    """Refuse to leave a directory with two vault keys, of which one would be lost; raises CliError."""
+    if opened_vault(state, None).primary != vault.primary:
+        hint = "Move it away if its secrets are not needed, or restore into an empty directory."
+        raise CliError(f"{state / 'vault.json'} is another vault key", hint, Exit.USAGE)
+
+
+@click.group()
+def state() -> None:
+    """Look after a state directory that no control plane uses."""
+
+
+@state.command()
+@state_option
+def migrate(state: Path) -> None:
+    """Authenticate a state from before: from then on edits to the files are refused.
+
+    Every row gets a tag under a key that is derived from the vault key, and what is confidential is sealed. It takes the state as
+    it is for the truth: look at it first. There is no way back.
+    """
+    from fastness.apiserver.store.offline import authenticate
+    from fastness.apiserver.store.records import SEALED_KINDS
+
+    with told():
+        vault = opened_vault(state, None)
+        report = authenticate(state, vault, vault.macs, SEALED_KINDS, vault.require_macs)
+    if not report.rows:
+        click.echo(f"{state}: already authenticated, every row is right")
+        return
+    click.echo(f"{state}: {report.rows} rows authenticated, {report.sealed} sealed")
+    click.echo(f"the file from before is {report.before}, with its configs in clear: delete it when all is well")
+
+
+def opened_vault(state: Path, vault: Path | None) -> Vault:
+    """The vault key of a state directory, or the one that is named; raises TrustError."""
+    from fastness.keys.vault import PlainRingFile, Vault
+    from fastness.runtime.clock import SystemClock, SystemEntropy
+
+    file = PlainRingFile(vault or state / "vault.json")
+    return Vault.open_file(file, SystemClock().now(), SystemEntropy(), create=False)

@@ -1,0 +1,88 @@
+"""`fastness state list` and `remove`: objects of a state directory that nobody can read.
+
+A control plane sets such an object aside and goes on without it; through the API it can be neither read nor deleted. Here it is
+named, also while the control plane runs, and taken away, while it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table
+from fastness.cli.run.state import opened_vault, state, state_option
+
+if TYPE_CHECKING:
+    from fastness.apiserver.store import Aside, Key
+
+
+@state.command("list")
+@state_option
+@output_option
+def list_(state: Path, output: str) -> None:
+    """Name the objects that a control plane sets aside, also while it runs."""
+    with told():
+        aside = set_aside_in(state)
+    if output == "json":
+        show_json(
+            [
+                {"resource": resource_of(key), "namespace": key.namespace, "name": key.name, "bytes": one.size,
+                 "revision": one.record.revision, "reason": one.reason}
+                for key, one in aside.items()
+            ]
+        )  # fmt: skip
+    elif not aside:
+        click.echo("Everything can be read.")
+    else:
+        rows = [["RESOURCE", "NAMESPACE", "NAME", "BYTES", "REASON"]]
+        rows += [[resource_of(key), key.namespace, key.name, str(one.size), one.reason] for key, one in aside.items()]
+        click.echo(table(rows))
+
+
+@state.command()
+@state_option
+@click.option("--namespace", "-n", default="", help="The namespace of the object.")
+@click.argument("resource")
+@click.argument("name")
+def remove(state: Path, namespace: str, resource: str, name: str) -> None:
+    """Take the object NAME of RESOURCE (configmaps, machines.trusted-execution-clusters.io) out of a state that is not in use.
+
+    Only what cannot be read goes this way: finalizers and admission are not asked, and whatever it owned is collected as after
+    any deletion.
+    """
+    from fastness.apiserver.storable import unreadable
+    from fastness.apiserver.store import Key
+    from fastness.apiserver.store.surgery import remove_unreadable
+
+    plural, _, group = resource.partition(".")
+    _require(state)
+    with told():
+        key = Key(group, plural, namespace, name)
+        vault = opened_vault(state, None)
+        aside = remove_unreadable(state, key, unreadable, vault, vault.macs)
+    click.echo(f"{resource_of(key)} {'/'.join(filter(None, (namespace, name)))}: {aside.size} bytes removed")
+
+
+def set_aside_in(state: Path) -> Mapping[Key, Aside]:
+    """What the control plane of a state directory sets aside; raises StoreError, TrustError, CliError."""
+    from fastness.apiserver.storable import unreadable
+    from fastness.apiserver.store.surgery import find
+
+    _require(state)
+    vault = opened_vault(state, None)
+    return find(state, unreadable, vault, vault.macs)
+
+
+def resource_of(key: Key) -> str:
+    """`configmaps`, or `machines.trusted-execution-clusters.io`."""
+    return f"{key.plural}.{key.group}" if key.group else key.plural
+
+
+def _require(state: Path) -> None:
+    if not (state / "state.db").is_file():
+        raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)

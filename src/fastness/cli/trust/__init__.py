@@ -1,0 +1,1 @@
+"""Verbs about who is believed, and why."""

@@ -1,0 +1,262 @@
+"""`fastness break-glass`: override attestation for one pool, for a few hours, if two approvers agree.
+
+    fastness break-glass key grace.key                      # each approver, once; prints what the cluster lists
+    fastness break-glass ask --pool worker --reason TEXT > override.json
+    fastness break-glass agree override.json --by ada --key ada.key          # each on a machine of their own
+    fastness break-glass agree override.json --by grace --key grace.key
+    fastness break-glass apply override.json
+    fastness break-glass end
+
+Who the approvers are is changed the same way: `change` instead of `ask`, and two of those who count sign it. `change --lost` is
+the way back when their keys are gone: nobody signs, it counts after a day, and everybody is told.
+
+`agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed voids that signature.
+The verifiers of the cluster check names, keys and times themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import tell
+from fastness.cli.trust.machine import connected
+from fastness.cli.trust.tickets import cluster_options
+
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+_TIME = re.compile(r"([1-9][0-9]{0,3})(m|h)\Z")
+_UNITS = {"m": "minutes", "h": "hours"}
+MOST_BYTES = 8192
+
+
+@click.group("break-glass")
+def breakglass() -> None:
+    """Override attestation for one pool and a few hours; two named approvers must sign."""
+
+
+@breakglass.command("key")
+@_FILE
+def key(file: Path) -> None:
+    """Make the key of an approver, keep it in FILE, and print the public half for spec.breakGlass.approvers."""
+    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+    from fastness.crypto.secret import SecretBytes
+    from fastness.keys.key_files import write_private
+    from fastness.runtime.clock import SystemEntropy
+
+    if file.exists():
+        raise CliError(f"{file} exists", "A key is never written over: choose another name.", Exit.USAGE)
+    seed = SecretBytes(SystemEntropy().token(SEED_BYTES))
+    with told():
+        write_private(file, SecretBytes(base64.b64encode(seed.reveal()) + b"\n"))
+    click.echo(base64.b64encode(Ed25519Signer(seed).verifier.raw).decode())
+
+
+@breakglass.command("ask")
+@click.option("--pool", required=True, help="The pool whose machines are let in.")
+@click.option("--reason", required=True, help="Why; goes on the record.")
+@click.option("--for", "lasting", default="1h", show_default=True, help="How long, as 30m or 2h; at most 4h.")
+@cluster_options
+def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: str) -> None:
+    """Write the statement that approvers sign to standard output."""
+    from fastness.attestation.verdict.breakglass import LONGEST, statement_of
+    from fastness.formats import json
+
+    match = _TIME.match(lasting)
+    time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
+    if time > LONGEST:
+        raise CliError(f"{lasting} is no time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
+    with told():
+        uid = asyncio.run(_uid(kubeconfig, context))
+    now = datetime.now(UTC)
+    click.echo(json.encode({"statement": statement_of(uid, pool, reason, now, now + time), "agreed": []}).decode())
+
+
+@breakglass.command("agree")
+@_FILE
+@click.option("--by", "name", required=True, help="Your name, as the cluster lists it.")
+@click.option("--key", "secret", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Your key.")
+def agree(file: Path, name: str, secret: Path) -> None:
+    """Sign the statement in FILE, and add that to the file."""
+    from fastness.attestation.verdict.approvers import change_message
+    from fastness.attestation.verdict.breakglass import message
+    from fastness.formats import json
+
+    document = _read(file)
+    shown = document["statement"]
+    signed = change_message(shown) if "approvers" in shown else message(shown)
+    signature = base64.b64encode(_signer(secret).sign(signed)).decode()
+    others = [entry for entry in document["agreed"] if entry.get("by") != name]
+    with told():
+        file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
+    if "approvers" in shown:
+        tell(f"{name} agrees: approvers become {', '.join(sorted(shown['approvers'])) or 'nobody'}")
+        return
+    tell(f"{name} agrees: pool {shown['pool']} until {shown['expires']}, because: {shown['reason']}")
+
+
+@breakglass.command("apply")
+@_FILE
+@cluster_options
+def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
+    """Put an override that two approvers signed into force, or their change of approvers."""
+    from fastness.formats import json
+
+    document = _read(file)
+    if "approvers" in document["statement"]:
+        from fastness.attestation.verdict.approvers import CHANGE
+
+        wanted = document["statement"]["approvers"]
+        with told():
+            asyncio.run(_appoint(wanted, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
+        tell(_coming(wanted))
+        return
+    with told():
+        asyncio.run(_annotate(json.encode(document).decode(), kubeconfig, context))
+    tell(f"attestation of pool {document['statement']['pool']} is overridden until {document['statement']['expires']}")
+
+
+@breakglass.command("change")
+@click.option(
+    "--approver", "people", multiple=True, metavar="NAME=KEY", help="Somebody who shall be one; may be repeated."
+)
+@click.option(
+    "--lost", default="", metavar="REASON", help="The present keys are lost: change without signatures, after a day."
+)
+@cluster_options
+def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context: str) -> None:
+    """Write the change of approvers that the present ones sign to standard output; the first, or --lost, needs none."""
+    from fastness.attestation.verdict.approvers import LOST, change_statement
+    from fastness.attestation.verdict.breakglass import listed_approvers
+    from fastness.formats import json
+
+    wanted = dict(person.split("=", 1) for person in people if "=" in person)
+    if len(wanted) != len(people):
+        raise CliError("an approver is NAME=KEY, each name once", "`fastness break-glass key` prints KEY.", Exit.USAGE)
+    with told():
+        present, counting = asyncio.run(_present(kubeconfig, context))
+        if lost or not listed_approvers(present):
+            asyncio.run(_appoint(wanted, {LOST: lost} if lost else {}, kubeconfig, context))
+            tell(_coming(wanted))
+            return
+    statement = change_statement(present, counting or listed_approvers(present), wanted)
+    click.echo(json.encode({"statement": statement, "agreed": []}).decode())
+
+
+@breakglass.command("end")
+@cluster_options
+def end(kubeconfig: Path | None, context: str) -> None:
+    """End the override now."""
+    with told():
+        asyncio.run(_annotate(None, kubeconfig, context))
+    tell("attestation decides")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from fastness.formats import json
+    from fastness.formats.errors import JsonError
+
+    with told():
+        content = file.read_bytes()[: MOST_BYTES + 1]
+    try:
+        found = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
+        statement, agreed = found["statement"], found["agreed"]
+    except (JsonError, KeyError, TypeError) as error:
+        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
+    changes = isinstance(statement, dict) and isinstance(statement.get("approvers"), dict)
+    texts = isinstance(statement, dict) and (changes or {"pool", "reason", "expires"} <= statement.keys())
+    if not texts or not isinstance(agreed, list) or not all(isinstance(entry, dict) for entry in agreed):
+        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
+    return {"statement": statement, "agreed": agreed}
+
+
+def _signer(file: Path) -> Any:
+    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+    from fastness.crypto.secret import SecretBytes
+    from fastness.keys.key_files import read_private
+
+    with told():
+        kept = read_private(file)
+    try:
+        seed = base64.b64decode((kept or SecretBytes(b"")).reveal().strip(), validate=True)
+    except ValueError:
+        seed = b""
+    if len(seed) != SEED_BYTES:
+        raise CliError(f"{file} is no key of an approver", "Make one with `fastness break-glass key`.", Exit.USAGE)
+    return Ed25519Signer(SecretBytes(seed))
+
+
+async def _uid(kubeconfig: Path | None, context: str) -> str:
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+
+    async with connected(kubeconfig, context) as cluster:
+        return str((await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"])
+
+
+def _coming(people: dict[str, str]) -> str:
+    return f"approvers will be {', '.join(sorted(people)) or 'nobody'}; the condition ApproversPending says from when"
+
+
+async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The ConfidentialCluster, and who counts as an approver by now where the user may see that."""
+    from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
+    from fastness.attestation.verdict.approvers import read_appointments
+    from fastness.kinds.fastness_dev import NAMESPACE
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.kinds.kubernetes.core import CONFIG_MAP
+    from fastness.kube.errors import Forbidden, NotFound
+
+    async with connected(kubeconfig, context) as cluster:
+        present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        try:
+            stored = await cluster.get(CONFIG_MAP.resource, APPOINTMENTS, NAMESPACE)
+        except (NotFound, Forbidden):
+            return present, {}
+        return present, dict(read_appointments(stored).counting)
+
+
+async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Path | None, context: str) -> None:
+    """Write who shall be an approver: a lowering, which running this verb confirms for that very change."""
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+    from fastness.kube.confirmation import confirmation
+    from fastness.kube.port import PatchType, WriteOptions
+
+    async with connected(kubeconfig, context) as cluster:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        approvers = [{"name": name, "key": key} for name, key in sorted(people.items())]
+        glass = {"delay": "1h", **(found["spec"].get("breakGlass") or {}), "approvers": approvers}
+        word = confirmation(found, {"spec": {**found["spec"], "breakGlass": glass}})
+        meta = {
+            "resourceVersion": found["metadata"]["resourceVersion"], "annotations": {**notes, CONFIRM_LOWER: word},
+        }  # fmt: skip
+        patch = {"metadata": meta, "spec": {"breakGlass": glass}}
+        options = WriteOptions(manager="fastness-cli")
+        await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, options=options)
+
+
+async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> None:
+    from fastness.attestation.verdict.breakglass import ANNOTATION, BadOverride, agreed_override, listed_approvers
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.kube.port import PatchType, WriteOptions
+
+    async with connected(kubeconfig, context) as cluster:
+        if text is not None:
+            found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+            notes = {**(found["metadata"].get("annotations") or {}), ANNOTATION: text}
+            try:
+                agreed_override(
+                    {**found, "metadata": {**found["metadata"], "annotations": notes}}, listed_approvers(found)
+                )
+            except BadOverride as error:
+                hint = "Names and keys must be those of spec.breakGlass.approvers, and these must count by now."
+                raise CliError(f"{error} ({error.code})", hint, Exit.NO) from error
+        patch = {"metadata": {"annotations": {ANNOTATION: text}}}
+        options = WriteOptions(manager="fastness-cli")
+        await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, options=options)

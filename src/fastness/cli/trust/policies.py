@@ -1,0 +1,182 @@
+"""`fastness policy test`: what a policy does, before a cluster is asked to believe it.
+
+A directory holds AppraisalPolicies as YAML, or Rego files each with its cases beside it:
+
+    strict.yaml             an AppraisalPolicy
+    tpm.rego                a policy; `for` is the file's name unless the cases name another
+    tpm.cases.yaml          {for: tpm, cases: [{name, input, data, expect, expectVector}]}, or the list alone
+
+Each policy runs in a process of its own, as the cluster would run it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fastness.cli.errors import CliError
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json
+from fastness.cli.workloads.agent_policy import agent
+from fastness.kinds.kind import JsonObject
+
+if TYPE_CHECKING:
+    from fastness.attestation.policy.cases import Trial
+
+KIND: Final = "AppraisalPolicy"
+CASES: Final = (".cases.yaml", ".cases.yml", ".cases.json")
+MAX_TEXT: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A policy in the directory."""
+
+    place: str
+    spec: JsonObject
+
+
+@click.group()
+def policy() -> None:
+    """Policies that judge evidence and resources."""
+
+
+policy.add_command(agent)
+
+
+@policy.command("test")
+@click.argument("directory", type=click.Path(path_type=Path))
+@output_option
+def test(directory: Path, output: str) -> None:
+    """Run the cases of every policy in DIRECTORY.
+
+    Exit code 1 when a policy cannot be read as Rego or a case fails, 2 when a file is unreadable.
+    """
+    found = _policies(directory)
+    trials = asyncio.run(_try_all(found))
+    if output == "json":
+        show_json(
+            {
+                "passed": all(trial.good for trial in trials),
+                "policies": [_as_json(one, trial) for one, trial in zip(found, trials, strict=True)],
+            }
+        )
+    else:
+        for one, trial in zip(found, trials, strict=True):
+            click.echo(_shown(one, trial))
+    if not all(trial.good for trial in trials):
+        sys.exit(Exit.NO)
+
+
+async def _try_all(found: list[Found]) -> list[Trial]:
+    from fastness.attestation.live.policy_trial import tried
+
+    return [await tried(one.spec) for one in found]
+
+
+def _as_json(found: Found, trial: Trial) -> JsonObject:
+    return {"place": found.place, "for": found.spec["for"], "passed": trial.good, **trial.as_json()}
+
+
+def _shown(found: Found, trial: Trial) -> str:
+    from fastness.attestation.policy.cases import REFUSES_NONE
+
+    lines = [f"{found.place}: for {found.spec['for']}"]
+    if not trial.parsed:
+        return f"{lines[0]}\n  FAIL  {trial.error}"
+    lines += [
+        f"  {'pass' if result.passed else 'FAIL'}  {result.name}" + (f": {result.told}" if result.told else "")
+        for result in trial.results
+    ]
+    if not trial.refuses:
+        lines.append(f"  FAIL  {REFUSES_NONE}")
+    return "\n".join(lines)
+
+
+def _policies(directory: Path) -> list[Found]:
+    """Everything that can be tried, in the order of the names; raises CliError."""
+    if not directory.is_dir():
+        raise CliError(f"{directory}: not a directory", "Give a directory with policies.", Exit.USAGE)
+    found = [*_manifests(directory), *_texts(directory)]
+    if not found:
+        raise CliError(
+            f"{directory}: no policy in it",
+            "It holds AppraisalPolicies as .yaml, or .rego with .cases.yaml.",
+            Exit.USAGE,
+        )
+    return sorted(found, key=lambda one: one.place)
+
+
+def _manifests(directory: Path) -> Iterator[Found]:
+    from fastness.cli import manifests
+    from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+
+    files = [path for path in _files(directory) if path.suffix in manifests.SUFFIXES and not _is_cases(path)]
+    read = manifests.read(files)
+    for place, reason in read.unreadable.items():
+        raise CliError(f"{place}: {reason}", code=Exit.USAGE)
+    for manifest in read.found:
+        if manifest.kind != KIND:
+            continue
+        _validate(manifest.place, manifest.object, APPRAISAL_POLICY.schema)
+        yield Found(f"{manifest.place} {manifest.object['metadata'].get('name', '')}".rstrip(), manifest.object["spec"])
+
+
+def _texts(directory: Path) -> Iterator[Found]:
+    from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+
+    for path in _files(directory):
+        if path.suffix != ".rego":
+            continue
+        beside = next((path.with_suffix(suffix) for suffix in CASES if path.with_suffix(suffix).exists()), None)
+        listed = _document(beside) if beside is not None else []
+        spec: JsonObject = dict(listed) if isinstance(listed, dict) else {"cases": listed}
+        spec = {"for": path.name.split(".")[0], **spec, "rego": _text(path)}
+        _validate(str(path), {"spec": spec}, APPRAISAL_POLICY.schema)
+        yield Found(str(path), spec)
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def _is_cases(path: Path) -> bool:
+    return path.name.endswith(CASES)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_TEXT:
+            raise CliError(f"{path}: larger than {MAX_TEXT} bytes", code=Exit.USAGE)
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror or error}", code=Exit.USAGE) from error
+    except UnicodeDecodeError as error:
+        raise CliError(f"{path}: not UTF-8", code=Exit.USAGE) from error
+
+
+def _document(path: Path) -> Any:
+    from fastness.formats.errors import YamlError
+    from fastness.formats.yaml import load_documents
+
+    try:
+        documents = load_documents(_text(path).encode())
+    except YamlError as error:
+        raise CliError(f"{path}: {error}", error.hint, Exit.USAGE) from error
+    return documents[0].value if documents else []
+
+
+def _validate(place: str, obj: JsonObject, schema: Any) -> None:
+    """The schema that an API server would check; raises CliError."""
+    import jsonschema_rs
+
+    spec = obj.get("spec")
+    for error in jsonschema_rs.iter_errors(dict(schema["properties"]["spec"]), spec):
+        where = ".".join(str(part) for part in ("spec", *error.instance_path))
+        raise CliError(f"{place}: {where}: {error.message[:300]}", "Compare with an AppraisalPolicy.", Exit.USAGE)

@@ -1,0 +1,176 @@
+"""`fastness ticket create` and `fastness userdata`: how a hand-made machine gets to knock.
+
+A ticket is printed once and kept as a hash; the user-data of a pool is the pointer config that the cluster keeps for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, tell
+from fastness.kinds.kubernetes.core import SECRET
+
+if TYPE_CHECKING:
+    from fastness.kube.port import Cluster
+
+F = TypeVar("F", bound=Callable[..., Any])
+_LIFETIME = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+MAX_LIFETIME = timedelta(days=365)
+
+
+def cluster_options(function: F) -> F:
+    """The options that find a cluster as kubectl does."""
+    kubeconfig = click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="How to reach the API; default as kubectl.",
+    )
+    return kubeconfig(click.option("--context", default="", help="A context of the kubeconfig.")(function))
+
+
+@click.group()
+def ticket() -> None:
+    """Join tickets: who may knock, for which pool, how often and until when."""
+
+
+@ticket.command("create")
+@click.option("--pool", required=True, help="The pool that machines with this ticket join.")
+@click.option(
+    "--uses",
+    type=click.IntRange(0, 4096),
+    help="How many machines; 0 means any number. Default 1 where machines enrol, else 0: without a key nobody can count.",
+)
+@click.option("--lifetime", default="24h", show_default=True, help="How long it is good, as 30m, 24h or 7d.")
+@click.option("--name", default="", help="Name of the JoinTicket; default made from its hash.")
+@cluster_options
+@output_option
+def create(
+    pool: str, uses: int | None, lifetime: str, name: str, kubeconfig: Path | None, context: str, output: str
+) -> None:
+    """Make a join ticket and print it once."""
+    expires = datetime.now(UTC) + _duration(lifetime)
+    with told():
+        text, stored, uses = asyncio.run(_create(pool, uses, expires, name, kubeconfig, context))
+    if output == "json":
+        show_json(
+            {
+                "name": stored,
+                "ticket": text,
+                "pool": pool,
+                "uses": uses,
+                "expires": expires.isoformat(timespec="seconds"),
+            }
+        )
+        return
+    tell(
+        f"{stored}: for pool {pool}, {uses or 'any number of'} uses, until {expires:%Y-%m-%d %H:%M} UTC; it is shown only now"
+    )
+    click.echo(text)
+
+
+def _duration(text: str) -> timedelta:
+    match = _LIFETIME.match(text)
+    if match is None:
+        raise CliError(f"--lifetime: {text!r} is not a time such as 30m, 24h or 7d", code=Exit.USAGE)
+    found = timedelta(**{_UNITS[match[2]]: int(match[1])})
+    if found > MAX_LIFETIME:
+        raise CliError(f"--lifetime: {text} is longer than a year", "Make a new ticket when it is needed.", Exit.USAGE)
+    return found
+
+
+async def _create(
+    pool: str, uses: int | None, expires: datetime, name: str, kubeconfig: Path | None, context: str
+) -> tuple[str, str, int]:
+    from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
+    from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+    from fastness.kube.client import Surroundings, connect, find
+    from fastness.runtime.clock import SystemEntropy
+
+    made = mint(SystemEntropy())
+    stored = name or f"{pool}-{ticket_hash(made)[-10:]}"
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        uses = await _countable(cluster, pool, uses)
+        await _tell_unknown(cluster, pool)
+        await cluster.create(JOIN_TICKET.resource, join_ticket(stored, made, pool, expires, uses))
+    return made.reveal(), stored, uses
+
+
+async def _tell_unknown(cluster: Cluster, pool: str) -> None:
+    """Say when there is no such pool: a ticket may come first, and may also be a slip of the pen."""
+    from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+    from fastness.kube.errors import Forbidden, NotFound
+
+    try:
+        listed = await cluster.list(MACHINE_CONFIG_POOL.resource)
+    except (Forbidden, NotFound):
+        return  # whoever may make tickets need not be allowed to look at pools, and not every cluster knows the kind
+    known = [str(found["metadata"]["name"]) for found in listed.items]
+    if pool not in known:
+        tell(
+            f"there is no pool {pool} yet, and machines with this ticket get nothing before; there are: {', '.join(known)}"
+        )
+
+
+async def _countable(cluster: Cluster, pool: str, uses: int | None) -> int:
+    """The number of uses, as far as somebody will count them; raises CliError for a limit that nobody would."""
+    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+    from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
+    from fastness.kube.errors import NotFound
+
+    try:
+        confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        confidential = None
+    if trust_model(confidential, pool) is not TrustModel.NONE:
+        return 1 if uses is None else uses
+    if uses:
+        raise CliError(
+            f"machines of pool {pool} do not enrol, so nobody can count the uses of a ticket",
+            "Give --uses 0 and a short --lifetime, and delete the ticket when the machine is there.",
+            Exit.NO,
+        )
+    return 0
+
+
+@click.command()
+@click.argument("pool")
+@cluster_options
+def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
+    """Print the pointer config of POOL, for machines that are made by hand.
+
+    It holds a join ticket: treat it as a secret.
+    """
+    with told():
+        click.echo(asyncio.run(_userdata(pool, kubeconfig, context)))
+
+
+async def _userdata(pool: str, kubeconfig: Path | None, context: str) -> str:
+    from fastness.kinds.machineconfiguration import names
+    from fastness.kube.client import Surroundings, connect, find
+    from fastness.kube.errors import NotFound
+
+    secrets = SECRET.resource
+    around = Surroundings(os.environ, Path.home())
+    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+        try:
+            secret = await cluster.get(secrets, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
+        except NotFound as error:
+            raise CliError(
+                f"pool {pool} has no managed user-data",
+                "Look at `kubectl get mcp`; it is made within seconds.",
+                Exit.NO,
+            ) from error
+    return base64.b64decode(secret["data"]["userData"]).decode()

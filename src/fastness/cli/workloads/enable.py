@@ -1,0 +1,304 @@
+"""`fastness enable`: from bare metal to runtime classes in one step.
+
+    fastness enable tdx --plan        what is checked, what would be made and changed, which machines restart
+    fastness enable tdx               do it; again: nothing is left to do
+    fastness enable snp --gpu         with confidential GPUs
+
+Nothing is written while a check refuses. Objects are written in order, each for itself: if one cannot be written, what was done
+stays, and running the command again goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fastness.cli.errors import CliError, told
+from fastness.cli.exits import Exit
+from fastness.cli.output import output_option, show_json, table, tell
+from fastness.cli.trust.tickets import cluster_options
+from fastness.kinds.kata.config import KATA_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+
+if TYPE_CHECKING:
+    from fastness.kube.port import Cluster
+    from fastness.machineconfig.rollout.plan import Plan
+    from fastness.workloads.enable.changes import Change
+    from fastness.workloads.enable.inputs import Snapshot, Wish
+    from fastness.workloads.enable.preflight import Check
+    from fastness.workloads.enable.steps import Step
+    from fastness.workloads.intel.dcap import DcapInputs
+
+MARKS: Final = {"ok": "+", "warning": "!", "refused": "x", "create": "+", "change": "~", "keep": "="}
+POLL_SECONDS: Final = 0.5
+_LABEL: Final = re.compile(r"([A-Za-z0-9./_-]{1,317})=([A-Za-z0-9._-]{0,63})\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was looked at and what would happen."""
+
+    checks: list[Check]
+    steps: list[Step]
+    plan: Plan
+    dcap: DcapInputs | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a check stands against it."""
+        return any(str(one.result) == "refused" for one in self.checks)
+
+
+@click.command()
+@click.argument("tee", type=click.Choice(["tdx", "snp"]))
+@click.option("--gpu", is_flag=True, help="Also NVIDIA GPUs in their confidential mode.")
+@click.option(
+    "--plan", "only_plan", is_flag=True, help="Print what would be made, changed and restarted, and do nothing."
+)
+@click.option(
+    "--select", "selected", multiple=True, metavar="LABEL=VALUE", help="Only workers with this label; may be repeated."
+)
+@click.option("--name", default="example-kataconfig", show_default=True, help="Name of the KataConfig.")
+@click.option(
+    "--deployment-mode", type=click.Choice(["MachineConfig", "DaemonSet", "DaemonSetFallback"]), default=None,
+    help="How the runtime gets onto nodes; default by what the cluster has.",
+)  # fmt: skip
+@click.option("--without-dcap", is_flag=True, help="Do not deploy PCCS and QGS: they run elsewhere.")
+@click.option("--pccs-node", default="", help="The node that PCCS runs on; default the first of the control plane.")
+@click.option("--trustee-elsewhere", is_flag=True, help="Do not configure the attestation service here.")
+@click.option(
+    "--wait", "seconds", type=click.FloatRange(0, 86400), default=0.0, help="Wait so long for the runtime classes."
+)
+@cluster_options
+@output_option
+def enable(
+    tee: str, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str, **given: Any
+) -> None:
+    """Make a cluster run confidential containers on TDX or SNP hosts, in one step that can be repeated.
+
+    Exit code 1 when a check refuses; nothing is written then.
+    """
+    wish = _wish(tee, **given)
+    with told():
+        done = asyncio.run(_run(wish, only_plan, seconds, kubeconfig, context, output))
+    if not done:
+        sys.exit(Exit.NO)
+
+
+def _wish(
+    tee: str, *, gpu: bool, selected: tuple[str, ...], name: str, deployment_mode: str | None, without_dcap: bool,
+    trustee_elsewhere: bool, pccs_node: str,
+) -> Wish:  # fmt: skip
+    from fastness.workloads.enable.inputs import Wish
+    from fastness.workloads.kata.eligibility import Tee
+
+    labels: dict[str, str] = {}
+    for text in selected:
+        found = _LABEL.match(text)
+        if found is None:
+            raise CliError(f"--select: {text!r} is not LABEL=VALUE", "For example kata-cc=true.", Exit.USAGE)
+        labels[found[1]] = found[2]
+    return Wish(Tee(tee), gpu, not without_dcap, not trustee_elsewhere, labels, name, deployment_mode or "", pccs_node)
+
+
+async def _run(wish: Wish, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str) -> bool:
+    from fastness.kube.client import Surroundings, connect, find
+
+    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+        outcome = await outcome_of(cluster, wish)
+        if output == "json":
+            show_json(as_json(outcome))
+        else:
+            click.echo(shown(outcome))
+        if outcome.refused or only_plan:
+            return not outcome.refused
+        say = tell if output == "json" else click.echo
+        await apply(cluster, outcome.steps, outcome.dcap, say)
+        return await _settled(cluster, seconds, outcome.plan, say) if seconds else True
+
+
+async def outcome_of(cluster: Cluster, wish: Wish) -> Outcome:
+    """Look at a cluster and say what a wish means for it; raises ApiError, CliError."""
+    from fastness.cli.workloads.dcap import KEY
+    from fastness.workloads.enable.preflight import preflight
+    from fastness.workloads.enable.reboots import reboots
+    from fastness.workloads.enable.steps import steps
+
+    snapshot = await look(cluster)
+    checks = preflight(snapshot, wish, has_key=bool(os.environ.get(KEY)))
+    dcap = await _dcap(cluster, snapshot, wish)
+    found = steps(snapshot, wish, dcap)
+    return Outcome(checks, found, reboots(snapshot, wish, found), dcap)
+
+
+async def look(cluster: Cluster) -> Snapshot:
+    """Everything that is looked at; raises ApiError."""
+    from fastness.cli.config.offline import state_of
+    from fastness.kinds.kind import JsonObject
+    from fastness.kinds.registry import find
+    from fastness.kube.errors import NotFound
+    from fastness.kube.port import Scope
+    from fastness.workloads.enable.inputs import LOOKED_AT, Snapshot
+
+    objects: dict[str, list[JsonObject] | None] = {}
+    for one in LOOKED_AT:
+        resource = find(one.group, one.version, one.plural).resource
+        try:
+            pages = [await cluster.list(resource, Scope(namespace)) for namespace in one.namespaces or ("",)]
+            objects[one.plural] = [obj for page in pages for obj in page.items]
+        except NotFound:
+            objects[one.plural] = None
+    return Snapshot(await state_of(cluster), objects)
+
+
+async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: Wish) -> DcapInputs | None:
+    """What Intel's services are made from; None where they are not wished for or cannot be made."""
+    from dataclasses import replace
+
+    from fastness.cli.workloads.dcap import KEY, inputs_for, inputs_in_use, place_in
+    from fastness.workloads.intel import parts
+
+    if str(wish.tee) != "tdx" or not wish.dcap:
+        return None
+    place = await place_in(cluster)
+    running = snapshot.get("deployments", parts.PCCS, parts.NAMESPACE)
+    # The database is on the node where PCCS runs: it stays there.
+    where = ((((running or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get("nodeSelector") or {}
+    place = replace(place, node=where.get("kubernetes.io/hostname") or wish.pccs_node or place.node)
+    if snapshot.get("secrets", parts.SECRETS, parts.NAMESPACE) is not None:
+        return inputs_in_use(place)
+    return inputs_for(place) if os.environ.get(KEY) and place.node else None
+
+
+async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, say: Callable[[str], None]) -> None:
+    """Write what is open, in order; raises ApiError. A new admin token of PCCS is told when its hash was stored."""
+    from fastness.cli.workloads.dcap import ADMIN, tell_admin
+    from fastness.kinds.objects import object_name
+    from fastness.kube.errors import AlreadyExists
+    from fastness.kube.port import PatchType, WriteOptions
+    from fastness.workloads.enable.changes import Action
+    from fastness.workloads.enable.steps import open_changes
+    from fastness.workloads.intel.parts import SECRETS
+
+    options = WriteOptions(manager="fastness-enable")
+    for change in open_changes(found):
+        place = object_name(change.wanted)
+        if change.action is Action.CREATE:
+            try:
+                await cluster.create(change.resource, change.wanted, options)
+            except AlreadyExists:
+                tell(f"{change.named}: made by somebody else in the meantime")
+                continue
+            say(f"{change.named} created")
+            if dcap is not None and place.name == SECRETS and not os.environ.get(ADMIN):
+                tell_admin(dcap.admin_token)
+        else:
+            await cluster.patch(change.resource, place.name, change.patch, PatchType.MERGE, place.namespace, options)
+            say(f"{change.named} changed")
+
+
+async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[str], None]) -> bool:
+    """Wait until the machines that restart are back and the runtime is installed; whether that was in time."""
+    from fastness.kinds.registry import find
+
+    classes, last = find("node.k8s.io", "v1", "runtimeclasses").resource, ""
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                said, done = await _progress(cluster)
+                if said != last:
+                    tell(said)
+                    last = said
+                if done and await _moved(cluster, plan):
+                    names = [str(one["metadata"]["name"]) for one in (await cluster.list(classes)).items]
+                    say(f"runtime classes: {', '.join(sorted(names))}")
+                    return True
+                await asyncio.sleep(POLL_SECONDS)
+    except TimeoutError:
+        tell(f"not done within {seconds:g} seconds; it goes on: kubectl get kataconfig -w")
+        return False
+
+
+async def _progress(cluster: Cluster) -> tuple[str, bool]:
+    """How far the runtime is, in words, and whether that is all the way."""
+    from fastness.kinds.objects import condition
+
+    items = (await cluster.list(KATA_CONFIG.resource)).items
+    status = (items[0].get("status") or {}) if items else {}
+    nodes, progress = status.get("kataNodes") or {}, condition(items[0], "InProgress") if items else None
+    finished = progress is not None and progress.get("status") == "False" and not progress.get("reason")
+    settled = finished and bool(status.get("runtimeClasses"))
+    return f"{nodes.get('readyNodeCount', 0)} of {nodes.get('nodeCount', 0)} nodes have the runtime", settled
+
+
+async def _moved(cluster: Cluster, plan: Plan) -> bool:
+    """Whether every pool whose machines restart has left the config that it had, with all of them."""
+
+    before = {one.pool: one.before for one in plan.pools if one.reboots}
+    for pool in (await cluster.list(MACHINE_CONFIG_POOL.resource)).items if before else ():
+        name, status = pool["metadata"]["name"], pool.get("status") or {}
+        current = (status.get("configuration") or {}).get("name")
+        if name in before and (
+            current in (None, "", before[name]) or status.get("updatedMachineCount") != status.get("machineCount")
+        ):
+            return False
+    return True
+
+
+def shown(outcome: Outcome) -> str:
+    """For people: checks, steps, restarts."""
+    from fastness.cli.config import plan_view as planview
+
+    rows = [
+        [MARKS[str(one.result)], one.name, one.found + (f"  ({one.hint})" if one.hint else "")]
+        for one in outcome.checks
+    ]
+    lines = ["Checks", table(rows)]
+    if outcome.refused:
+        return "\n".join([*lines, "", "Nothing was done: what is marked x stands against it."])
+    for step in outcome.steps:
+        if step.changes:
+            lines += ["", f"{step.title}: {step.reason}", *(f"  {_line(change)}" for change in step.changes)]
+    if outcome.plan:
+        lines += ["", "Machines", planview.shown(outcome.plan, diffs=False)]
+    elif all(step.done for step in outcome.steps):
+        lines += ["", "Nothing is left to do."]
+    return "\n".join(lines)
+
+
+def _line(change: Change) -> str:
+    remarks = [*change.fields, *([change.note] if change.note else [])]
+    return f"{MARKS[str(change.action)]} {change.named}" + (f": {'; '.join(remarks)}" if remarks else "")
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """For programs."""
+    from fastness.machineconfig.rollout.plan_json import to_json
+
+    return {
+        "refused": outcome.refused,
+        "checks": [
+            {"name": one.name, "result": str(one.result), "found": one.found, "hint": one.hint}
+            for one in outcome.checks
+        ],
+        "steps": [
+            {
+                "title": step.title,
+                "reason": step.reason,
+                "changes": [
+                    {"action": str(one.action), "object": one.named, "fields": list(one.fields), "note": one.note}
+                    for one in step.changes
+                ],
+            }
+            for step in outcome.steps
+        ],
+        "machines": to_json(outcome.plan),
+    }

@@ -1,0 +1,96 @@
+"""What `fastness doctor` says about confidential containers: which combination is supported, and what about GPUs is wrong.
+
+A combination is release, platform, architecture, TEE and GPU; the manual's tables judge it (`workloads.compat`). Asked of
+a cluster, every combination among its workers is judged; asked with --openshift, the one that the options describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from fastness.cli.support.doctor import Finding
+
+if TYPE_CHECKING:
+    from fastness.kinds.kind import JsonObject
+    from fastness.kube.port import Cluster
+    from fastness.workloads.compat.judge import Combination
+
+NAME: Final = "confidential containers"
+GPUS: Final = "confidential gpus"
+_PURPOSE: Final = "hosts of confidential pods"
+_GPU_PURPOSE: Final = "GPUs in confidential pods"
+MOST: Final = 3
+
+
+def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) -> Finding:
+    """What the tables say about a combination; one that was asked about and is not supported counts as missing."""
+    from fastness.workloads.compat.judge import judge
+
+    support = judge(one)
+    where = (
+        f"{', '.join(nodes[:MOST])}{f' and {len(nodes) - MOST} more' if len(nodes) > MOST else ''}: " if nodes else ""
+    )
+    if support.level is None:
+        told = f"{where}{one.named}: unsupported, {support.reason}"
+        return Finding(NAME, "missing" if asked else "optional", told, _PURPOSE, support.hint)
+    reason = f" ({support.reason})" if support.reason else ""
+    return Finding(NAME, "ok", f"{where}{one.named}: {support.level.name}{reason}", _PURPOSE)
+
+
+def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: bool) -> Finding:
+    """The combination that options describe."""
+    from fastness.workloads.compat.judge import Combination
+    from fastness.workloads.compat.tables import Platform
+
+    return judged(Combination(openshift, architecture, Platform(platform), tee, gpu), asked=True)
+
+
+async def hosts(cluster: Cluster) -> list[Finding]:
+    """The combinations of a cluster, and what is wrong with its GPUs; raises ApiError."""
+    from fastness.workloads.compat.present import combinations, release_of
+
+    nodes = await _all(cluster, "", "v1", "nodes")
+    versions = await _all(cluster, "config.openshift.io", "v1", "clusterversions")
+    infrastructures = await _all(cluster, "config.openshift.io", "v1", "infrastructures")
+    release = release_of(versions[0] if versions else None)
+    if not release:
+        told = "not an OpenShift cluster: the tables of releases do not apply"
+        found = [Finding(NAME, "ok", told, _PURPOSE)]
+    else:
+        groups = combinations(nodes, infrastructures[0] if infrastructures else None, release)
+        found = [judged(one, names) for one, names in groups.items()]
+    return [*found, *_gpus(nodes, await _all(cluster, "nvidia.com", "v1", "clusterpolicies"))]
+
+
+def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[Finding]:
+    from fastness.workloads.nvidia.ccmode import CcState, mode_of
+    from fastness.workloads.nvidia.labels import CONFIDENTIAL_CLASS, missing
+    from fastness.workloads.nvidia.policy import check
+
+    found = [
+        Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {one.told}", _GPU_PURPOSE)
+        for policy in policies
+        for one in check(policy)
+    ]
+    for node in nodes:
+        mode, name = mode_of(node), node["metadata"]["name"]
+        if mode.state is CcState.NO_GPU:
+            continue
+        if mode.confidential and not missing(node, CONFIDENTIAL_CLASS):
+            found.append(Finding(GPUS, "ok", f"{name}: {mode.reason}", _GPU_PURPOSE))
+        else:
+            lacks = missing(node, CONFIDENTIAL_CLASS)
+            told = mode.reason if not mode.confidential else f"lacks {lacks[0]}"
+            found.append(Finding(GPUS, "optional", f"{name}: {told}", _GPU_PURPOSE, mode.hint))
+    return found
+
+
+async def _all(cluster: Cluster, group: str, version: str, plural: str) -> list[JsonObject]:
+    from fastness.kinds.registry import find
+    from fastness.kube.errors import NotFound
+
+    try:
+        return (await cluster.list(find(group, version, plural).resource)).items
+    except NotFound:
+        return []

@@ -1,4 +1,0 @@
-"""The loops that install operators: catalogs, Subscriptions, InstallPlans, ClusterServiceVersions.
-
-What they decide is in `domain/workloads/olm`. Where a cluster has its own OLM they do not start (`neighbours.py`).
-"""

@@ -1,0 +1,1 @@
+"""Vendors' chains, TPM credentials, Authenticode."""

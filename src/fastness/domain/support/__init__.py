@@ -1,1 +1,0 @@
-"""What a support bundle holds and what it must not: redaction, layout, the index page. Pure; `cli/gather.py` does the asking."""

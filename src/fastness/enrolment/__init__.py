@@ -1,0 +1,1 @@
+"""How a machine gets a name here: ticket, key, endorsement, and later its kubelet certificate."""

@@ -1,0 +1,202 @@
+"""`/v1/enrol` for machines that join.
+
+Only POST creates, only after a ticket was found good: the ticket is looked at before a byte of the body is read. What a refusal
+means to a machine is in one table; 4xx is final, 503 asks it to come back (spec of all doors).
+
+The registration endpoints of trusted-execution-clusters are answered, and refused: they take any key from anybody who can reach
+them. The answer says what to use instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.enrolment.enrolment import EnrolmentRefused
+from fastness.enrolment.live.door_events import Silent, Telling
+from fastness.enrolment.live.enrolments import Enrolments
+from fastness.enrolment.live.tickets import TicketCheck, bearer
+from fastness.formats import json
+from fastness.http import Answer, Request
+from fastness.http.arrivals import network
+from fastness.http.edge import UNREADABLE, Door, ErrorTable, application, healthy, nothing_but
+from fastness.http.limits import Buckets, Limits, Rate, Turnstile
+from fastness.http.refusals import Refusal
+from fastness.http.route import JSON_ONLY, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
+from fastness.keys.errors import RecordError, TicketUnclear, TrustError
+from fastness.kube.errors import ApiError
+from fastness.observe import logs, metrics
+from fastness.protocol.enrolment import MAX_BODY, parse_completion, parse_request
+from fastness.runtime.clock import Clock, Entropy
+
+# One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
+LIMITS: Final = Limits(strangers_in_flight=64, reading=256)
+BODY_SECONDS: Final = 20.0
+USUAL_RATE: Final = 10.0
+BURST_SECONDS: Final = 20.0
+PER_ADDRESS: Final = Rate(USUAL_RATE * BURST_SECONDS, USUAL_RATE)
+PER_TICKET: Final = Rate(2 * USUAL_RATE * BURST_SECONDS, 2 * USUAL_RATE)
+# A stranger who guesses costs as much as ten machines.
+WRONG_TICKET_COST: Final = 10.0
+_log = logs.logger("enrol")
+
+
+# What a machine is answered: 401 a credential that does not count, 403 a final no, 400 not understood, 503 come back.
+STATUS: Final[Mapping[str, int]] = {
+    "ticket-required": 401,
+    "ticket-expired": 401,
+    "ticket-used-up": 401,
+    "enrolment-invalid": 401,
+    "enrolment-expired": 401,
+    "wrong-pool": 403,
+    "pool-not-attested": 403,
+    "evidence-not-accepted": 403,
+    "first-use-not-allowed": 403,
+    "endorsement-refused": 403,
+    "activation-failed": 403,
+    "signature-invalid": 403,
+    "identity-conflict": 403,
+    "quarantined": 403,
+    "revoked": 403,
+    "distrusted": 403,
+    "bad-key": 400,
+    "bad-certificate": 400,
+    "endorsement-missing": 400,
+    "too-many-waiting": 503,
+}
+
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def _count(_route: str, code: int) -> None:
+    metrics.ENROLMENTS.inc(str(code))
+
+
+def _count_refusal(_route: str, refusal: Refusal) -> None:
+    metrics.REFUSALS.inc("enrolment", refusal.code)
+
+
+async def _nobody(_request: Request) -> None:
+    """Let nobody in; raises Refusal."""
+    raise Refusal(
+        403, "ticket-enrolment-only",
+        "keys are not taken on their own word here: POST /v1/enrol with a join ticket and activate the credential",
+    )  # fmt: skip
+
+
+def _unrecorded(error: RecordError, _route: str) -> Refusal:
+    _log.error("enrol.unrecorded", error=error.message)
+    return Refusal(503, error.code, "the record cannot be written now")
+
+
+def _interrupted(error: Exception, _route: str) -> Refusal:
+    _log.warning("enrol.interrupted", error=error)
+    return Refusal(503, "cluster-unavailable", "the cluster cannot be asked now")
+
+
+DOOR: Final = Door("enrol", _count, _count_refusal, BODY_SECONDS)
+NOBODY: Final = Auth("nobody", _nobody)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many requests may come from one address, and with one ticket. A machine needs two."""
+
+    address: Rate = PER_ADDRESS
+    ticket: Rate = PER_TICKET
+
+    @classmethod
+    def of(cls, per_second: float) -> Pace:
+        """So many a second for long from an address, with a ticket twice as many; a rack that boots may come at once."""
+        ticket = 2 * per_second
+        return cls(Rate(per_second * BURST_SECONDS, per_second), Rate(ticket * BURST_SECONDS, ticket))
+
+
+class EnrolDoor:
+    """Enrolment: `app` is its application."""
+
+    def __init__(
+        self,
+        enrolments: Enrolments,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        pace: Pace = Pace(),  # noqa: B008  # frozen
+        telling: Telling | None = None,
+        demand: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._demand = demand
+        self._telling = telling or Silent()
+        self._enrolments = enrolments
+        self._clock = clock
+        self._addresses = Buckets(pace.address)
+        self._tickets = Buckets(pace.ticket)
+        self._turnstile = Turnstile(LIMITS, clock)
+        self.app = application(DOOR, self._routes(), self._errors(), entropy)
+
+    def _routes(self) -> Routes:
+        turnstile = self._turnstile
+        body = Body(MAX_BODY, JSON_ONLY, lambda request: turnstile.reading(request.address))
+        limit: Limit[Any] = Limit(lambda request, _caller: turnstile.stranger(request.address), body)
+        return (
+            Route("health", READING, "/healthz", Auth("nothing", self._at_home), UNLIMITED, healthy),
+            Route("begin", ("POST",), "/v1/enrol", Auth("ticket", self._ticket), limit, self._begin),
+            Route("complete", ("POST",), "/v1/enrol/complete", Auth("enrolment", self._paced), limit, self._complete),
+            Route("register-ak", METHODS, "/register-ak", NOBODY, UNLIMITED, healthy),
+            Route("clevis-pin", METHODS, "/ignition-clevis-pin-trustee", NOBODY, UNLIMITED, healthy),
+        )
+
+    def _errors(self) -> ErrorTable:
+        return {
+            **nothing_but("there are POST /v1/enrol and POST /v1/enrol/complete"), **UNREADABLE,
+            EnrolmentRefused: self._refused, RecordError: _unrecorded, ApiError: _interrupted, TrustError: _interrupted,
+        }  # fmt: skip
+
+    async def _at_home(self, _request: Request) -> None:
+        """Let everybody in while the namespace of ours is there; raises Refusal."""
+        self._demand()
+
+    async def _paced(self, request: Request) -> None:
+        """Let everybody in who does not come too often: what is shown is in the body, and the protocol judges it."""
+        self._demand()
+        self._pace(self._addresses, network(request.address))
+
+    async def _ticket(self, request: Request) -> TicketCheck:
+        """The ticket that a machine shows, looked at before a byte of the body is read; raises Refusal."""
+        await self._paced(request)
+        try:
+            ticket = await self._enrolments.admit(bearer(request.header(b"authorization")))
+        except EnrolmentRefused:
+            self._addresses.charge(network(request.address), self._clock.monotonic(), WRONG_TICKET_COST)
+            raise
+        except TicketUnclear as unclear:
+            raise Refusal(503, unclear.code, unclear.message) from unclear
+        self._pace(self._tickets, ticket.uid)
+        return ticket
+
+    async def _begin(self, request: Request, ticket: TicketCheck) -> Answer:
+        message = parse_request(request.content)
+        return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
+
+    async def _complete(self, request: Request, _caller: None) -> Answer:
+        enrolled = await self._enrolments.complete(parse_completion(request.content))
+        self._telling.admitted(enrolled.machine)
+        answer = {**enrolled.answer(), **self._enrolments.doors()}
+        return Answer(201 if enrolled.created else 200, json.encode(answer))
+
+    def _refused(self, refused: EnrolmentRefused, _route: str) -> Refusal:
+        """What the protocol refused, with its place in the table, told of its ticket or of nobody in particular."""
+        refusal = Refusal(STATUS[refused.code], refused.code, refused.detail)
+        if refused.ticket[0]:
+            self._telling.ticket_refused(*refused.ticket, refusal)
+        else:
+            self._telling.stranger_refused(refusal)
+        return refusal
+
+    def _pace(self, buckets: Buckets, key: str) -> None:
+        wait = buckets.take(key, self._clock.monotonic())
+        if wait:
+            raise Refusal(503, "slow-down", "too many requests: wait and try again", retry=math.ceil(wait))

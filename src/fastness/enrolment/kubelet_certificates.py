@@ -1,0 +1,209 @@
+"""Who may become a node: the decision about a kubelet's request for a certificate.
+
+    asked = read_asked(csr)                       # what a CertificateSigningRequest of a kubelet asks for, and who asks
+    decide(asked, known, now)  →  Approve | Deny(reason, message) | Wait(reason, message) | NotOurs
+
+A machine joins with a bootstrap token that the broker released to it, and to nobody else, after attestation. Such a token names
+its Machine and the public key that the machine is going to use, so a token that was stolen joins nothing. Later certificates are
+asked for with the one before.
+
+* Only a machine whose proof is live gets a certificate, only for the node name that enrolment gave it, only with its own key.
+* What it proved, and what its token was released for, is of the evidence type and the endorsement that it enrolled with.
+* The key was named in an attested session of the machine (`nodekeys.py`), first or renewal, client or serving, and has no
+  certificate yet: with the node's credential alone nobody renews it, and each renewal rests on a proof of its own. A key that was
+  replaced since is an alarm.
+* A request asks for exactly what a kubelet asks for: subject, usages, lifetime, and for serving the names and addresses of its
+  own Node. An address that another Node shows too is nobody's: nodes tell their own addresses.
+* What is wrong for good is denied. What may pass (the proof grew old, the Node is not there yet) waits and is looked at again.
+* Requests of others, for nodes that are no Machine's, are left to whoever looks after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.attestation.machine.machine import misbound, proved_as_enrolled
+from fastness.attestation.machine.proof_age import proof_of
+from fastness.kinds.objects import object_name
+from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kube.access.kubelet_requests import Asked, Deny, malformed
+from fastness.protocol.node_certificates import CLIENT_SIGNER, NODE_GROUP, NODE_USER, SERVING_SIGNER, is_own_host
+from fastness.protocol.node_keys import CLIENT, REUSED, SERVING, KeyUse, key_use
+
+Object = Mapping[str, Any]
+BOOTSTRAP_GROUP: Final = "system:bootstrappers:fastness"
+_KEY_OF: Final = {CLIENT_SIGNER: CLIENT, SERVING_SIGNER: SERVING}
+_APPROVING_ROLES: Final = tuple(
+    f"system:certificates.k8s.io:certificatesigningrequests:{kind}" for kind in ("nodeclient", "selfnodeclient")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinToken:
+    """A bootstrap token of ours, without its secret: of which subject, for which key, until when."""
+
+    id: str
+    machine: str
+    key: str
+    expires: datetime
+    tee: str
+    endorsement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the cluster knows when a request is decided.
+
+    `machine` is the Machine of the token, or else of the node that is asked for. `addresses` are what the Node tells of itself,
+    None without a Node; `shared` are those that were asked for and that another Node tells too. `certified` is another request
+    that was approved for the same key.
+    """
+
+    interval: timedelta
+    simulated: bool = False
+    first_use: bool = False
+    token: JoinToken | None = None
+    machine: Machine | None = None
+    distrusted: str = ""
+    addresses: frozenset[str] | None = None
+    shared: frozenset[str] = frozenset()
+    certified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """The machine may have the certificate."""
+
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now; what is missing may come."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotOurs:
+    """Somebody else decides."""
+
+
+Decision = Approve | Deny | Wait | NotOurs
+
+
+def decide(asked: Asked, known: Known, now: datetime) -> Decision:
+    """Whether a kubelet gets the certificate that it asks for."""
+    ours = bool(asked.token_id) and BOOTSTRAP_GROUP in asked.groups
+    if not ours and known.machine is None:
+        return NotOurs()
+    decision = malformed(asked) or _requester(asked, known, now) or _machine(asked, known, now) or _names(asked, known)
+    if decision is not None:
+        return decision
+    assert known.machine is not None  # noqa: S101  # _requester and _machine looked
+    return Approve(known.machine)
+
+
+def _requester(asked: Asked, known: Known, now: datetime) -> Deny | None:
+    """What is wrong with who asks."""
+    if asked.token_id and BOOTSTRAP_GROUP in asked.groups:
+        return _bootstrap(asked, known, now)
+    if asked.username == f"{NODE_USER}{asked.node}" and NODE_GROUP in asked.groups:
+        return None
+    return Deny(
+        "NotTheMachine",
+        f"the node {asked.node} belongs to a machine that attests: it asks with a token of the broker or its own certificate",
+    )
+
+
+def _bootstrap(asked: Asked, known: Known, now: datetime) -> Deny | None:
+    token = known.token
+    if asked.signer == SERVING_SIGNER:
+        return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
+    if token is None or now >= token.expires:
+        return Deny("TokenEnded", "the bootstrap token has ended or was taken back: ask the broker for another")
+    if known.machine is None or known.machine.metadata.uid != token.machine:
+        return Deny("NoMachine", "the machine of the bootstrap token is gone")
+    if (known.machine.status.tee, known.machine.status.endorsed_by) != (token.tee, token.endorsement):
+        return Deny(
+            "OtherSubject", "the broker released the bootstrap token to a machine of another type or endorsement"
+        )
+    if asked.request is None or str(asked.request.key) != token.key:
+        return Deny("OtherKey", "the broker released the bootstrap token for another key")
+    return None
+
+
+def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
+    """What is wrong with the machine, or with its proof."""
+    machine = known.machine
+    if machine is None:
+        return Deny("NoMachine", "no machine may become this node")
+    if machine.status.node_name != asked.node:
+        return Deny("OtherNode", f"this machine may become the node {machine.status.node_name} and no other")
+    if machine.status.simulated and not known.simulated:
+        return Deny("Simulated", "a simulated machine joins simulated clusters only")
+    if known.distrusted:
+        return Deny("Distrusted", known.distrusted)
+    if machine.metadata.deletion_timestamp:
+        return Deny("Deleted", "the machine is being deleted")
+    if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED):
+        return Deny(str(membership_of(machine)), "the machine is no longer trusted")
+    unbound = misbound(machine, machine.status.tee, first_use=known.first_use)
+    if unbound is not None:
+        return Deny("NotEndorsed", unbound.detail)
+    unnamed = _key(asked, known, machine)
+    if unnamed is not None:
+        return unnamed
+    proof = proof_of(machine, now, known.interval)
+    if proof.good and not proved_as_enrolled(machine):
+        return Wait("OtherSubject", "what the machine proved is of another type or endorsement than it enrolled with")
+    return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
+
+
+def _key(asked: Asked, known: Known, machine: Machine) -> Deny | None:
+    """What is wrong with the key."""
+    purpose = _KEY_OF[asked.signer]
+    match key_use(machine, purpose, asked.key):
+        case KeyUse.UNNAMED:
+            text = f"no attested session of the machine named this {purpose} key: its agent renews, its kubelet must not rotate"
+            return Deny("KeyNotNamed", text)
+        case KeyUse.REPLACED:
+            # A request that waited while the machine went on to another key is old, and nobody's attack.
+            current = machine.status.node_keys.client if purpose == CLIENT else machine.status.node_keys.serving
+            late = current is None or asked.created > current.named
+            return Deny("ReplacedKey", REUSED if late else "the machine has named another key since", alarm=late)
+        case KeyUse.CURRENT:
+            pass
+    if known.certified:
+        return Deny("KeyUsed", f"this key has its certificate, by {known.certified}: the next one is for a new key")
+    return None
+
+
+def _names(asked: Asked, known: Known) -> Deny | Wait | None:
+    """What is wrong with the names that a certificate shall speak for."""
+    assert asked.request is not None  # noqa: S101  # malformed looked
+    names, addresses = asked.request.dns, asked.request.addresses
+    if asked.signer == CLIENT_SIGNER:
+        return None
+    foreign = [host for host in (*names, *addresses) if not is_own_host(host, asked.node)]
+    if foreign:
+        return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
+    if known.addresses is None:
+        return Wait("NoNode", "the Node does not exist yet")
+    unknown = [name for name in (*names, *addresses) if name != asked.node and name not in known.addresses]
+    if unknown:
+        return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
+    if known.shared:
+        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(known.shared)[:5])}")
+    return None
+
+
+def other_approvers(bindings: Iterable[Object]) -> list[str]:
+    """The ClusterRoleBindings by which Kubernetes itself approves requests of kubelets, whatever their machines proved."""
+    found = (one for one in bindings if (one.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
+    return sorted(object_name(one).name for one in found if one.get("subjects"))

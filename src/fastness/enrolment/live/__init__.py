@@ -1,0 +1,1 @@
+"""Tickets, enrolments and bootstrap tokens of a cluster."""

@@ -1,0 +1,311 @@
+"""Enrolment over the cluster: ticket, proof, count, record, Machine; in this order.
+
+    found = await enrolments.admit(ticket)               # before anything else is read or computed
+    answer = await enrolments.begin(found, request)
+    enrolled = await enrolments.complete(completion)
+
+Rules:
+
+* Nothing is created, and nothing durable is written, before the ticket was good and the key was proved.
+* A use of the ticket is counted after the proof and before the Machine where the key was proved to live in a TPM; a guest is
+  counted when its evidence is affirmed (`admission.py`). A machine that is known costs nothing.
+* The record has the decision before the Machine exists. Refusals of holders of a ticket are recorded too; strangers without one
+  are only counted, or they could fill the record.
+* Repeating any step gives the same Machine.
+* How many machines of a pool may wait for their first attestation is bounded, so that a leaked ticket cannot fill the cluster.
+  At the bound the oldest that proved nothing gives way (`enrolment.unproved`); `enrolment.loops.machines` sweeps
+  those that never come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from fastness.attestation.evidence.roots import SimulatedMaker, not_simulated
+from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.machines import OTHER_TYPE, IdentityConflict, MachineWriter, find_machine, known_machine
+from fastness.attestation.machine.machine import Newcomer
+from fastness.attestation.verdict.distrust import About, Distrusted
+from fastness.crypto.secret import SecretBytes
+from fastness.enrolment.enrolment import (
+    SECRET_BYTES,
+    Enrolment,
+    EnrolmentRefused,
+    Invitation,
+    Terms,
+    begin,
+    prove,
+    thumbprint_of,
+)
+from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_uses import TicketSpent, TicketUses
+from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, limit_of
+from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, TpmMakers
+from fastness.enrolment.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
+from fastness.keys.authorities import HERE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import view
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kinds.trusted_execution.subject import KeyKind, key_kind
+from fastness.kube.informers import Informer, Informers
+from fastness.kube.port import Cluster
+from fastness.protocol.enrolment import Completion, Request
+from fastness.protocol.machine_names import machine_name
+from fastness.record.entry import Entry, Record
+from fastness.runtime.clock import Clock, Entropy
+
+__all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
+
+PURPOSE: Final = "enrol"
+YIELDING: Final = 8
+WAITING: Final = "waiting-for-attestation"
+_TICKET_REFUSALS: Final = {
+    TicketProblem.UNKNOWN: ("ticket-required", "show a join ticket"),
+    TicketProblem.EXPIRED: ("ticket-expired", "this join ticket has expired"),
+    TicketProblem.USED_UP: ("ticket-used-up", "this join ticket was used as often as it may be"),
+    TicketProblem.WRONG_POOL: ("wrong-pool", "this ticket is for another pool"),
+}
+
+
+class Sealer(Protocol):
+    """The door MAC keys (`keys.mac_keys`): text that travels with a machine and comes back unchanged."""
+
+    def write(self, purpose: str, payload: bytes) -> str:
+        """The payload with a MAC, as text."""
+
+    def read(self, purpose: str, text: str) -> bytes | None:
+        """The payload, or None when no door of this cluster wrote the text for this purpose lately."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What enrolment reads from caches."""
+
+    tickets: Informer
+    confidential: Informer
+    machines: Informer
+    maps: Informer
+    distrusts: Distrusts
+
+    @classmethod
+    async def of(cls, informers: Informers) -> Sources:
+        """The caches, filled."""
+        found = cls(
+            informers.of(JOIN_TICKET.resource),
+            informers.of(CONFIDENTIAL_CLUSTER.resource),
+            informers.of(MACHINE.resource, indexers={WAITING: _waiting}),
+            informers.of(CONFIG_MAPS, HERE),
+            Distrusts(informers),
+        )
+        await found.distrusts.synced()
+        for informer in (found.tickets, found.confidential, found.machines, found.maps):
+            await informer.synced()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class DoorUrls:
+    """Where a machine goes next: to the broker to attest, and to it or the gate for its configuration."""
+
+    broker: str = ""
+    gate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A machine that is known from now on; `created` says whether it was not before."""
+
+    machine: JsonObject
+    created: bool
+
+    def answer(self) -> JsonObject:
+        """What the machine is told about itself."""
+        seen = view(self.machine, Machine)
+        return {
+            "machine": seen.metadata.uid, "name": seen.metadata.name, "nodeName": seen.status.node_name,
+            "pool": seen.status.pool, "state": str(membership_of(seen)),
+        }  # fmt: skip
+
+
+class Enrolments:
+    """Takes machines in."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sources: Sources,
+        sealer: Sealer,
+        record: Record,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        simulated: Callable[[], SimulatedMaker] = not_simulated,
+        most_waiting: int = MOST_UNPROVED,
+        urls: Callable[[], DoorUrls] = DoorUrls,
+    ) -> None:
+        self.sources = sources
+        self._sealer = sealer
+        self._record = record
+        self._clock = clock
+        self._entropy = entropy
+        self._simulated = simulated
+        self._makers = TpmMakers(sources.maps)
+        self._most_waiting = most_waiting
+        self._urls = urls
+        self._writer = MachineWriter(cluster, clock, entropy)
+        self.uses = TicketUses(cluster, clock)
+        self._book = TicketBook(cluster, sources.tickets, clock)
+
+    def doors(self) -> JsonObject:
+        """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
+        urls = self._urls()
+        if not urls.broker:
+            return {}
+        cluster = self.sources.confidential.get("", "cluster")
+        delivery = view(cluster, ConfidentialCluster).spec.delivery if cluster else Delivery()
+        return {"doors": {"broker": urls.broker, "gate": urls.gate, "via": delivery.via}}
+
+    async def admit(self, shown: str) -> TicketCheck:
+        """The ticket that was shown; one that is used up may still be a retry of its user.
+
+        Raises EnrolmentRefused, and TicketUnclear when a machine must not be turned away for good.
+        """
+        found = await self._book.asked(shown, None)
+        if found.problem not in (None, TicketProblem.USED_UP):
+            refused = EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
+            refused.ticket = (found.name, found.uid)
+            raise refused
+        return found
+
+    async def begin(self, ticket: TicketCheck, request: Request) -> JsonObject:
+        """The answer to the first message; raises EnrolmentRefused, RecordError."""
+        invitation = Invitation(ticket.name, ticket.uid, ticket.pool)
+        who = f"ticket:{ticket.name}"
+        try:
+            who = thumbprint_of(request)
+            if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(machine_name(key_kind(request.tee), who)):
+                raise EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
+            secret = SecretBytes(self._entropy.token(SECRET_BYTES))
+            begun = begin(request, invitation, self._terms(ticket.pool), self._clock.now(), secret, self._entropy)
+        except EnrolmentRefused as refused:
+            refused.ticket = (ticket.name, ticket.uid)
+            await self._refuse(refused, who, ticket.name, ticket.pool, request.tee)
+            raise
+        return {"enrolment": self._sealer.write(PURPOSE, begun.enrolment.encode()), **begun.question}
+
+    async def complete(self, completion: Completion) -> Enrolled:
+        """The machine that the second message proves; raises EnrolmentRefused, RecordError, ApiError."""
+        sealed = self._sealer.read(PURPOSE, completion.enrolment)
+        if sealed is None:
+            raise EnrolmentRefused("enrolment-invalid", "this door did not make that enrolment: begin again")
+        state = Enrolment.decode(sealed)
+        try:
+            newcomer = prove(state, completion, self._terms(state.pool), self._clock.now())
+            return await self._enrol(newcomer, state)
+        except EnrolmentRefused as refused:
+            refused.ticket = (state.ticket, state.ticket_uid)
+            await self._refuse(refused, state.thumbprint, state.ticket, state.pool, state.tee)
+            raise
+
+    async def _enrol(self, newcomer: Newcomer, state: Enrolment) -> Enrolled:
+        try:
+            found = await self._writer.existing(newcomer)
+            if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
+                return await self._again(newcomer, machine)
+            self._check_type(newcomer)
+            newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
+            use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
+            await use(state.ticket, state.ticket_uid, newcomer.machine_name)
+            await self._make_room(newcomer)
+            await self._record.append(_enrolled("enrol", newcomer))
+            written = await self._writer.write(newcomer)
+        except TicketSpent as spent:
+            raise EnrolmentRefused(*_TICKET_REFUSALS[spent.problem]) from spent
+        except IdentityConflict as conflict:
+            raise EnrolmentRefused("identity-conflict", str(conflict)) from conflict
+        return Enrolled(written.machine, written.created)
+
+    async def _again(self, newcomer: Newcomer, machine: Machine) -> Enrolled:
+        """A machine that is known: the same answer, at no cost."""
+        standing = membership_of(machine)
+        if standing in (Membership.QUARANTINED, Membership.REVOKED):
+            raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
+        unproved = not machine.status.last_attested and not counted_at_enrolment(newcomer.tee)
+        if unproved and machine.status.ticket_uid != newcomer.ticket_uid:
+            await self.uses.check(newcomer.ticket, newcomer.ticket_uid, newcomer.machine_name)
+            await self._writer.take_ticket(machine, newcomer)
+        await self._record.append(_enrolled("enrol-repeated", newcomer))
+        return Enrolled((await self._writer.write(newcomer)).machine, created=False)
+
+    def _distrusts(self, newcomer: Newcomer) -> list[Distrusted]:
+        """What is distrusted now; raises EnrolmentRefused when it names a key of the newcomer."""
+        now, distrusts = self._clock.now(), self.sources.distrusts
+        about = About(
+            keys=frozenset({newcomer.thumbprint, newcomer.endorsement} - {""}), endorsement=newcomer.endorsement
+        )
+        if distrusts.against(about, now):
+            raise EnrolmentRefused("distrusted", "a key of this machine is distrusted")
+        return [entry for entry in distrusts.all if entry.live(now)]
+
+    def _terms(self, pool: str) -> Terms:
+        cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
+        return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
+
+    def _check_type(self, newcomer: Newcomer) -> None:
+        """Refuse a key that is enrolled as the other kind of key.
+
+        The cache may not know yet of one that enrolled a moment ago. Then there are two Machines that share nothing: names, nodes
+        and look-ups differ by the kind of key.
+        """
+        for kind in KeyKind:
+            machine = known_machine(self.sources.machines, kind, newcomer.thumbprint)
+            if machine is not None and machine.status.tee != newcomer.tee:
+                raise IdentityConflict(OTHER_TYPE.format(machine.status.tee))
+
+    async def _make_room(self, newcomer: Newcomer) -> None:
+        """At the bound, let the oldest machine that proved nothing give way; raises EnrolmentRefused where none does."""
+        waiting = self.sources.machines.by_index(WAITING, newcomer.pool)
+        ticket = self.sources.tickets.get("", newcomer.ticket)
+        if len(waiting) < bound(self._most_waiting, limit_of(ticket) if ticket else 0):
+            return
+        for machine in giving_way(waiting)[:YIELDING]:
+            name = machine["metadata"]["name"]
+            detail = {"pool": newcomer.pool, "to": newcomer.thumbprint}
+            who = (machine.get("status") or {}).get("keyThumbprint") or name
+            await self._record.append(Entry("machine-gave-way", who, resource=f"machine/{name}", detail=detail))
+            if await self._writer.give_way(machine):
+                return
+        raise EnrolmentRefused("too-many-waiting", "too many machines of this pool have enrolled and never attested")
+
+    async def _refuse(self, refused: EnrolmentRefused, who: str, ticket: str, pool: str, tee: str) -> None:
+        failed = ",".join(entry.code for entry in refused.checks if entry.refuses)
+        detail = {
+            "code": refused.code,
+            "ticket": ticket,
+            "pool": pool,
+            "tee": tee,
+            **({"checks": failed} if failed else {}),
+        }
+        await self._record.append(Entry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
+
+
+def _waiting(machine: JsonObject) -> Iterable[str]:
+    """The pool of a machine that has never attested."""
+    status = machine.get("status") or {}
+    return (status["pool"],) if status.get("pool") and not status.get("lastAttested") else ()
+
+
+def _enrolled(what: str, newcomer: Newcomer) -> Entry:
+    facts = {
+        "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
+        "endorsedBy": str(newcomer.endorsed_by), "root": newcomer.root, "supersedes": newcomer.supersedes,
+        "approval": "Automatic" if newcomer.approved else "Manual", "waits": newcomer.waits,
+        "simulated": "true" if newcomer.simulated else "",
+    }  # fmt: skip
+    detail = {name: value for name, value in facts.items() if value}
+    return Entry(what, newcomer.thumbprint, resource=f"machine/{newcomer.machine_name}", detail=detail)

@@ -1,0 +1,1 @@
+"""Loops about machines that join."""

@@ -1,0 +1,1 @@
+"""Evidence and what it is made of, as bytes."""

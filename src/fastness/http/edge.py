@@ -1,0 +1,166 @@
+"""The edge of a door: from bytes of a stranger to a handler that knows its caller, and from whatever happens to an answer.
+
+    route → what it demands (`Auth`) → body → lane → handler → answer
+
+    app = application(DOOR, routes, errors, entropy)
+
+* A request has a correlation id from its first moment. It is in every log line of it, and in the header `audit-id` of the answer.
+* What a handler raises becomes an answer by the door's table of errors: the nearest class of the error has the say. Each door has
+  its own, because the same error is final at one and passes at another: a 400 of the cluster is no fault of a booting machine.
+* What no row expects is a defect: 500 with the id, counted, and the story is in the log, without the request's content.
+* A client that went away gets nothing, and is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.formats.errors import FormatError
+from fastness.http.answers import Answer, send_answer
+from fastness.http.refusals import Refusal
+from fastness.http.request import BODY_SECONDS, ClientGone, Request, SlowBody
+from fastness.http.route import Body, NoRoute, Route, Routes, RouteTable, WrongMethod
+from fastness.kube.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
+from fastness.observe import context, logs, metrics
+from fastness.runtime.clock import Entropy
+
+NO_ROUTE: Final = "none"
+ErrorTable = Mapping[type[Exception], Callable[[Any, str], Refusal]]
+"""The refusal that an error becomes, by its class; a row gets the error and the name of the route."""
+_log = logs.logger("http")
+
+
+class Outage(Refusal):
+    """What the door itself cannot do now. Its row has logged why; it says nothing about the caller, so no refusal is counted."""
+
+
+def _uncounted(_route: str, _code: int) -> None:
+    """Count nothing."""
+
+
+def _unnoted(_route: str, _refusal: Refusal) -> None:
+    """Note nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a door is seen: its name where defects are counted, how its answers are counted, how its refusals are noted."""
+
+    name: str
+    answered: Callable[[str, int], None] = _uncounted
+    refused: Callable[[str, Refusal], None] = _unnoted
+    body_seconds: float = BODY_SECONDS
+
+
+class Edge:
+    """A door as an application, and its table as it is served."""
+
+    def __init__(self, door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy) -> None:
+        self.routes = routes
+        self._door = door
+        self._table = RouteTable(self.routes)
+        self._errors: ErrorTable = {**COMMON, **errors}
+        self._entropy = entropy
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, self._door.body_seconds)
+        correlation = context.begin(self._entropy.uid())
+        name = NO_ROUTE
+        try:
+            route = self._table.find(request)
+            name = route.name
+            answer = await _handled(route, request)
+        except Refusal as refusal:
+            answer = self._refused(name, refusal)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
+            answer = self._failed(name, request, error)
+        self._door.answered(name, answer.code)
+        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+
+    def _refused(self, name: str, refusal: Refusal) -> Answer:
+        if not isinstance(refusal, Outage):
+            self._door.refused(name, refusal)
+        return refusal.answer()
+
+    def _failed(self, name: str, request: Request, error: Exception) -> Answer:
+        """The answer to an error, by the table; one that is not in it is a defect."""
+        for kind in type(error).__mro__:
+            row = self._errors.get(kind)
+            if row is not None:
+                return self._refused(name, row(error, name))
+        _log.exception("request.failed", door=self._door.name, method=request.method, route=name)
+        metrics.DEFECTS.inc(self._door.name)
+        return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
+
+
+def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy) -> Edge:
+    """The application of a door; raises ValueError for a table that says one thing twice."""
+    return Edge(door, routes, errors, entropy)
+
+
+async def _handled(route: Route[Any], request: Request) -> Answer:
+    caller = await route.auth.check(request)
+    limit = route.limit
+    if limit.body is not None:
+        request.content = await _read(request, limit.body)
+    if limit.lane is None:
+        return await route.handler(request, caller)
+    with limit.lane(request, caller):
+        return await route.handler(request, caller)
+
+
+async def _read(request: Request, body: Body) -> bytes:
+    """A body of a type that the route takes; raises Refusal, ApiError. One that is still on its way takes a place of its own."""
+    demand_media(request, body.media)
+    if request.complete:
+        return await request.body(body.most)
+    with body.reading(request):
+        return await request.body(body.most)
+
+
+def demand_media(request: Request, media: Sequence[str]) -> None:
+    """Go on only with a body that says it is of one of these types; raises Refusal."""
+    if request.header(b"content-type").partition(";")[0].strip().lower() not in media:
+        raise Refusal(415, "unsupported-media-type", "send application/json")
+
+
+async def healthy(_request: Request, _caller: object) -> Answer:
+    """The handler of `/healthz`: whoever is answered knows that the door runs."""
+    return Answer(200, b"")
+
+
+def _no_route(error: NoRoute, _route: str) -> Refusal:
+    return Refusal(404, "not-found", str(error))
+
+
+def _wrong_method(error: WrongMethod, _route: str) -> Refusal:
+    return Refusal(405, "method-not-allowed", str(error))
+
+
+def nothing_but(hint: str) -> ErrorTable:
+    """The row of a door that says what there is where nothing is."""
+    return {NoRoute: lambda _error, _route: Refusal(404, "not-found", hint)}
+
+
+def _of_body(error: ApiError, _route: str) -> Refusal:
+    return Refusal(error.code, error.reason, error.message)
+
+
+def of_format(error: FormatError, _route: str) -> Refusal:
+    """The row for what cannot be parsed."""
+    return Refusal(400, error.code, str(error))
+
+
+COMMON: Final[ErrorTable] = {NoRoute: _no_route, WrongMethod: _wrong_method}
+UNREADABLE: Final[ErrorTable] = {
+    FormatError: of_format,
+    **dict.fromkeys((TooLarge, UnsupportedMedia, BadRequest, SlowBody), _of_body),
+}
+"""For doors that take bodies: what is wrong with one is the caller's to put right."""

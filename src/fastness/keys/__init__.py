@@ -1,0 +1,1 @@
+"""A cluster's own keys and certificates: made, sealed, rotated."""

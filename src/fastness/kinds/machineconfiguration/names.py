@@ -1,0 +1,183 @@
+"""Every name that machine configuration agrees on: annotations, labels, conditions, states, events, files.
+
+The names are part of the public interface of the kinds (dashboards, scripts and people read them), so each is spelled once,
+here, and everyone imports it. Grouped as the flow goes: what a config carries, what a node carries, what a pool and a
+MachineConfigNode report, which events tell the story, which files on a machine have a meaning of their own.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from fastness.kinds.machineconfiguration import GROUP
+
+API_VERSION: Final = f"{GROUP}/v1"
+
+# What a MachineConfig carries.
+ROLE_LABEL: Final = f"{GROUP}/role"
+CONTROLLER_VERSION: Final = f"{GROUP}/generated-by-version"
+GENERATED_BY: Final = f"{GROUP}/generated-by-controller-version"
+RELEASE_IMAGE_VERSION: Final = f"{GROUP}/release-image-version"
+OS_IMAGE_OVERRIDDEN: Final = f"{GROUP}/os-image-url-overridden"
+NAME_SUFFIX: Final = f"{GROUP}/mc-name-suffix"
+RENDERED_PREFIX: Final = "rendered-"
+
+# What a pool carries.
+MASTER: Final = "master"
+WORKER: Final = "worker"
+ARBITER: Final = "arbiter"
+BUILT_IN_POOLS: Final = (MASTER, WORKER, ARBITER)
+BUILT_IN_LABEL: Final = f"{GROUP}/mco-built-in"
+REQUIRED_FOR_UPGRADE_LABEL: Final = f"operator.{GROUP}/required-for-upgrade"
+POOL_LABEL_PREFIX: Final = f"pools.operator.{GROUP}/"
+POINTER_VERSION: Final = "fastness.dev/pointer-version"
+WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
+USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
+OVERLAYS: Final = "fastness.dev/overlays"
+NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
+
+# What a node carries.
+CURRENT_CONFIG: Final = f"{GROUP}/currentConfig"
+DESIRED_CONFIG: Final = f"{GROUP}/desiredConfig"
+CURRENT_IMAGE: Final = f"{GROUP}/currentImage"
+DESIRED_IMAGE: Final = f"{GROUP}/desiredImage"
+STATE: Final = f"{GROUP}/state"
+REASON: Final = f"{GROUP}/reason"
+DESIRED_DRAIN: Final = f"{GROUP}/desiredDrain"
+LAST_APPLIED_DRAIN: Final = f"{GROUP}/lastAppliedDrain"
+POST_CONFIG_ACTION: Final = f"{GROUP}/post-config-action"
+FIRST_PIVOT_CONFIG: Final = f"{GROUP}/firstPivotConfig"
+CUSTOM_POOL_LABELS_APPLIED: Final = f"{GROUP}/customPoolLabelsApplied"
+CONTROL_PLANE_TOPOLOGY: Final = f"{GROUP}/controlPlaneTopology"
+LAST_SYNCED_CONTROLLER_CONFIG: Final = f"{GROUP}/lastSyncedControllerConfigResourceVersion"
+LAST_OBSERVED_SERVER_CA: Final = f"{GROUP}/lastObservedServerCAAnnotation"
+FINALIZE_STAGED_FAILURE: Final = f"{GROUP}/ostree-finalize-staged-failure"
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+OS_LABEL: Final = "kubernetes.io/os"
+UPDATE_TAINT: Final = {"key": "UpdateInProgress", "effect": "PreferNoSchedule"}
+REBOOTING: Final = "Rebooting"
+MAX_REASON_CHARS: Final = 2000
+
+# Infrastructure.status.controlPlaneTopology.
+SINGLE_REPLICA: Final = "SingleReplica"
+HIGHLY_AVAILABLE_ARBITER: Final = "HighlyAvailableArbiter"
+
+
+class NodeState(StrEnum):
+    """What the agent on a node says in its `state` annotation."""
+
+    WORKING = "Working"
+    DONE = "Done"
+    DEGRADED = "Degraded"
+    UNRECONCILABLE = "Unreconcilable"
+
+
+class PoolCondition(StrEnum):
+    """Types of the conditions of a MachineConfigPool."""
+
+    UPDATED = "Updated"
+    UPDATING = "Updating"
+    DEGRADED = "Degraded"
+    NODE_DEGRADED = "NodeDegraded"
+    RENDER_DEGRADED = "RenderDegraded"
+    IMAGE_BUILD_DEGRADED = "ImageBuildDegraded"
+    PINNED_IMAGE_SETS_DEGRADED = "PinnedImageSetsDegraded"
+    POOL_SYNCHRONIZER_DEGRADED = "PoolSynchronizerDegraded"
+
+
+class Progress(StrEnum):
+    """Types of the conditions of a MachineConfigNode: parents first, then their children."""
+
+    UPDATE_PREPARED = "UpdatePrepared"
+    UPDATE_EXECUTED = "UpdateExecuted"
+    UPDATE_POST_ACTION_COMPLETE = "UpdatePostActionComplete"
+    UPDATE_COMPLETE = "UpdateComplete"
+    UPDATED = "Updated"
+    RESUMED = "Resumed"
+    CORDONED = "Cordoned"
+    DRAINED = "Drained"
+    APPLIED_FILES_AND_OS = "AppliedFilesAndOS"
+    APPLIED_FILES = "AppliedFiles"
+    APPLIED_OS_IMAGE = "AppliedOSImage"
+    IMAGE_PULLED = "ImagePulledFromRegistry"
+    REBOOTED_NODE = "RebootedNode"
+    UNCORDONED = "Uncordoned"
+    NODE_DEGRADED = "NodeDegraded"
+    PINNED_IMAGE_SETS_PROGRESSING = "PinnedImageSetsProgressing"
+    PINNED_IMAGE_SETS_DEGRADED = "PinnedImageSetsDegraded"
+    INTERNAL_RELEASE_IMAGE_DEGRADED = "InternalReleaseImageDegraded"
+
+
+NOT_YET_OCCURRED: Final = "NotYetOccurred"
+NOT_YET_SET: Final = "not-yet-set"
+NODE_FIELD_MANAGER: Final = "machine-config-operator"
+
+
+class Event(StrEnum):
+    """Reasons of events."""
+
+    RENDERED_CONFIG_GENERATED = "RenderedConfigGenerated"
+    RENDER_WAITING = "RenderWaiting"
+    OS_IMAGE_OVERRIDDEN = "OSImageURLOverridden"
+    SELECTING_ALL = "SelectingAll"
+    SET_DESIRED_CONFIG = "SetDesiredConfig"
+    SET_DESIRED_CONFIG_AND_IMAGE = "SetDesiredConfigAndOSImage"
+    GAVE_UP = "GaveUp"
+    DEFERRING_OPERATOR_NODE = "DeferringOperatorNodeUpdate"
+    COMPLETED = "Completed"
+    POOL_CONFLICT = "NodeInSeveralPools"
+    PRUNED = "RenderedConfigsPruned"
+    USER_DATA_ADOPTED = "UserDataAdopted"
+    USER_DATA_RESTORED = "UserDataRestored"
+    USER_DATA_UPDATED = "UserDataUpdated"
+    STUB_UPGRADED = "StubIgnitionUpgraded"
+    CA_REFRESHED = "CertificateAuthorityRefreshed"
+    BAD_POINTER = "BadPointer"
+    CORDON = "Cordon"
+    DRAIN = "Drain"
+    UNCORDON = "Uncordon"
+    DRAIN_THRESHOLD_EXCEEDED = "DrainThresholdExceeded"
+    DRAIN_FAILED = "DrainFailed"
+    FAILED_TO_DRAIN = "FailedToDrain"
+    FAILED_TO_UNCORDON = "FailedToUncordon"
+    FAILED_TO_RECONCILE = "FailedToReconcile"
+    BOOT_RESYNC = "BootResync"
+    REBOOT = "Reboot"
+    SKIP_REBOOT = "SkipReboot"
+    ON_DISK_VALIDATION_FAILED = "OnDiskStateValidationFailed"
+    PREFLIGHT_DRIFT_CHECK_FAILED = "PreflightConfigDriftCheckFailed"
+    CONFIG_DRIFT_DETECTED = "ConfigDriftDetected"
+    JOURNAL_SET_ASIDE = "JournalSetAside"
+
+
+# The two words of the drain handshake; what follows the first hyphen is a rendered config.
+DRAIN: Final = "drain"
+UNCORDON: Final = "uncordon"
+
+# Files on a machine that mean something beyond their content.
+FORCE_FILE: Final = "/run/machine-config-daemon-force"
+TUNING_FILE: Final = "/etc/pivot/kernel-args"
+KARGS_DIRECTORY: Final = "/usr/lib/bootc/kargs.d"
+REGISTRIES_CONF: Final = "/etc/containers/registries.conf"
+KUBELET_CA: Final = "/etc/kubernetes/kubelet-ca.crt"
+CURRENT_CONFIG_FILE: Final = "/etc/machine-config-daemon/currentconfig"
+CURRENT_IMAGE_FILE: Final = "/etc/machine-config-daemon/currentimage"
+NODE_ANNOTATIONS_FILE: Final = "/etc/machine-config-daemon/node-annotations.json"
+OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
+CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
+ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
+
+# Managed user-data.
+USER_DATA_NAMESPACE: Final = "openshift-machine-api"
+USER_DATA_SUFFIX: Final = "-user-data-managed"
+UNMANAGED_USER_DATA_SUFFIX: Final = "-user-data"
+MANAGED_CA_LABEL: Final = f"{GROUP}/managed-ca-bundle-derived-from-configmap"
+STUB_UPGRADED_TO: Final = f"{GROUP}/stub-ignition-upgraded-to"
+STUB_UPGRADED_AT: Final = f"{GROUP}/stub-ignition-upgraded-at"
+CORE_USER: Final = "core"
+
+
+def drain_verb(request: str) -> str:
+    """What a request to drain asks for, the word before its first hyphen: `drain` or `uncordon`."""
+    return request.partition("-")[0]

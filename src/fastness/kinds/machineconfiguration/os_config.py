@@ -1,0 +1,103 @@
+"""MachineOSConfig: the operating system image that is built for a pool.
+
+There is one per pool and it has the pool's name. Objects that were accepted under another name before that rule keep working:
+an update is held to the rule only if it changes the pool.
+"""
+
+from __future__ import annotations
+
+from fastness.kinds import schema as s
+from fastness.kinds.kind import Kind, Scope
+from fastness.kinds.machineconfiguration import GROUP, LABELS, VERSION
+from fastness.kinds.machineconfiguration.pullspec import digested, tagged
+
+ARCHITECTURES = ("ARM64", "AMD64", "PPC64LE", "S390X", "NoArch")
+
+
+def named(description: str) -> s.Fragment:
+    """A reference to another object by its name."""
+    return s.obj({"name": s.object_name("Name of the object.", minLength=1)}, description, required=("name",))
+
+
+_CONTAINERFILE = s.obj(
+    {
+        "containerfileArch": s.enum(
+            *ARCHITECTURES, description="Architecture that the text is for; NoArch for all.", default="NoArch"
+        ),
+        "content": s.string("Text of a containerfile that goes on top of the base image.", maxLength=4096),
+    },
+    required=("content",),
+)
+
+_SPEC = s.obj(
+    {
+        "machineConfigPool": named("The pool that runs the image."),
+        "imageBuilder": s.obj(
+            {"imageBuilderType": s.enum("Job", description="What runs the build.")},
+            "How the image is built.",
+            required=("imageBuilderType",),
+        ),
+        "baseImagePullSecret": named("Secret to pull the base image with; the cluster's own if not set."),
+        "renderedImagePushSecret": named("Secret to push the built image with."),
+        "renderedImagePushSpec": tagged("Where the built image is pushed to."),
+        "containerFile": s.list_map(
+            _CONTAINERFILE,
+            ("containerfileArch",),
+            "What to add to the base image, by architecture.",
+            minItems=0,
+            maxItems=4,
+        ),
+    },
+    "What to build.",
+    required=("machineConfigPool", "imageBuilder", "renderedImagePushSecret", "renderedImagePushSpec"),
+)
+
+_GENERATION = s.with_rules(
+    s.integer("Generation that the status speaks of.", format="int64", minimum=0),
+    s.rule("self >= oldSelf", "observedGeneration must not move backwards"),
+)
+
+_STATUS = s.obj(
+    {
+        "conditions": s.conditions("Seeded: whether the image that a pool came with was taken over."),
+        "observedGeneration": _GENERATION,
+        "currentImagePullSpec": digested("The image that was built last."),
+        "machineOSBuild": s.obj(
+            {
+                "name": s.object_name("Name of the build."),
+                "namespace": s.string("Empty, as builds are cluster scoped.", maxLength=253),
+                "group": s.enum(GROUP, description="Group of the build."),
+                "resource": s.enum("machineosbuilds", description="Resource of the build."),
+            },
+            "The build that is current.",
+            required=("name", "group", "resource"),
+        ),
+    },
+    "What was observed.",
+)
+
+MACHINE_OS_CONFIG = Kind(
+    group=GROUP,
+    version=VERSION,
+    kind="MachineOSConfig",
+    plural="machineosconfigs",
+    scope=Scope.CLUSTER,
+    labels=LABELS,
+    description="The operating system image that is built for one pool.",
+    schema=s.with_rules(
+        s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)),
+        s.rule(
+            "oldSelf.hasValue() || self.metadata.name == self.spec.machineConfigPool.name",
+            "the name must be that of the pool in spec.machineConfigPool.name",
+            optionalOldSelf=True,
+        ),
+        s.rule(
+            "self.spec.machineConfigPool.name == oldSelf.spec.machineConfigPool.name || "
+            "self.metadata.name == self.spec.machineConfigPool.name",
+            "the name must be that of the pool in spec.machineConfigPool.name",
+        ),
+    ),
+    subresources=("status",),
+)
+
+KINDS = (MACHINE_OS_CONFIG,)

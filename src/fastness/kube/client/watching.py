@@ -1,0 +1,174 @@
+"""Watches that outlive their connections.
+
+An API server closes a watch after some minutes, and connections break. Both are normal, so the stream goes on from the last
+version that it saw, bookmarks included, and the reader notices nothing. It ends with an error when that is not possible: the
+version is too old (`Expired`), the server stays away (`Unavailable`), or the initial state was cut short, which cannot be resumed
+without forgetting deletions. A watch without version or initial state has no position to go on from and ends with its connection.
+
+One object that cannot be read is an event like any other, with the reason instead of its content: it ends no watch.
+
+The initial state comes from the server (`sendInitialEvents`) where it knows how; otherwise from a list that is told as events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fastness.formats.json_cut import cut
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kube.client.lines import Lines
+from fastness.kube.client.transport import Broken, Call, Transport
+from fastness.kube.errors import ApiError, BadRequest, InternalError, Invalid, Unavailable, from_status
+from fastness.kube.port import Event, EventType, Page
+from fastness.kube.readable import READABLE, identity_of, too_deep
+from fastness.runtime.clock import Entropy
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+SHORTEST = 300.0
+GRACE = 30.0
+BREAKS = 4
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: dict[str, Any]
+
+
+_decoder = msgspec.json.Decoder(_Line)
+
+
+def parse_event(line: bytes) -> Event:
+    """One line of a watch; raises the ApiError that an ERROR event carries, InternalError for nonsense."""
+    try:
+        decoded, reason = _decoded(line)
+        if decoded.type == "ERROR":
+            raise _refused(decoded.object)
+        kind = EventType(decoded.type)
+        if reason:  # of an object that is gone, its name is all that counts
+            return Event(kind, identity_of(decoded.object), unreadable="" if kind is EventType.DELETED else reason)
+        meta = decoded.object["metadata"]
+        notes = (meta.get("annotations") or {}) if kind is EventType.BOOKMARK else {}
+        synced = notes.get(INITIAL_EVENTS_END) == "true"
+        meta["resourceVersion"]
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InternalError(f"the server sent what is not a watch event: {line[:200]!r}") from error
+    return Event(kind, decoded.object, synced)
+
+
+def _decoded(line: bytes) -> tuple[_Line, str]:
+    """A line, and why its object cannot be read, if so; only the upper levels of it are there then."""
+    try:
+        decoded = _decoder.decode(line)
+    except RecursionError:
+        return _decoder.decode(cut(line, READABLE.max_depth)), f"it nests deeper than {READABLE.max_depth} levels"
+    return decoded, too_deep(decoded.object)
+
+
+def _refused(status: JsonObject) -> ApiError:
+    code = status.get("code")
+    return from_status(code if isinstance(code, int) else 500, status)
+
+
+@dataclass(slots=True)
+class Capabilities:
+    """What the server turned out not to know."""
+
+    initial_events: bool = True
+
+
+@dataclass(slots=True)
+class Watch:
+    """One watch over as many connections as it takes; `version` is the position to go on from, empty if there is none."""
+
+    transport: Transport
+    resource: Resource
+    path: str
+    selectors: dict[str, str]
+    entropy: Entropy
+    capabilities: Capabilities
+    list_all: Callable[[], Awaitable[Page]]
+    version: str = ""
+
+    async def events(self, *, initial: bool) -> AsyncGenerator[Event, None]:
+        """The present state if asked for, then changes; raises ApiError."""
+        if initial:
+            async with aclosing(self._initial()) as events:
+                async for event in events:
+                    yield event
+        fruitless = 0
+        while True:
+            fruitless += 1
+            try:
+                async with aclosing(self._connection({})) as events:
+                    async for event in events:
+                        fruitless = 0
+                        yield event
+            except Broken:
+                if fruitless >= BREAKS or not self.version:
+                    raise
+            if not self.version:
+                return
+            if fruitless:
+                await self.transport.pause(fruitless - 1)
+
+    async def _initial(self) -> AsyncGenerator[Event, None]:
+        """The present state, and what follows it on the same connection."""
+        if self.capabilities.initial_events:
+            seen = False
+            try:
+                asked = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+                async with aclosing(self._connection(asked)) as events:
+                    async for event in events:
+                        seen = True
+                        yield event
+            except (Invalid, BadRequest):
+                if seen:
+                    raise
+            except Broken:
+                if not self.version:
+                    raise
+            else:
+                if not self.version:
+                    raise Unavailable("the server closed the watch before the initial state was complete")
+            if self.version:
+                return
+        async with aclosing(self._listed()) as events:
+            async for event in events:
+                yield event
+
+    async def _listed(self) -> AsyncGenerator[Event, None]:
+        """The present state from a list, told as events."""
+        page = await self.list_all()
+        # Only now: a selector that the server refuses in both ways says nothing about initial events.
+        self.capabilities.initial_events = False
+        for item in page.items:
+            yield Event(EventType.ADDED, item)
+        for name, reason in page.unreadable:
+            yield Event(EventType.ADDED, name, unreadable=reason)
+        self.version = page.resource_version
+        mark = {"resourceVersion": page.resource_version, "annotations": {INITIAL_EVENTS_END: "true"}}
+        end = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": mark}
+        yield Event(EventType.BOOKMARK, end, synced=True)
+
+    async def _connection(self, extra: dict[str, str]) -> AsyncGenerator[Event, None]:
+        """Events of one connection, until the server closes it."""
+        # Watches that started together end at different times, as client-go has it.
+        limit = SHORTEST * (1.0 + self.entropy.fraction())
+        params = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(int(limit)), **extra}
+        if self.version:
+            params["resourceVersion"] = self.version
+        call = Call("GET", self.path, {**self.selectors, **params}, patience=limit + GRACE)
+        lines = Lines()
+        async with self.transport.stream(call) as chunks:
+            async for chunk in chunks:
+                for line in lines.feed(chunk):
+                    event = parse_event(line)
+                    # Initial events carry the versions of old changes: only their end is a position.
+                    if self.version or event.synced:
+                        self.version = event.resource_version
+                    yield event

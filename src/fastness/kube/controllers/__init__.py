@@ -1,0 +1,28 @@
+"""What every controller shares.
+
+A `Controller` declares what it reads and writes and reconciles one key at a time; the `Runner` gives it informers, a queue
+with one place per key, bounded workers, retries with jitter, and a supervised life; `Leadership` makes sure that only one
+process writes.
+
+* Level-triggered: a reconcile sees the state, not the event. Doing it twice changes nothing (a property test proves it for
+  each).
+* One key is never worked on by two workers at once.
+* A reconcile that raises is logged, counted and tried again later, later each time; the controller goes on.
+* Shutdown is structured: workers finish or are cancelled, nothing is left running.
+"""
+
+from fastness.kube.controllers.controller import Controller, Done, Source
+from fastness.kube.controllers.leadership import LeaderSettings, Leadership, LostLease
+from fastness.kube.controllers.queue import WorkQueue
+from fastness.kube.controllers.runner import Runner
+
+__all__ = [
+    "Controller",
+    "Done",
+    "LeaderSettings",
+    "Leadership",
+    "LostLease",
+    "Runner",
+    "Source",
+    "WorkQueue",
+]

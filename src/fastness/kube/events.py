@@ -1,0 +1,145 @@
+"""Events: what a controller or a door tells the user about an object.
+
+An event that repeats is counted, not repeated: the same reason and message for the same object patches `count` and
+`lastTimestamp` of the event that is there. How many distinct events are remembered is bounded. An event that cannot be written is
+lost on purpose: telling must never hold up doing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.objects import object_name, rfc3339
+from fastness.kube.errors import AlreadyExists, ApiError, NotFound
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.runtime.clock import Clock
+
+EVENTS = Resource("", "v1", "events", "Event", True)
+MAX_REMEMBERED = 4096
+MAX_MESSAGE = 1024
+
+
+class Recorder:
+    """Writes events in the name of one controller."""
+
+    def __init__(self, cluster: Cluster, component: str, clock: Clock) -> None:
+        self._cluster = cluster
+        self._component = component
+        self._clock = clock
+        self._known: OrderedDict[str, int] = OrderedDict()
+        self._seen: OrderedDict[str, JsonObject] = OrderedDict()
+        self._options = WriteOptions(manager=component)
+
+    async def normal(self, about: Mapping[str, Any], reason: str, message: str) -> None:
+        """Something happened as it should."""
+        await self._record(about, "Normal", reason, message)
+
+    async def warning(self, about: Mapping[str, Any], reason: str, message: str) -> None:
+        """Something happened that the user should look at."""
+        await self._record(about, "Warning", reason, message)
+
+    async def told(self, about: Mapping[str, Any], kind: str, reason: str, message: str, times: int, key: str) -> None:
+        """Something that happened so many times since it was last told; events of one `key` are one; raises ApiError.
+
+        Several processes may tell the same: the count that was last seen is added to, and written only if nobody wrote since.
+        Otherwise this raises AlreadyExists or Conflict, and may be told again a little later.
+        """
+        namespace, name = object_name(about).namespace or "default", self._name(about, kind, reason, key)
+        seen = self._seen.pop(name, None)
+        if seen is None:
+            try:
+                self._see(name, await self._create(about, name, kind, reason, message, times))
+                return
+            except AlreadyExists as error:
+                seen = await self._there(name, namespace, error)
+        patch: JsonObject = {
+            "metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]},
+            "count": int(seen.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
+            "message": message[:MAX_MESSAGE],
+        }  # fmt: skip
+        try:
+            self._see(name, await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options))
+        except NotFound:
+            self._see(name, await self._create(about, name, kind, reason, message, times))
+
+    async def _there(self, name: str, namespace: str, error: AlreadyExists) -> JsonObject:
+        """The event that somebody else made; it may be on its way to the disk, or gone again, and then the error stands."""
+        try:
+            return await self._cluster.get(EVENTS, name, namespace)
+        except NotFound:
+            raise error from None
+
+    def _see(self, name: str, event: JsonObject) -> None:
+        """Remember an event as it was written, so that adding to it needs no look at it."""
+        meta = {"resourceVersion": event["metadata"]["resourceVersion"]}
+        self._seen[name] = {"metadata": meta, "count": event.get("count")}
+        while len(self._seen) > MAX_REMEMBERED:
+            self._seen.popitem(last=False)
+
+    async def _record(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
+        place = object_name(about)
+        namespace = place.namespace or "default"
+        name = self._name(about, kind, reason, message)
+        try:
+            if name in self._known:
+                await self._again(namespace, name)
+            else:
+                await self._first(about, namespace, name, kind, reason, message)
+        except ApiError:
+            self._known.pop(name, None)
+
+    def _name(self, about: Mapping[str, Any], kind: str, reason: str, key: str) -> str:
+        meta = about["metadata"]
+        told = "\0".join((self._component, str(meta.get("uid")), kind, reason, key))
+        return f"{meta['name'][:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+    async def _create(
+        self, about: Mapping[str, Any], name: str, kind: str, reason: str, message: str, times: int = 1
+    ) -> JsonObject:
+        meta, now = about["metadata"], rfc3339(self._clock.now())
+        involved = {"apiVersion": about.get("apiVersion"), "kind": about.get("kind"), "name": meta["name"]}
+        for field in ("namespace", "uid", "resourceVersion"):
+            if meta.get(field):
+                involved[field] = meta[field]
+        place = {"name": name, "namespace": meta.get("namespace") or "default"}
+        event: JsonObject = {
+            "apiVersion": "v1", "kind": "Event", "metadata": place,
+            "involvedObject": involved, "reason": reason, "message": message[:MAX_MESSAGE], "type": kind,
+            "source": {"component": self._component}, "reportingComponent": self._component, "reportingInstance": "",
+            "firstTimestamp": now, "lastTimestamp": now, "count": times,
+        }  # fmt: skip
+        return await self._cluster.create(EVENTS, event, self._options)
+
+    async def _first(
+        self, about: Mapping[str, Any], namespace: str, name: str, kind: str, reason: str, message: str
+    ) -> None:
+        try:
+            await self._create(about, name, kind, reason, message)
+            count = 1
+        except ApiError:
+            known = await self._cluster.get(EVENTS, name, namespace)
+            count = int(known.get("count") or 1)
+            self._known[name] = count
+            await self._again(namespace, name)
+            return
+        self._remember(name, count)
+
+    async def _again(self, namespace: str, name: str) -> None:
+        count = self._known.get(name, 1) + 1
+        patch = {"count": count, "lastTimestamp": rfc3339(self._clock.now())}
+        try:
+            await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options)
+        except NotFound:
+            self._known.pop(name, None)
+            return
+        self._remember(name, count)
+
+    def _remember(self, name: str, count: int) -> None:
+        self._known[name] = count
+        self._known.move_to_end(name)
+        while len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)

@@ -1,0 +1,71 @@
+"""All loops of machine configuration, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fastness.attestation.live.statuses import Statuses
+from fastness.enrolment.trusted_cluster import Doors
+from fastness.kinds.kind import Resource
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.defaults import Defaults
+from fastness.machineconfig.loops.drain import Drains
+from fastness.machineconfig.loops.generated import Generated
+from fastness.machineconfig.loops.installer_pointers import InstallerStubs
+from fastness.machineconfig.loops.labels import FirstLabels
+from fastness.machineconfig.loops.nodes import ConfigNodes
+from fastness.machineconfig.loops.prune import Pruning
+from fastness.machineconfig.loops.render import Rendering
+from fastness.machineconfig.loops.rollout import Rollout
+from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.loops.user_data import UserData
+from fastness.record.live.tiles import TileStore
+from fastness.runtime.clock import Clock, Entropy
+
+
+def nowhere() -> Doors | None:
+    """The doors of a cluster that has none yet: no user-data is made."""
+    return None
+
+
+LOOPS = (Defaults, Generated, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie.
+
+    `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
+    Machines, where the cluster that the loops get signs them.
+    """
+
+    clock: Clock
+    entropy: Entropy
+    timing: Timing = FIELD
+    doors: Callable[[], Doors | None] = nowhere
+    may_write: Callable[[], None] = nobody_asks
+    tiles: TileStore | None = None
+    watched: Callable[[], bool] = lambda: True
+    statuses: Statuses | None = None
+
+
+def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
+    """Every loop, each behind its declaration of writes and the lease."""
+
+    def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
+        return FencedCluster(cluster, name, writes, around.may_write)
+
+    loops: list[Controller] = [
+        one(fenced(one.name, one.writes), informers, around.clock, around.timing) for one in LOOPS
+    ]
+    user_data = fenced(UserData.name, UserData.writes)
+    stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
+    return [
+        *loops,
+        UserData(user_data, informers, around.clock, around.entropy, around.doors),
+        InstallerStubs(stubs, informers, around.clock, around.doors),
+    ]

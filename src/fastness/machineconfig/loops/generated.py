@@ -1,0 +1,231 @@
+"""Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs.
+
+An owner gets a number when it is first seen (an annotation, so that the name of its config never changes), a finalizer for each
+config, and conditions that say whether it was accepted. Generated configs belong to their owner and are put back when edited.
+An owner whose config a pool would refuse is refused itself: rendering exempts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from fastness import __version__
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
+from fastness.kinds.fastness_dev.trust_model import trust_model
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
+from fastness.kinds.machineconfiguration.kubelet_config import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
+from fastness.kube.controllers.controller import Done, Object, Source
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.prune import CONFIGS
+from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.render import generated as domain
+from fastness.machineconfig.render.errors import BadSettings
+from fastness.machineconfig.render.readiness import COMPLETED, FAILING, RUNNING
+from fastness.runtime.clock import Clock
+
+MCO = "machineconfiguration.openshift.io"
+KUBELETS = KUBELET_CONFIG.resource
+RUNTIMES = CONTAINER_RUNTIME_CONFIG.resource
+CONTROLLERS = CONTROLLER_CONFIG.resource
+CONTROLLER_NAME = "machine-config-controller"
+VERSION = f"fastness-{__version__}"
+ALL = ObjectName("", "*")
+OWNERS = ((domain.KUBELET, KUBELETS), (domain.RUNTIME, RUNTIMES))
+_AS = WriteOptions(manager="machine-config-generated")
+_STATUS = WriteOptions(manager="machine-config-generated", subresource="status")
+
+
+def _everything(_obj: Object) -> Iterable[ObjectName]:
+    return (ALL,)
+
+
+def _if_generated(config: Object) -> Iterable[ObjectName]:
+    return (ALL,) if names.GENERATED_BY in annotations_of(config) else ()
+
+
+class Generated:
+    """Keeps generated configs."""
+
+    name = "machine-config-generated"
+    writes: Sequence[Resource] = (CONFIGS, KUBELETS, RUNTIMES, CONTROLLERS)
+    always = (ALL,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self.sources: Sequence[Source] = (
+            Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything),
+            Source(MACHINE_CONFIG_POOL.resource, keys=_everything),
+            Source(CONTROLLERS, keys=_everything), Source(CONFIGS, keys=_if_generated, delay=timing.render_delay),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_other_models, delay=timing.render_delay),
+        )  # fmt: skip
+        self._cluster = cluster
+        self._confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
+        self._clock = clock
+        self._generation: object = None
+
+    def _if_other_models(self, cluster: Object) -> Iterable[ObjectName]:
+        """Everything when the spec changed: pools may have other trust models. Its status changes all the time."""
+        generation = cluster["metadata"].get("generation")
+        changed, self._generation = generation != self._generation, generation
+        return (ALL,) if changed else ()
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Bring everything generated in step with its owners."""
+        controller = await self._controller()
+        pools = (await self._cluster.list(MACHINE_CONFIG_POOL.resource)).items
+        known = {object_name(one).name: one for one in (await self._cluster.list(CONFIGS)).items}
+        for pool in pools:
+            name = object_name(pool).name
+            if name in names.BUILT_IN_POOLS:
+                for wanted in domain.base_configs(name, controller, VERSION):
+                    await self._keep(known, wanted)
+        await self._complete(controller)
+        confidential = self._confidential.get("", CLUSTER)
+        for kind, resource in OWNERS:
+            await self._family(kind, resource, pools, known, controller, confidential)
+        return Done()
+
+    async def _controller(self) -> JsonObject:
+        """The ControllerConfig, made if there is none, stamped by us if it was another's."""
+        stamp = {names.CONTROLLER_VERSION: VERSION}
+        try:
+            found = await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
+        except NotFound:
+            meta = {"name": CONTROLLER_NAME, "annotations": stamp}
+            made = {"apiVersion": names.API_VERSION, "kind": "ControllerConfig", "metadata": meta, "spec": {}}
+            return await self._cluster.create(CONTROLLERS, made, _AS)
+        if annotations_of(found).get(names.CONTROLLER_VERSION) == VERSION:
+            return found
+        patch = {"metadata": {"annotations": stamp}}
+        return await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _AS)
+
+    async def _complete(self, controller: JsonObject) -> None:
+        """Say that the base of every role is there: pools are rendered from now on."""
+        status = controller.get("status") or {}
+        known = status.get("conditions") or []
+        said, now = list(known), self._clock.now()
+        for kind, truth in ((RUNNING, "False"), (COMPLETED, "True"), (FAILING, "False")):
+            said = with_condition(said, kind=kind, status=truth, reason="AsExpected", message="", now=now)
+        generation = controller["metadata"].get("generation")
+        if said == known and status.get("observedGeneration") == generation:
+            return
+        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _STATUS)
+
+    async def _family(
+        self,
+        kind: str,
+        resource: Resource,
+        pools: list[JsonObject],
+        known: dict[str, JsonObject],
+        controller: JsonObject,
+        confidential: JsonObject | None,
+    ) -> None:
+        owners = (await self._cluster.list(resource)).items
+        for owner in owners:
+            chosen = [object_name(pool).name for pool in pools if domain.selects_pool(owner, pool)]
+            if is_being_deleted(owner):
+                await self._release(resource, owner, known)
+                continue
+            try:
+                numbered = await self._numbered(resource, owner, owners)
+                made = [domain.generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
+                for config, pool in zip(made, chosen, strict=True):
+                    domain.fits(config, pool, trust_model(confidential, pool))
+            except BadSettings as error:
+                await self._tell(resource, owner, f"{error.message}: {error.hint}")
+                continue
+            await self._hold(resource, numbered, [object_name(one).name for one in made], known)
+            for wanted in made:
+                await self._keep(known, wanted)
+            await self._tell(resource, owner, "")
+
+    async def _numbered(self, resource: Resource, owner: JsonObject, owners: list[JsonObject]) -> JsonObject:
+        if domain.suffix_of(owner) is not None:
+            return owner
+        suffix = domain.next_suffix(owners)
+        patch = {"metadata": {"annotations": {names.NAME_SUFFIX: suffix}}}
+        numbered = await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+        owners[owners.index(owner)] = numbered
+        return numbered
+
+    async def _hold(
+        self, resource: Resource, owner: JsonObject, configs: list[str], known: dict[str, JsonObject]
+    ) -> None:
+        """Let the owner stay until its configs are gone; those for pools that it selects no more go now."""
+        held = list(owner["metadata"].get("finalizers") or ())
+        stale = [name for name in held if "-generated-" in name and name not in configs]
+        for name in stale:
+            with suppress(NotFound):
+                await self._cluster.delete(CONFIGS, name)
+            known.pop(name, None)
+        wanted = [*(name for name in held if name not in stale), *(name for name in configs if name not in held)]
+        if wanted != held:
+            patch = {"metadata": {"finalizers": wanted or None}}
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+
+    async def _release(self, resource: Resource, owner: JsonObject, known: dict[str, JsonObject]) -> None:
+        """Delete the configs of an owner that goes, then let it go."""
+        held = list(owner["metadata"].get("finalizers") or ())
+        ours = [name for name in held if name in known or "-generated-" in name]
+        for name in ours:
+            try:
+                await self._cluster.delete(CONFIGS, name)
+            except NotFound:
+                continue
+        left = [name for name in held if name not in ours]
+        if left != held:
+            patch = {"metadata": {"finalizers": left or None}}
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
+
+    async def _keep(self, known: dict[str, JsonObject], wanted: JsonObject) -> None:
+        name = object_name(wanted).name
+        found = known.get(name)
+        if found is None:
+            try:
+                known[name] = await self._cluster.create(CONFIGS, wanted, _AS)
+            except AlreadyExists:
+                return
+        elif _differs(found, wanted):
+            notes = {**annotations_of(found), **annotations_of(wanted)}
+            patch = [
+                {"op": "replace", "path": "/spec", "value": wanted["spec"]},
+                {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(wanted))},
+                {"op": "add", "path": "/metadata/annotations", "value": notes},
+            ]
+            known[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
+
+    async def _tell(self, resource: Resource, owner: JsonObject, problem: str) -> None:
+        """Say on the owner whether it was accepted."""
+        status = owner.get("status") or {}
+        known = status.get("conditions") or []
+        said = with_condition(
+            known, kind="Accepted", status="False" if problem else "True", reason="Refused" if problem else "Generated",
+            message=problem or "Success", now=self._clock.now(),
+        )  # fmt: skip
+        kind = "Failure" if problem else "Success"
+        said = [entry for entry in said if entry["type"] not in ("Success", "Failure") or entry["type"] == kind]
+        said = with_condition(
+            said, kind=kind, status="True", reason="", message=problem or "Success", now=self._clock.now()
+        )
+        generation = owner["metadata"].get("generation")
+        if said == known and status.get("observedGeneration") == generation:
+            return
+        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        try:
+            await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _STATUS)
+        except NotFound:
+            return
+
+
+def _differs(found: JsonObject, wanted: JsonObject) -> bool:
+    """Whether a generated config is not what it should be; who made it counts, because versions must not mix."""
+    made_by = (annotations_of(one).get(names.GENERATED_BY) for one in (found, wanted))
+    return found.get("spec") != wanted["spec"] or labels_of(found) != labels_of(wanted) or len(set(made_by)) > 1

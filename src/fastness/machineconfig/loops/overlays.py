@@ -1,0 +1,127 @@
+"""NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it.
+
+    Valid     the fragment is good for confidential machines; the first problems, with their places, otherwise
+    Applied   every machine that matches and has a node booted with this version; otherwise which ones did not
+
+The status is for people: doors examine overlays themselves, so a late status lets nothing in. What machines booted with is what
+their nodes say. An overlay reaches a machine at its first boot, so a change of one holds for machines that are installed from
+then on; `Applied` says which of the others would have to be installed anew.
+
+Machines prove themselves again all the time and nodes report all the time; the loop looks again only when one of them says
+something that matters here, and once a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import ObjectName, annotations_of, object_name, with_condition
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.controllers.controller import Done, Object, Source
+from fastness.kube.errors import NotFound
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.overlay.overlay import Overlay, examine, is_member, matches, recipient_of
+from fastness.machineconfig.render.problem import fatal
+from fastness.runtime.clock import Clock
+
+KEY: Final = ObjectName("", "*")
+GATHER_SECONDS: Final = 1.0
+AGAIN_SECONDS: Final = 60.0
+MOST_TOLD: Final = 5
+_STATUS: Final = WriteOptions(manager="node-overlays", subresource="status")
+
+
+class NodeOverlays:
+    """Says what becomes of overlays."""
+
+    name = "node-overlays"
+    writes: Sequence[Resource] = (NODE_OVERLAY.resource,)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
+        self.sources: Sequence[Source] = (
+            Source(NODE_OVERLAY.resource, lambda _: (KEY,)),
+            Source(MACHINE.resource, self._if_it_matters, delay=GATHER_SECONDS),
+            Source(NODE.resource, self._if_it_matters, delay=GATHER_SECONDS),
+        )
+        self._cluster = cluster
+        self._clock = clock
+        self._overlays = informers.of(NODE_OVERLAY.resource)
+        self._machines = informers.of(MACHINE.resource)
+        self._nodes = informers.of(NODE.resource)
+        self._said: dict[ObjectName, Any] = {}
+
+    def _if_it_matters(self, obj: Object) -> Iterable[ObjectName]:
+        """The one key, when a machine proved something else than before or a node has other overlays."""
+        status, name = obj.get("status") or {}, object_name(obj)
+        said = (status.get("properties"), status.get("nodeName"), annotations_of(obj).get(names.OVERLAYS))
+        if name in self._said and self._said[name] == said:
+            return ()
+        self._said[name] = said
+        return (KEY,)
+
+    async def reconcile(self, _: ObjectName) -> Done:
+        """All overlays at once: the machines are looked at together."""
+        overlays = self._overlays.list()
+        if not overlays:
+            return Done()
+        machines = [one for one in self._machines.list() if is_member(one)]
+        notes = {object_name(node).name: annotations_of(node).get(names.OVERLAYS, "") for node in self._nodes.list()}
+        for overlay in overlays:
+            await self._tell(overlay, overlay_status(overlay, machines, notes, self._clock.now()))
+        return Done(again_after=AGAIN_SECONDS)
+
+    async def _tell(self, overlay: JsonObject, status: JsonObject) -> None:
+        if status == overlay.get("status"):
+            return
+        try:
+            await self._cluster.patch(
+                NODE_OVERLAY.resource, object_name(overlay).name, {"status": status}, PatchType.MERGE, options=_STATUS
+            )
+        except NotFound:
+            return
+
+
+def overlay_status(overlay: Object, machines: Sequence[Object], notes: Mapping[str, str], now: datetime) -> JsonObject:
+    """The status of one overlay; `notes` are the overlays that each node says it booted with."""
+    found, old = examine(overlay), overlay.get("status") or {}
+    generation = overlay["metadata"].get("generation", 0)
+    matched = [machine for machine in machines if matches(overlay, recipient_of(machine))]
+    conditions = old.get("conditions") or []
+    for kind, (status, reason, message) in (("Valid", _valid(found)), ("Applied", _applied(found, matched, notes))):
+        conditions = with_condition(
+            conditions, kind=kind, status=status, reason=reason, message=message, now=now, generation=generation
+        )
+    return {"observedGeneration": generation, "conditions": conditions, "matched": len(matched)}
+
+
+def _valid(found: Overlay) -> tuple[str, str, str]:
+    wrong = fatal(found.problems)
+    if not wrong:
+        return "True", "Good", f"can be merged, as {found.version}"
+    more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
+    told = "; ".join(one.short for one in wrong[:MOST_TOLD])
+    return "False", "BadFragment", f"its machines wait until it is corrected: {told}{more}"[:1024]
+
+
+def _applied(found: Overlay, matched: Sequence[Object], notes: Mapping[str, str]) -> tuple[str, str, str]:
+    wanted = {str(one["status"].get("nodeName") or "") for one in matched}
+    had = {node: [version.partition("@")[0] for version in note.split()] for node, note in notes.items()}
+    late = [node for node in sorted(wanted & notes.keys()) if found.version not in notes[node].split()]
+    stale = [node for node in sorted(had) if node not in wanted and found.name in had[node]]
+    if not late and not stale:
+        return "True", "AsBooted", "every node that should have it booted with it"
+    parts = [(late, "booted without this version"), (stale, "booted with it and would not get it any more")]
+    told = "; ".join(f"{_names(some)} {what}" for some, what in parts if some)
+    return "False", "InstallAnew", f"{told}: overlays are laid down when a machine is installed"[:1024]
+
+
+def _names(found: Sequence[str]) -> str:
+    more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+    return ", ".join(found[:MOST_TOLD]) + more

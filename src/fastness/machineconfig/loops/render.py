@@ -1,0 +1,204 @@
+"""Rendering: one config for each pool, stored before the pool points to it.
+
+For one pool at a time: all MachineConfigs that it selects are examined and merged (`machineconfig/render/render`). What
+comes out is stored under a name made of its content; then, and only then, the pool's spec names it and the rollout begins.
+When nothing can be rendered the pool keeps what it has and says why in `RenderDegraded`.
+
+* Nothing is rendered before everything that it is made from is there (`machineconfig/render/readiness`): the base of the role,
+  settings in their present form, generated configs of this version.
+* A rendered config that somebody edits is put back.
+* Examined configs are kept until they change: a re-render after one change examines one config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastness import __version__
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import ObjectName, is_being_deleted, metadata, object_name
+from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.events import EVENTS, Recorder
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.defaults import SETTINGS
+from fastness.machineconfig.loops.generated import CONTROLLERS, KUBELETS, RUNTIMES
+from fastness.machineconfig.loops.prune import CONFIGS
+from fastness.machineconfig.loops.rollout import EVERY
+from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.render import render as domain
+from fastness.machineconfig.render.generated import Owners
+from fastness.machineconfig.render.prune import is_rendered
+from fastness.machineconfig.render.readiness import obstacle
+from fastness.machineconfig.render.streams import with_stream
+from fastness.machineconfig.render.validate import Examined, examine
+from fastness.machineconfig.rollout.reconcile import overrides_of
+from fastness.machineconfig.rollout.status import render_condition
+from fastness.runtime.clock import Clock
+
+CONFIDENTIAL = CONFIDENTIAL_CLUSTER.resource
+STREAMS = OS_IMAGE_STREAM.resource
+OURS = "fastness-"
+CONTROLLER_VERSION = f"{OURS}{__version__}"
+MAX_EXAMINED = 4096
+_AS = WriteOptions(manager="machine-config-render")
+_STATUS = WriteOptions(manager="machine-config-render", subresource="status")
+
+
+def _concerned(config: Object) -> Iterable[ObjectName]:
+    """The pool that owns a rendered config; any pool may select another one."""
+    if is_rendered(config):
+        owners = metadata(config).get("ownerReferences") or ()
+        return [ObjectName("", owner["name"]) for owner in owners if owner.get("kind") == "MachineConfigPool"]
+    return (EVERY,)
+
+
+def _every_pool(_obj: Object) -> Iterable[ObjectName]:
+    return (EVERY,)
+
+
+class Rendering:
+    """Keeps the rendered config of every pool."""
+
+    name = "machine-config-render"
+    writes: Sequence[Resource] = (CONFIGS, MACHINE_CONFIG_POOL.resource, EVENTS)
+
+    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self.sources: Sequence[Source] = (
+            Source(MACHINE_CONFIG_POOL.resource, delay=timing.render_delay),
+            Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
+            Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
+            Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
+            *(
+                Source(one, keys=_every_pool, delay=timing.render_delay)
+                for one in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS)
+            ),
+        )
+        self._cluster = cluster
+        self._clock = clock
+        self._recorder = Recorder(cluster, self.name, clock)
+        self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
+        self._configs = informers.of(CONFIGS)
+        self._confidential = informers.of(CONFIDENTIAL)
+        self._settings = informers.of(SETTINGS)
+        self._kubelets = informers.of(KUBELETS)
+        self._runtimes = informers.of(RUNTIMES)
+        self._controllers = informers.of(CONTROLLERS)
+        self._streams = informers.of(STREAMS)
+        self._examined: dict[tuple[str, str, str], Examined] = {}
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """Render one pool, or all."""
+        if key == EVERY:
+            for each in self._pools.list():
+                await self._sync(each)
+            return Done()
+        pool = self._pools.get("", key.name)
+        if pool is None:
+            return GONE
+        await self._sync(pool)
+        return Done()
+
+    async def _sync(self, pool: JsonObject) -> None:
+        if is_being_deleted(pool):
+            return
+        owners = self._owners()
+        blocked = obstacle(pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS)
+        if blocked is not None and not blocked.lasting:
+            await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
+            return
+        setting, stream = self._setting(pool, owners, blocked.why if blocked is not None else "")
+        result = domain.render(pool, self._configs.list(), setting)
+        if isinstance(result, domain.RenderFailure):
+            await self._tell(pool, result.message)
+            return
+        await self._store(pool, result, setting.defaults)
+        await self._point(pool, result)
+        await self._tell(pool, "", stream)
+
+    def _setting(self, pool: JsonObject, owners: Owners, blocked: str) -> tuple[domain.Setting, str]:
+        """What rendering depends on beside the configs, and the stream that the pool follows."""
+        running = ((pool.get("status") or {}).get("configuration") or {}).get("name") or ""
+        plain = domain.Defaults.of(owners.controller, CONTROLLER_VERSION)
+        defaults, stream, missing = with_stream(plain, pool, self._pools.list(), self._streams.get("", "cluster"))
+        setting = domain.Setting(
+            defaults=defaults,
+            trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
+            current=self._configs.get("", running) if running else None,
+            overrides=overrides_of(self._settings.get("", "cluster")),
+            examine=self._examine,
+            obstacle=blocked or missing,
+        )
+        return setting, stream
+
+    def _owners(self) -> Owners:
+        """What configs are generated from."""
+        controllers = self._controllers.list()
+        return Owners.of(self._kubelets.list(), self._runtimes.list(), controllers[0] if controllers else None)
+
+    def _examine(self, config: Object, trust: TrustModel) -> Examined:
+        meta = config["metadata"]
+        key = (str(meta.get("uid")), str(meta.get("resourceVersion")), trust.value)
+        known = self._examined.get(key)
+        if known is None:
+            if len(self._examined) >= MAX_EXAMINED:
+                self._examined.clear()
+            known = self._examined[key] = examine(config, trust)
+        return known
+
+    async def _store(self, pool: JsonObject, rendered: domain.Rendered, defaults: domain.Defaults) -> None:
+        """Have the rendered config in the cluster, with exactly this content."""
+        try:
+            known = await self._cluster.get(CONFIGS, rendered.name)
+        except NotFound:
+            try:
+                await self._cluster.create(CONFIGS, rendered.manifest(pool, defaults), _AS)
+            except AlreadyExists:
+                return
+            text = f"{rendered.name} successfully generated from {', '.join(rendered.source)}"
+            await self._recorder.normal(pool, names.Event.RENDERED_CONFIG_GENERATED, text)
+            return
+        if known.get("spec") != rendered.spec:
+            version = known["metadata"]["resourceVersion"]
+            patch = [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "replace", "path": "/spec", "value": rendered.spec},
+            ]
+            await self._cluster.patch(CONFIGS, rendered.name, patch, PatchType.JSON, "", _AS)
+
+    async def _point(self, pool: JsonObject, rendered: domain.Rendered) -> None:
+        """Let the pool's spec name the rendered config."""
+        wanted = rendered.configuration()
+        known = (pool.get("spec") or {}).get("configuration") or {}
+        if known.get("name") == wanted["name"] and known.get("source") == wanted["source"]:
+            return
+        try:
+            patch = {"spec": {"configuration": wanted}}
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _AS
+            )
+        except NotFound:
+            return
+
+    async def _tell(self, pool: JsonObject, failure: str, stream: str = "") -> None:
+        """Say in the conditions whether rendering went well, and which stream the pool follows."""
+        status = pool.get("status") or {}
+        conditions = render_condition(pool, failure, self._clock.now())
+        followed = {"name": stream} if stream else None
+        if conditions == (status.get("conditions") or []) and (failure or followed == status.get("osImageStream")):
+            return
+        try:
+            patch: JsonObject = {"status": {"conditions": conditions}}
+            if not failure:
+                patch["status"]["osImageStream"] = followed
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS
+            )
+        except NotFound:
+            return

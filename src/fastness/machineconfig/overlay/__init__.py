@@ -1,0 +1,1 @@
+"""Node overlays: what one node has beside the config of its pool."""

@@ -1,0 +1,109 @@
+"""Fragments over the configuration of a pool: the bytes that one machine gets.
+
+    overlay_bytes(body, overlays)     what a door hands out: a served document, and the overlays for this machine on top
+    record = Laid.of(overlays)        what the machine remembers of it, as a file that travels in the same bytes
+    record.over(config)               what its agent holds it to: any rendered config of its pool with the same overlays on top
+
+The config server knows pools and no machines; so fragments are laid over its answer, in whatever Ignition version that is, by the
+door that knows who asks. The document is brought to the current version, merged as MachineConfigs are, and brought back.
+
+The record is what keeps the agent from undoing an overlay. Both sides merge with the same function, so the disk after the first
+boot is exactly what the agent expects, and later configs of the pool come with the same overlays on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig import ignition
+from fastness.machineconfig.overlay.overlay import MOST_OVERLAYS, ORIGIN, Overlay
+from fastness.machineconfig.render.documents import EMPTY, merge_documents
+from fastness.machineconfig.serving import CannotServe, file_entry
+
+RECORD_MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The overlays that a machine booted with: name, version and fragment of each, in order."""
+
+    overlays: tuple[tuple[str, JsonObject], ...] = ()
+
+    @classmethod
+    def of(cls, overlays: Sequence[Overlay]) -> Laid:
+        """Of overlays that can be merged."""
+        return cls(tuple((one.version, one.document) for one in overlays if one.document is not None))
+
+    @classmethod
+    def read(cls, content: bytes) -> Laid:
+        """From the file on a machine; raises ValueError."""
+        try:
+            entries = json.decode(content)["overlays"]
+            return cls(tuple((str(entry["version"]), ignition.upgrade(entry["config"])) for entry in entries))
+        except (JsonError, ignition.IgnitionError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the record of overlays is damaged: {error}") from error
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """`name@digest` of each."""
+        return tuple(version for version, _ in self.overlays)
+
+    def encoded(self) -> bytes:
+        """As the file on a machine."""
+        return json.canonical(
+            {"overlays": [{"version": version, "config": document} for version, document in self.overlays]}
+        )
+
+    def over(self, config: JsonObject) -> JsonObject:
+        """A rendered MachineConfig with the overlays on top; the config itself when there are none."""
+        if not self.overlays:
+            return config
+        spec = config.get("spec") or {}
+        return {**config, "spec": {**spec, "config": self.document(spec.get("config") or EMPTY)}}
+
+    def document(self, base: JsonObject) -> JsonObject:
+        """A document of the current version with the overlays on top."""
+        named = [(f"{ORIGIN}{version.partition('@')[0]}", fragment) for version, fragment in self.overlays]
+        return merge_documents([("pool", base), *named])
+
+
+def overlay_bytes(body: bytes, overlays: Sequence[Overlay]) -> bytes:
+    """A served configuration with overlays on top, in its own version; raises CannotServe. Without overlays, the same bytes."""
+    if not overlays:
+        return body
+    broken = [one.name for one in overlays if one.document is None]
+    if broken or len(overlays) > MOST_OVERLAYS:
+        what = f"{', '.join(broken)} cannot be merged" if broken else f"more than {MOST_OVERLAYS} match"
+        raise CannotServe(f"of the NodeOverlays for this machine {what}", "see their condition Valid")
+    laid = Laid.of(overlays)
+    try:
+        served = ignition.parse(body)
+        base, _ = ignition.translate(served, ignition.CURRENT)
+        merged = _with_record(laid.document(base.body), laid)
+        result, losses = ignition.translate(ignition.parse(merged), served.version)
+    except ignition.IgnitionError as error:
+        raise CannotServe(
+            f"{', '.join(laid.versions)}: the merged config is not good: {error}", "correct them"
+        ) from error
+    if losses:
+        told = "; ".join(str(loss) for loss in losses[:5])
+        raise CannotServe(
+            f"the overlays would lose something in Ignition {served.version}: {told}", "boot a newer image"
+        )
+    return ignition.to_json(result)
+
+
+def _with_record(document: JsonObject, laid: Laid) -> JsonObject:
+    """The document with the record of its overlays; the encapsulated config stays the last file."""
+    storage: Mapping[str, Any] = document.get("storage") or {}
+    files = list(storage.get("files") or ())
+    last = [entry for entry in files if entry.get("path") == names.ENCAPSULATED_FILE]
+    rest = [entry for entry in files if entry.get("path") not in (names.ENCAPSULATED_FILE, names.OVERLAY_FILE)]
+    record = file_entry(names.OVERLAY_FILE, laid.encoded(), RECORD_MODE)
+    return {**document, "storage": {**storage, "files": [*rest, record, *last]}}

@@ -1,0 +1,1 @@
+"""One config for a pool."""

@@ -1,0 +1,56 @@
+"""What is wrong with a MachineConfig, as data: all of it at once, each with the way out.
+
+A problem names the config, the field, the reason and what to do. Rendering folds problems into the message of a degraded pool,
+`fastness validate` lists them, admission turns them into warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from fastness.kinds.kind import JsonObject
+
+
+class Severity(StrEnum):
+    """Whether nothing is rendered because of it."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: where, why, and the way out. `code` is stable."""
+
+    config: str
+    field: str
+    code: str
+    reason: str
+    way_out: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        return f"MachineConfig {self.config}: {self.short}"
+
+    @property
+    def short(self) -> str:
+        """Without the name of the config."""
+        place = f"{self.field}: " if self.field else ""
+        return f"{place}{self.reason}" + (f" ({self.way_out})" if self.way_out else "")
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it keeps a pool from being rendered."""
+        return self.severity is Severity.ERROR
+
+    def to_json(self) -> JsonObject:
+        """As `-o json` prints it."""
+        names = {"way_out": "wayOut"}
+        return {names.get(key, key): str(value) for key, value in asdict(self).items()}
+
+
+def fatal(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Those that keep a pool from being rendered."""
+    return tuple(problem for problem in problems if problem.fatal)

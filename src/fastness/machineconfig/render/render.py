@@ -1,0 +1,329 @@
+"""One config for a pool: validated, merged, named.
+
+The name is made of the content, so the same sources give the same name on every machine, and taking a change back leads to the
+config that was there before. Nothing is rendered when
+
+* no config is selected, or one that is has a fatal problem (`validate`);
+* the pool's machines could not follow the change while running (`reconcile`);
+* the result is larger than an API server stores.
+
+A failure is data: the message of `RenderDegraded`, and the configs to blame. `Rendered.manifest` is the object that the render
+controller stores; `plan` compares what two sets of sources render to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.formats import json
+from fastness.formats.errors import SelectorError
+from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, metadata, object_name
+from fastness.machineconfig.render.blame import Blame
+from fastness.machineconfig.render.container_runtime import DIRECTORY
+from fastness.machineconfig.render.documents import current_document
+from fastness.machineconfig.render.merge import DEFAULT_KERNEL, Source, merge_specs
+from fastness.machineconfig.render.problem import Problem, Severity
+from fastness.machineconfig.render.select import merge_order, selected, selects_everything
+from fastness.machineconfig.render.validate import Examined, examine
+from fastness.machineconfig.rollout import reconcile
+from fastness.machineconfig.rollout.diff import file_bytes
+
+Object = Mapping[str, Any]
+Examine = Callable[[Object, TrustModel], Examined]
+MAX_SIZE: Final = 1_572_864
+WARN_SIZE: Final = MAX_SIZE * 8 // 10
+MAX_TOLD: Final = 10
+FIRST_WITHOUT_RUNC: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the cluster says where no config does, and who renders; `os_major` is 0 where the base system is not known."""
+
+    os_image: str = ""
+    extensions_image: str = ""
+    controller_version: str = ""
+    release_version: str = ""
+    os_major: int = 0
+
+    @classmethod
+    def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:
+        """From the ControllerConfig, as the render controller and the command line both read it."""
+        spec = (controller or {}).get("spec") or {}
+        return cls(
+            os_image=spec.get("baseOSContainerImage") or spec.get("osImageURL") or "",
+            extensions_image=spec.get("baseOSExtensionsContainerImage") or "",
+            controller_version=version,
+            release_version=annotations_of(controller or {}).get(names.RELEASE_IMAGE_VERSION, ""),
+            os_major=os_major,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What rendering a pool depends on besides the configs.
+
+    `current` is the rendered MachineConfig that the pool's machines run, None for a new pool; `examine` lets a caller keep what
+    it examined before; `obstacle` is a reason, found outside, why nothing can be rendered.
+    """
+
+    defaults: Defaults = Defaults()
+    trust: TrustModel = TrustModel.NONE
+    current: Object | None = None
+    overrides: frozenset[str] = frozenset()
+    examine: Examine = examine
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What the machines of a pool should be; `source` are the names of the configs, sorted."""
+
+    pool: str
+    name: str
+    spec: JsonObject
+    source: tuple[str, ...]
+    blame: Blame
+    size: int
+    warnings: tuple[Problem, ...] = ()
+    os_image_overridden: bool = False
+    tolerated: tuple[reconcile.Irreconcilable, ...] = ()
+
+    def manifest(self, pool: Object, defaults: Defaults) -> JsonObject:
+        """The MachineConfig to store: owned by the pool, so that it goes when the pool does."""
+        notes = {names.GENERATED_BY: defaults.controller_version}
+        if defaults.release_version:
+            notes[names.RELEASE_IMAGE_VERSION] = defaults.release_version
+        if self.os_image_overridden:
+            notes[names.OS_IMAGE_OVERRIDDEN] = "true"
+        owner = {
+            "apiVersion": names.API_VERSION,
+            "kind": "MachineConfigPool",
+            "name": self.pool,
+            "uid": metadata(pool).get("uid") or "",
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        meta = {"name": self.name, "annotations": notes, "ownerReferences": [owner]}
+        return {"apiVersion": names.API_VERSION, "kind": "MachineConfig", "metadata": meta, "spec": self.spec}
+
+    def configuration(self) -> JsonObject:
+        """What `spec.configuration` of the pool says."""
+        kind = {"apiVersion": names.API_VERSION, "kind": "MachineConfig"}
+        return {"name": self.name, "source": [{**kind, "name": name} for name in self.source]}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderFailure:
+    """Why nothing was rendered: the message of the pool's condition, and the configs that are the reason."""
+
+    pool: str
+    message: str
+    guilty: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()) -> Rendered | RenderFailure:  # noqa: B008
+    """Render a pool from all configs of the cluster; those that it does not select are ignored."""
+    name = object_name(pool).name
+    if setting.obstacle:
+        return _failure(name, setting.obstacle)
+    try:
+        chosen = selected(pool, configs)
+    except SelectorError as error:
+        return _failure(name, f"spec.machineConfigSelector cannot be understood: {error}")
+    if not chosen:
+        why = "is empty, which is taken for a mistake" if selects_everything(pool) else "matches no MachineConfig"
+        return _failure(name, f"spec.machineConfigSelector {why}; label a MachineConfig with {names.ROLE_LABEL}={name}")
+    examined = [setting.examine(config, setting.trust) for config in merge_order(chosen)]
+    problems = tuple(problem for one in examined for problem in one.problems)
+    if any(problem.fatal for problem in problems):
+        return _refused(name, problems)
+    generated = {object_name(one).name for one in chosen if names.GENERATED_BY in annotations_of(one)}
+    sources = [Source(one.name, one.spec, one.document, one.name in generated) for one in examined]
+    return _finished(pool, sources, problems, setting)
+
+
+def rendered_name(pool: str, spec: Object) -> str:
+    """The name of a rendered config: the pool, and 32 hexadecimal digits of the content."""
+    return _named(pool, json.canonical(spec))
+
+
+def sources_of(pool: Object, configs: Iterable[Object]) -> list[Source]:
+    """The sources of a pool in merge order, whatever their problems; for blame of a pool that does not render."""
+    examined = [examine(config) for config in merge_order(selected(pool, configs))]
+    return [Source(one.name, one.spec, one.document) for one in examined]
+
+
+def _named(pool: str, content: bytes) -> str:
+    return f"{names.RENDERED_PREFIX}{pool}-{hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def _finished(
+    pool_object: Object, sources: Sequence[Source], problems: tuple[Problem, ...], setting: Setting
+) -> Rendered | RenderFailure:
+    pool, defaults = object_name(pool_object).name, setting.defaults
+    spec = merge_specs(sources, defaults.os_image, defaults.extensions_image)
+    blame = Blame(sources)
+    problems = (
+        *problems,
+        *_merged_problems(spec, sources, blame),
+        *_image_problems(pool_object, spec, defaults, blame),
+    )
+    if any(problem.fatal for problem in problems):
+        return _refused(pool, problems)
+    stuck: list[reconcile.Irreconcilable] = []
+    if setting.current is not None:
+        running = setting.current.get("spec") or {}
+        stuck = reconcile.irreconcilable(running, spec, setting.overrides)
+        if reconcile.blocking(stuck):
+            return _stuck(pool, object_name(setting.current).name, running, reconcile.blocking(stuck), sources)
+    content = json.canonical(spec)
+    if len(content) > MAX_SIZE:
+        return _too_large(pool, len(content), sources)
+    return Rendered(
+        pool=pool,
+        name=_named(pool, content),
+        spec=spec,
+        source=tuple(sorted((source.name for source in sources), key=str.encode)),
+        blame=blame,
+        size=len(content),
+        warnings=(*problems, *_warnings(spec, len(content), defaults, blame)),
+        os_image_overridden=bool(defaults.os_image) and spec["osImageURL"] != defaults.os_image,
+        tolerated=tuple(stuck),
+    )
+
+
+def _merged_problems(spec: JsonObject, sources: Sequence[Source], blame: Blame) -> list[Problem]:
+    """What only shows when configs come together."""
+    found: list[Problem] = []
+    if "kernel-devel" in spec["extensions"] and spec["kernelType"] != DEFAULT_KERNEL:
+        guilty = next(
+            (one.name for one in reversed(sources) if "kernel-devel" in (one.spec.get("extensions") or ())), ""
+        )
+        why = f"kernel-devel does not fit the kernel {spec['kernelType']} that another config asks for"
+        found.append(Problem(guilty, "spec.extensions", "kernel-devel", why, "drop one of the two"))
+    if _has_links(spec):
+        found += _through_links(spec["config"], blame)
+    return found
+
+
+def _image_problems(pool: Object, spec: JsonObject, defaults: Defaults, blame: Blame) -> list[Problem]:
+    """What does not go together with the operating system that the pool would run."""
+    found: list[Problem] = []
+    stream = ((pool.get("spec") or {}).get("osImageStream") or {}).get("name")
+    overridden = spec["osImageURL"] and spec["osImageURL"] != defaults.os_image
+    if stream and overridden:
+        guilty = next((one.source for one in blame.of("osImageURL")), "")
+        why = f"names an image, and the pool follows the stream {stream}"
+        found.append(Problem(guilty, "spec.osImageURL", "image-stream", why, "drop one of the two"))
+    if defaults.os_major >= FIRST_WITHOUT_RUNC and not overridden:
+        path, runtime = default_runtime(spec["config"])
+        if runtime == "runc":
+            guilty = next((one.source for one in blame.of(path)), "")
+            why = f"{path} makes runc the default, which this operating system does not have"
+            found.append(Problem(guilty, "spec.config.storage.files", "no-runc", why, "use crun"))
+    return found
+
+
+def default_runtime(document: Object) -> tuple[str, str]:
+    """The drop-in that decides the container runtime and what it says: the last in order of names; empty without one."""
+    decided = ("", "")
+    entries = (document.get("storage") or {}).get("files") or ()
+    for entry in sorted(entries, key=lambda one: str(one.get("path"))):
+        if not str(entry.get("path")).startswith(f"{DIRECTORY}/"):
+            continue
+        try:
+            table = tomllib.loads((file_bytes(entry) or b"").decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        runtime = ((table.get("crio") or {}).get("runtime") or {}).get("default_runtime")
+        decided = (str(entry["path"]), str(runtime)) if runtime else decided
+    return decided
+
+
+def _through_links(document: JsonObject, blame: Blame) -> list[Problem]:
+    """What Ignition refuses about the whole although it accepts each part: above all a file below another config's link."""
+    _, problems = current_document("", document)
+    found: list[Problem] = []
+    for problem in problems:
+        path = _entry_path(document, problem.field)
+        guilty = next((one.source for one in blame.of(path)), "")
+        why = f"{path}: {problem.reason}; the configs are good alone but not together"
+        if problem.fatal:
+            found.append(Problem(guilty, problem.field, problem.code, why, "remove the link or the file"))
+    return found
+
+
+def _entry_path(document: JsonObject, place: str) -> str:
+    """The path of the entry that a field path points into, as in spec.config.storage.files[3].mode."""
+    kind, _, rest = place.removeprefix("spec.config.storage.").partition("[")
+    number = rest.partition("]")[0]
+    entries = (document.get("storage") or {}).get(kind)
+    if not isinstance(entries, list) or not number.isdigit() or int(number) >= len(entries):
+        return ""
+    return str(entries[int(number)].get("path") or "")
+
+
+def _has_links(spec: Object) -> bool:
+    return bool((spec["config"].get("storage") or {}).get("links"))
+
+
+def _warnings(spec: Object, size: int, defaults: Defaults, blame: Blame) -> list[Problem]:
+    found: list[Problem] = []
+    if size > WARN_SIZE:
+        why = f"the rendered config has {size} bytes; {MAX_SIZE} is the most that can be stored"
+        found.append(Problem("", "spec", "size", why, "move large files into the image", Severity.WARNING))
+    image = spec["osImageURL"]
+    if image and image != defaults.os_image and "sha256:" not in image:
+        guilty = next((one.source for one in blame.of("osImageURL")), "")
+        why = f"{image} has no digest, so machines may boot different images"
+        found.append(Problem(guilty, "spec.osImageURL", "image-tag", why, "name it by digest", Severity.WARNING))
+    return found
+
+
+def _refused(pool: str, problems: tuple[Problem, ...]) -> RenderFailure:
+    fatal = [problem for problem in problems if problem.fatal]
+    told = "; ".join(map(str, fatal[:MAX_TOLD]))
+    more = f"; and {len(fatal) - MAX_TOLD} more" if len(fatal) > MAX_TOLD else ""
+    guilty = tuple(dict.fromkeys(problem.config for problem in fatal))
+    return _failure(pool, f"{told}{more}", guilty, problems)
+
+
+def _stuck(
+    pool: str,
+    current: str,
+    running: Object,
+    stuck: Sequence[reconcile.Irreconcilable],
+    sources: Sequence[Source],
+) -> RenderFailure:
+    pairs = [(source.name, {**source.spec, "config": source.document}) for source in sources]
+    guilty = reconcile.guilty(stuck, running, pairs)
+    by = f" (brought by {', '.join(guilty)})" if guilty else " (something was taken away)"
+    reasons = "; ".join(map(str, stuck))
+    return _failure(
+        pool,
+        f"reconciliation failed between current config {current} and the new one{by}: {reasons}",
+        guilty,
+        tuple(
+            Problem(guilty[0] if guilty else "", one.field, "irreconcilable", one.reason, one.way_out) for one in stuck
+        ),
+    )
+
+
+def _too_large(pool: str, size: int, sources: Sequence[Source]) -> RenderFailure:
+    largest = max(sources, key=lambda source: len(json.encode(dict(source.spec)))).name
+    why = f"the rendered config has {size} bytes, the most that can be stored are {MAX_SIZE}"
+    problem = Problem(largest, "spec", "size", why, "move large files into the image")
+    return _failure(pool, f"{why}; the largest MachineConfig is {largest} ({problem.way_out})", (largest,), (problem,))
+
+
+def _failure(pool: str, reason: str, guilty: tuple[str, ...] = (), problems: tuple[Problem, ...] = ()) -> RenderFailure:
+    return RenderFailure(pool, f"Failed to render configuration for pool {pool}: {reason}", guilty, problems)

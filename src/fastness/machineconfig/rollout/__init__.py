@@ -1,0 +1,1 @@
+"""Who goes next, what it must do, what is reported."""

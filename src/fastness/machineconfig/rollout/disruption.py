@@ -1,0 +1,283 @@
+"""What a machine must do after a change: the least that its policies allow.
+
+* An operating system image, kernel arguments, kernel type, FIPS or extensions need a reboot, whatever the policies say.
+* Otherwise every changed file asks the policy with the longest path that is the file or a directory above it, every changed unit
+  the policy of its name, changed keys the policy for keys. No policy means a reboot.
+* One reboot makes everything else pointless. An action that several changes ask for happens once, where it is asked for first.
+* `Special` stands for registries.conf: the runtime is reloaded, and pods are moved away first unless the change is safe.
+
+Policies come from `MachineConfiguration.status`, which `policies_status` makes of the defaults and the user's spec. `plan` and
+the agent ask the same `decide`; `causes` says which change wants what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig.render.registries import is_safe
+from fastness.machineconfig.rollout.diff import Change, Difference, Part, file_bytes
+
+Object = Mapping[str, Any]
+CRIO: Final = "crio.service"
+KUBELET: Final = "kubelet.service"
+_CA_TRUST: Final = "coreos-update-ca-trust.service"
+_IRI: Final = "iri-registry.service"
+_ANCHORS: Final = "/etc/pki/ca-trust/source/anchors"
+
+
+class Act(StrEnum):
+    """Types of actions, by how much they disturb."""
+
+    NONE = "None"
+    DAEMON_RELOAD = "DaemonReload"
+    RELOAD = "Reload"
+    SPECIAL = "Special"
+    RESTART = "Restart"
+    DRAIN = "Drain"
+    REBOOT = "Reboot"
+
+    @property
+    def weight(self) -> int:
+        """A higher number disturbs more."""
+        return list(Act).index(self)
+
+
+class Action(NamedTuple):
+    """One action; reload and restart name a service."""
+
+    type: Act
+    service: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.service}".strip()
+
+    def to_json(self) -> JsonObject:
+        """In the form of the API."""
+        value: JsonObject = {"type": str(self.type)}
+        if self.service:
+            value[str(self.type).lower()] = {"serviceName": self.service}
+        return value
+
+
+Actions = tuple[Action, ...]
+NOTHING: Final[Actions] = (Action(Act.NONE),)
+REBOOT: Final[Actions] = (Action(Act.REBOOT),)
+
+
+def _reload(service: str) -> Action:
+    return Action(Act.RELOAD, service)
+
+
+def _restart(service: str) -> Action:
+    return Action(Act.RESTART, service)
+
+
+_DAEMON_RELOAD: Final = Action(Act.DAEMON_RELOAD)
+
+DEFAULT_FILES: Final[Mapping[str, Actions]] = {
+    "/var/lib/kubelet/config.json": NOTHING,
+    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub": (_reload(CRIO),),
+    "/etc/containers/policy.json": (_reload(CRIO),),
+    names.REGISTRIES_CONF: (Action(Act.SPECIAL),),
+    "/etc/containers/registries.d": (_reload(CRIO),),
+    "/etc/crio/policies": (_reload(CRIO),),
+    "/etc/nmstate/openshift": NOTHING,
+    f"{_ANCHORS}/openshift-config-user-ca-bundle.crt": (_restart(_CA_TRUST), _restart(CRIO)),
+    "/etc/kubernetes/credential-providers": (_restart(KUBELET),),
+    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf": (
+        _DAEMON_RELOAD,
+        _restart(KUBELET),
+    ),
+    "/etc/iri-registry": (_restart(_IRI),),
+    "/usr/local/bin/load-registry-image.sh": (_restart(_IRI),),
+    f"{_ANCHORS}/iri-root-ca.crt": (_restart(_CA_TRUST),),
+}
+DEFAULT_UNITS: Final[Mapping[str, Actions]] = {_IRI: (_DAEMON_RELOAD, _restart(_IRI))}
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """Which change needs which actions."""
+
+    files: Mapping[str, Actions] = field(default_factory=lambda: dict(DEFAULT_FILES))
+    units: Mapping[str, Actions] = field(default_factory=lambda: dict(DEFAULT_UNITS))
+    sshkey: Actions = NOTHING
+
+    def for_file(self, path: str) -> Actions:
+        """The policy of the longest path that is the file or a directory above it; a reboot without one."""
+        while path:
+            found = self.files.get(path)
+            if found is not None:
+                return found
+            path = path.rpartition("/")[0]
+        return self.files.get("/", REBOOT)
+
+    def for_unit(self, name: str) -> Actions:
+        """The policy of exactly that unit; a reboot without one."""
+        return self.units.get(name, REBOOT)
+
+
+DEFAULTS: Final = Policies()
+
+
+class Cause(NamedTuple):
+    """Which change asks for which actions."""
+
+    change: Change
+    actions: Actions
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a machine does about a difference, and why."""
+
+    actions: Actions = NOTHING
+    drain: bool = False
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def reboot(self) -> bool:
+        """Whether the machine goes down."""
+        return self.actions == REBOOT
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether anything happens besides writing files."""
+        return self.actions != NOTHING
+
+    @property
+    def headline(self) -> str:
+        """The heaviest thing that happens, as one word: nothing, reload, restart, drain, reboot."""
+        if self.reboot:
+            return "reboot"
+        if self.drain:
+            return "drain"
+        heaviest = max((action.type for action in self.actions), key=lambda act: act.weight)
+        return {Act.NONE: "nothing", Act.RESTART: "restart"}.get(heaviest, "reload")
+
+
+def policies_from(user: Object | None) -> Policies:
+    """The defaults with a user's `nodeDisruptionPolicy`: same path or name replaces, others are added."""
+    spec = user or {}
+    sshkey = spec.get("sshkey")
+    return Policies(
+        files={**DEFAULT_FILES, **{str(entry["path"]): _actions(entry) for entry in spec.get("files") or ()}},
+        units={**DEFAULT_UNITS, **{str(entry["name"]): _actions(entry) for entry in spec.get("units") or ()}},
+        sshkey=_actions(sshkey) if sshkey else NOTHING,
+    )
+
+
+def policies_of(configuration: Object | None) -> Policies:
+    """The policies that hold: those of the status of the MachineConfiguration, or what its spec leads to."""
+    status = ((configuration or {}).get("status") or {}).get("nodeDisruptionPolicyStatus") or {}
+    merged = status.get("clusterPolicies")
+    if not merged:
+        return policies_from(((configuration or {}).get("spec") or {}).get("nodeDisruptionPolicy"))
+    return Policies(
+        files={str(entry["path"]): _actions(entry) for entry in merged.get("files") or ()},
+        units={str(entry["name"]): _actions(entry) for entry in merged.get("units") or ()},
+        sshkey=_actions(merged["sshkey"]) if merged.get("sshkey") else NOTHING,
+    )
+
+
+def policies_status(user: Object | None) -> JsonObject:
+    """What `status.nodeDisruptionPolicyStatus.clusterPolicies` says for a user's policies."""
+    policies = policies_from(user)
+    return {
+        "files": [{"path": path, "actions": _json(actions)} for path, actions in policies.files.items()],
+        "units": [{"name": name, "actions": _json(actions)} for name, actions in policies.units.items()],
+        "sshkey": {"actions": _json(policies.sshkey)},
+    }
+
+
+def decide(difference: Difference, policies: Policies = DEFAULTS, *, force: bool = False) -> Decision:
+    """What a machine does about a difference; `force` is the force file."""
+    causes = tuple(_causes(difference, policies))
+    actions = REBOOT if force else _folded(cause.actions for cause in causes)
+    return Decision(actions, _needs_drain(actions, causes), causes)
+
+
+def decide_first_boot(difference: Difference) -> Actions:
+    """What a machine does during its first boot, before it knows policies: a fixed table, and units always reboot."""
+    flags = difference.flags
+    if flags.needs_reboot or flags.units:
+        return REBOOT
+    found = {_LEGACY.get(change.path) or _legacy_directory(change.path) for change in difference.of(Part.FILE)}
+    for act in (Act.REBOOT, Act.RESTART, Act.RELOAD):
+        if act in found:
+            return REBOOT if act is Act.REBOOT else (Action(act, CRIO),)
+    return NOTHING
+
+
+_LEGACY: Final = {
+    names.KUBELET_CA: Act.NONE,
+    "/var/lib/kubelet/config.json": Act.NONE,
+    names.REGISTRIES_CONF: Act.RELOAD,
+    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub": Act.RELOAD,
+    "/etc/containers/policy.json": Act.RELOAD,
+    f"{_ANCHORS}/openshift-config-user-ca-bundle.crt": Act.RESTART,
+}
+
+
+def _legacy_directory(path: str) -> Act:
+    if path.startswith("/etc/nmstate/openshift/"):
+        return Act.NONE
+    return Act.RELOAD if path.startswith("/etc/containers/registries.d/") else Act.REBOOT
+
+
+def _causes(difference: Difference, policies: Policies) -> Iterable[Cause]:
+    for change in difference.changes:
+        match change.part:
+            case Part.FILE:
+                yield Cause(change, policies.for_file(change.path))
+            case Part.UNIT:
+                yield Cause(change, policies.for_unit(change.path))
+            case Part.USER:
+                yield Cause(change, policies.sshkey)
+            case part if part.needs_reboot:
+                yield Cause(change, REBOOT)
+            case _:
+                # Links, directories and the like: reconcile refuses what matters, the rest is not applied.
+                yield Cause(change, NOTHING)
+
+
+def _folded(wanted: Iterable[Actions]) -> Actions:
+    actions = list(dict.fromkeys(action for group in wanted for action in group))
+    if Action(Act.REBOOT) in actions:
+        return REBOOT
+    return tuple(action for action in actions if action.type is not Act.NONE) or NOTHING
+
+
+def _needs_drain(actions: Actions, causes: Sequence[Cause]) -> bool:
+    if any(action.type in (Act.REBOOT, Act.DRAIN) for action in actions):
+        return True
+    special = [cause.change for cause in causes if any(action.type is Act.SPECIAL for action in cause.actions)]
+    return any(not _safe_registries(change) for change in special)
+
+
+def _safe_registries(change: Change) -> bool:
+    if change.path != names.REGISTRIES_CONF:
+        return False
+    old, new = file_bytes(change.old), file_bytes(change.new)
+    return old is not None and new is not None and is_safe(old, new)
+
+
+def _actions(entry: Object) -> Actions:
+    return tuple(_action(one) for one in entry.get("actions") or ()) or REBOOT
+
+
+def _action(entry: Object) -> Action:
+    kind = entry.get("type")
+    if kind not in set(Act):
+        return Action(Act.REBOOT)
+    detail = entry.get(str(kind).lower())
+    return Action(Act(kind), str(detail.get("serviceName", "")) if isinstance(detail, Mapping) else "")
+
+
+def _json(actions: Actions) -> list[JsonObject]:
+    return [action.to_json() for action in actions]

@@ -1,0 +1,195 @@
+"""Who goes next: the budget of a pool and the nodes that may start now.
+
+* The budget is `maxUnavailable`: a number or a percentage rounded down, never less than one; an arbiter pool has one.
+* Nodes that are unavailable use it up, whoever made them so. Nodes that failed on the way to the goal use it up too: a config
+  that breaks machines stops by itself.
+* A node that failed on the way to an older goal is available, but its agent tries again when it likes. So it goes before others,
+  and keeps a place of the budget until it was told.
+* A node that is on its way to a config that nobody wants any more is called back at once: taking a bad config back always heals.
+* A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
+  go one after the other and old nodes before young ones.
+* A node may be held back by `hold`, which knows what the node would meet: an image whose reference values do not count yet.
+* A node of an enforcing pool whose machine is not attested goes nowhere and uses up nothing: the caller leaves it out, and
+  `held_text` names it.
+* Where an arbiter shares the quorum with masters, the two pools never have unavailable nodes at the same time.
+
+The node controller writes the annotations; `plan` shows the same order beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.formats.errors import QuantityError
+from fastness.formats.quantity import scaled
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import object_name
+from fastness.machineconfig.render.errors import BadMaxUnavailable
+from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
+
+Object = Mapping[str, Any]
+Hold = Callable[[NodeFacts], str]
+"""Why a node must not be sent to the goal yet; empty when it may go."""
+
+
+MOST_NAMED: Final = 10
+
+
+def held_text(held: Mapping[str, str]) -> str:
+    """Who stays where it is, and why: nodes by name, those with the same reason together; empty for nobody."""
+    by_reason: dict[str, list[str]] = {}
+    for name in sorted(held):
+        by_reason.setdefault(held[name], []).append(name)
+    return "; ".join(f"held back: {_named(nodes)} ({why})" for why, nodes in sorted(by_reason.items()))
+
+
+def _named(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+    return ", ".join(nodes[:MOST_NAMED]) + more
+
+
+def free(_: NodeFacts) -> str:
+    """Nothing holds a node back."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The nodes that may start now, in order; `why` says what holds back the others, `deferred` who waits for a reason."""
+
+    nodes: tuple[NodeFacts, ...] = ()
+    capacity: int = 0
+    why: str = ""
+    deferred: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """What the pools that share a quorum must know of each other."""
+
+    masters: Sequence[NodeFacts]
+    arbiters: Sequence[NodeFacts]
+    master_goal: Goal
+    master_paused: bool = False
+
+
+def max_unavailable(pool: Object, size: int) -> int:
+    """How many nodes of the pool may be unavailable at once; raises BadMaxUnavailable."""
+    if object_name(pool).name == names.ARBITER:
+        return 1
+    value = (pool.get("spec") or {}).get("maxUnavailable")
+    if value is None:
+        return 1
+    try:
+        return max(1, scaled(value, size, round_up=False, path="spec.maxUnavailable"))
+    except QuantityError as error:
+        raise BadMaxUnavailable(
+            f"pool {object_name(pool).name}: spec.maxUnavailable: {error.message}", error.hint
+        ) from error
+
+
+def candidates(
+    nodes: Iterable[NodeFacts],
+    goal: Goal,
+    budget: int,
+    *,
+    unavailable: int | None = None,
+    operator_node: str = "",
+    hold: Hold = free,
+) -> Choice:
+    """The nodes that may be told to go to the goal now.
+
+    `unavailable` saves counting where the caller keeps the count; `operator_node` is the node that runs the controllers of a
+    master pool and goes last; `hold` says who waits for something else.
+    """
+    back, waiting, failing, used = _sorted_out(nodes, goal)
+    astray = sum(node.failing for node in waiting)
+    held = next((why for why in map(hold, (*back, *waiting)) if why), "")
+    if held:
+        back, waiting = tuple(node for node in back if not hold(node)), [node for node in waiting if not hold(node)]
+    used = used if unavailable is None else unavailable
+    # A node that comes back is busy for a moment, so it counts even if it was available until now.
+    capacity = budget - used - sum(not node.unavailable for node in back)
+    if capacity <= 0:
+        return Choice(back, why=f"{budget - capacity} of at most {budget} nodes are unavailable")
+    if failing >= capacity:
+        return Choice(back, why=f"{failing} nodes failed to reach {goal.config}")
+    capacity -= failing
+    deferred = ""
+    if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
+        waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
+    if len(waiting) > capacity or astray:
+        waiting = _within(waiting, capacity, astray)
+    why = "" if waiting or back else held or "no node is ready for an update"
+    return Choice((*back, *waiting), capacity, why, deferred)
+
+
+def _within(waiting: Iterable[NodeFacts], capacity: int, astray: int) -> list[NodeFacts]:
+    """As many as there is room for: who failed elsewhere first, others only where all of these have a place."""
+    lost: list[NodeFacts] = []
+    others: list[NodeFacts] = []
+    for node in sorted(waiting, key=lambda node: node.age_order):
+        (lost if node.failing else others).append(node)
+    return [*lost[:capacity], *others[: max(0, capacity - astray)]]
+
+
+def _sorted_out(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[tuple[NodeFacts, ...], list[NodeFacts], int, int]:
+    """Who is called back, who waits, how many failed to reach the goal, how many are unavailable; in one pass."""
+    back: list[NodeFacts] = []
+    waiting: list[NodeFacts] = []
+    failing = used = 0
+    for node in nodes:
+        used += node.unavailable
+        if node.targets(goal):
+            failing += node.failing
+        elif called_back(node, goal):
+            back.append(node)
+        elif node.ready:
+            waiting.append(node)
+    return tuple(sorted(back, key=lambda node: node.age_order)), waiting, failing, used
+
+
+def called_back(node: NodeFacts, goal: Goal) -> bool:
+    """Whether a node is told at once, without asking the budget.
+
+    Either it still has what it should have and only has to stop trying something else, or it failed on its way elsewhere and
+    is out of service already. Waiting for it to become ready would wait for ever: it is cordoned for an update that nobody
+    wants any more.
+    """
+    if node.targets(goal) or not node.current:
+        return False
+    returns = node.current == goal.config and node.desired != node.current
+    return returns or (node.failing and not node.ready)
+
+
+def order(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[NodeFacts, ...]:
+    """The nodes that are not at the goal, in the order in which they would go."""
+    return tuple(sorted((node for node in nodes if not node.updated(goal)), key=lambda node: node.age_order))
+
+
+def quorum_allows(pool: str, quorum: Quorum) -> str:
+    """Why a pool that shares the quorum must wait; empty when it may go on."""
+    if pool == names.MASTER:
+        busy = [node.name for node in quorum.arbiters if node.unavailable]
+        return f"arbiter {', '.join(busy)} is unavailable" if busy else ""
+    if pool != names.ARBITER:
+        return ""
+    busy = [node.name for node in quorum.masters if node.unavailable]
+    if busy:
+        return f"master {', '.join(busy)} is unavailable"
+    behind = [node.name for node in quorum.masters if not node.updated(quorum.master_goal)]
+    if behind and not quorum.master_paused:
+        return f"masters come first: {', '.join(behind)}"
+    return ""
+
+
+def target_patch(goal: Goal) -> JsonObject:
+    """The merge patch that tells a node where to go; without an image of its own a pool takes the image annotation away."""
+    return {
+        "metadata": {
+            "annotations": {names.DESIRED_CONFIG: goal.config, names.DESIRED_IMAGE: goal.image or None},
+        }
+    }

@@ -1,0 +1,200 @@
+"""What a pool reports: counts and conditions.
+
+* `Updated` when every node has the config, is ready and none is unavailable; only then does `status.configuration` follow the
+  spec. Otherwise `Updating`, unless the pool is paused.
+* `RenderDegraded` is written by rendering (`render_condition`) and only read here. `Degraded` is the fold of the others.
+* A pool with an image of its own also waits for the build; `BuildPhase` says how far it is.
+* The transition time of a condition moves only when its status does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration.names import PoolCondition
+from fastness.kinds.objects import metadata, with_condition
+from fastness.machineconfig.rollout.nodes import Counts, Goal, NodeFacts
+
+Object = Mapping[str, Any]
+
+_FOLDED: Final = (
+    PoolCondition.NODE_DEGRADED,
+    PoolCondition.RENDER_DEGRADED,
+    PoolCondition.IMAGE_BUILD_DEGRADED,
+    PoolCondition.PINNED_IMAGE_SETS_DEGRADED,
+)
+_STOPS_BUILDS: Final = (
+    PoolCondition.RENDER_DEGRADED,
+    PoolCondition.NODE_DEGRADED,
+    PoolCondition.PINNED_IMAGE_SETS_DEGRADED,
+)
+BUILD_FAILED: Final = "the build of the pool's operating system image failed"
+
+
+class BuildPhase(StrEnum):
+    """How far the build of a pool's image is."""
+
+    INITIAL = "Initial"
+    PREPARED = "Prepared"
+    BUILDING = "Building"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    INTERRUPTED = "Interrupted"
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the image is still to come."""
+        return self in (BuildPhase.INITIAL, BuildPhase.PREPARED, BuildPhase.BUILDING)
+
+
+class Said(NamedTuple):
+    """One condition: what holds, why as one word, why as a sentence."""
+
+    status: bool
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the status is made of; `build` is None where the pool has no image of its own."""
+
+    counts: Counts
+    degraded: Sequence[NodeFacts]
+    goal: Goal
+    build: BuildPhase | None = None
+    waiting: str = ""
+
+
+def pool_status(pool: Object, observed: Observed, now: datetime) -> JsonObject:
+    """The whole status of a pool; unknown fields and the conditions of others stay."""
+    known = dict(pool.get("status") or {})
+    conditions = list(known.get("conditions") or ())
+    for kind, said in said_of(pool, observed):
+        conditions = with_condition(
+            conditions,
+            kind=kind,
+            status="True" if said.status else "False",
+            reason=said.reason,
+            message=said.message,
+            now=now,
+        )
+    counts = observed.counts
+    status = {
+        **known,
+        "observedGeneration": metadata(pool).get("generation") or 0,
+        "machineCount": counts.total,
+        "updatedMachineCount": counts.updated,
+        "readyMachineCount": counts.ready,
+        "unavailableMachineCount": counts.unavailable,
+        "degradedMachineCount": counts.degraded,
+        "conditions": conditions,
+    }
+    if all_updated(observed):
+        status["configuration"] = dict((pool.get("spec") or {}).get("configuration") or {})
+    return status
+
+
+def all_updated(observed: Observed) -> bool:
+    """Whether nothing is left to do."""
+    counts = observed.counts
+    built = observed.build is None or (observed.build is BuildPhase.SUCCEEDED and bool(observed.goal.image))
+    return counts.updated == counts.total == counts.ready and counts.unavailable == 0 and built
+
+
+def said_of(pool: Object, observed: Observed) -> list[tuple[str, Said]]:
+    """The conditions that a rollout writes, in order."""
+    node = _node_degraded(observed.degraded)
+    build = Said(True, "BuildFailed", BUILD_FAILED) if observed.build is BuildPhase.FAILED else Said(False)
+    held = {kind for kind in _FOLDED if _holds(pool, kind)} - {
+        PoolCondition.NODE_DEGRADED,
+        PoolCondition.IMAGE_BUILD_DEGRADED,
+    }
+    degraded = Said(bool(held) or node.status or build.status, "", node.message or build.message)
+    stopped = bool(held & set(_STOPS_BUILDS)) or node.status
+    updated, updating = _progress(pool, observed, stopped)
+    return [
+        (PoolCondition.UPDATED, updated),
+        (PoolCondition.UPDATING, updating),
+        (PoolCondition.NODE_DEGRADED, node),
+        (PoolCondition.IMAGE_BUILD_DEGRADED, build),
+        (PoolCondition.DEGRADED, degraded),
+    ]
+
+
+def render_condition(pool: Object, failure: str, now: datetime) -> list[JsonObject]:
+    """All conditions of the pool with `RenderDegraded` set by the outcome of rendering; an empty failure clears it.
+
+    `Degraded` is folded at once, so that a pool without nodes or without a rollout shows it too.
+    """
+    conditions = list((pool.get("status") or {}).get("conditions") or ())
+    status = "True" if failure else "False"
+    conditions = with_condition(
+        conditions, kind=PoolCondition.RENDER_DEGRADED, status=status, reason="", message=failure, now=now
+    )
+    others = any(
+        entry.get("type") in _FOLDED and entry.get("status") == "True"
+        for entry in conditions
+        if entry.get("type") != PoolCondition.RENDER_DEGRADED
+    )
+    old = next((entry for entry in conditions if entry.get("type") == PoolCondition.DEGRADED), {})
+    return with_condition(
+        conditions,
+        kind=PoolCondition.DEGRADED,
+        status="True" if failure or others else "False",
+        reason="",
+        message=str(old.get("message", "")) if others else "",
+        now=now,
+    )
+
+
+def _progress(pool: Object, observed: Observed, stopped: bool) -> tuple[Said, Said]:
+    goal = _described(observed.goal)
+    if all_updated(observed):
+        return Said(True, "", f"All nodes are updated with {goal}"), Said(False)
+    updated = Said(False)
+    paused = bool((pool.get("spec") or {}).get("paused"))
+    if observed.build is not None:
+        return updated, _building(observed, goal, paused=paused, stopped=stopped)
+    if paused:
+        return updated, Said(False, "", f"Pool is paused; will not update to {goal}")
+    held = f"; waiting: {observed.waiting}" if observed.waiting else ""
+    return updated, Said(True, "", f"All nodes are updating to {goal}{held}")
+
+
+def _building(observed: Observed, goal: str, *, paused: bool, stopped: bool) -> Said:
+    """`Updating` of a pool with an image of its own; a paused one still says that it builds."""
+    build = observed.build or BuildPhase.INITIAL
+    if paused:
+        if build.under_way:
+            return Said(True, "", f"Pool is paused; its image for {goal} is being built and will wait")
+        return Said(False, "", f"Pool is paused; will not update to {goal}")
+    if stopped:
+        return Said(False, "", f"Pool is held because it is degraded; will not update to {goal}")
+    if build.under_way:
+        return Said(True, "", f"Waiting for the image of the pool ({build}) before nodes update to {goal}")
+    if build is BuildPhase.SUCCEEDED:
+        return Said(True, "", f"All nodes are updating to {goal}")
+    return Said(False, "", f"The image for {goal} was not built ({build})")
+
+
+def _node_degraded(degraded: Iterable[NodeFacts]) -> Said:
+    nodes = sorted(degraded, key=lambda node: node.name)
+    if not nodes:
+        return Said(False)
+    message = ", ".join(f'Node {node.name} is reporting: "{node.reason}"' for node in nodes)
+    return Said(True, f"{len(nodes)} nodes are reporting degraded status on sync", message)
+
+
+def _described(goal: Goal) -> str:
+    return f"MachineConfig {goal.config}" + (f" and image {goal.image}" if goal.image else "")
+
+
+def _holds(pool: Object, kind: str) -> bool:
+    conditions = (pool.get("status") or {}).get("conditions") or ()
+    return any(entry.get("type") == kind and entry.get("status") == "True" for entry in conditions)

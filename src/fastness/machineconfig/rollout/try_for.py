@@ -1,0 +1,95 @@
+"""How long a machine may try: `spec.tryFor` of a RolloutPolicy.
+
+    told ─ since … ─ arrived
+                   ─ tryFor over ─▶ told to stay with what it has; the goal that it gave up is noted on its Node
+
+* The time counts from the moment at which the machine was told, which its Node keeps; where nobody noted it, from the first look.
+* A machine that gave up is not told the same goal again. Another goal, or taking the note away, starts afresh.
+* It counts as one that failed: `stopOn.degraded` of them stop the rollout.
+* Only who has a config can go back to it. What goes on after a deadline is the agent's way back, which never leaves half of a
+  config behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import rfc3339
+from fastness.machineconfig.rollout.nodes import GAVE_UP, SINCE, Goal, NodeFacts
+from fastness.machineconfig.rollout.rollout import Hold
+from fastness.machineconfig.rollout.waves import policy_duration
+
+SHORTEST: Final = timedelta(seconds=1)
+
+
+class Trying(NamedTuple):
+    """Who has tried for too long, who must be timed from now on, and when to look again."""
+
+    overdue: tuple[NodeFacts, ...] = ()
+    untimed: tuple[NodeFacts, ...] = ()
+    until: datetime | None = None
+
+
+def patience_of(policy: Mapping[str, Any] | None) -> timedelta | None:
+    """How long machines under a policy may try; None for ever; raises BadPolicy."""
+    said = ((policy or {}).get("spec") or {}).get("tryFor")
+    return max(SHORTEST, policy_duration(said, "spec.tryFor")) if said else None
+
+
+def trying(nodes: Iterable[NodeFacts], goal: Goal, patience: timedelta | None, now: datetime) -> Trying:
+    """What the patience of a policy means for the nodes of a pool now."""
+    if patience is None:
+        return Trying()
+    overdue, untimed, ends = list[NodeFacts](), list[NodeFacts](), list[datetime]()
+    for node in nodes:
+        if not node.targets(goal) or node.updated(goal) or not node.current or node.current == node.desired:
+            continue
+        since = began(node, goal)
+        if since is None:
+            untimed.append(node)
+            ends.append(now + patience)
+        elif now >= since + patience:
+            overdue.append(node)
+        else:
+            ends.append(since + patience)
+    return Trying(tuple(overdue), tuple(untimed), min(ends, default=None))
+
+
+def began(node: NodeFacts, goal: Goal) -> datetime | None:
+    """When a node was told to go to the goal; None when nobody noted it, or not in a way that can be read."""
+    config, _, since = node.since.partition(" ")
+    try:
+        return datetime.fromisoformat(since) if config == goal.config else None
+    except ValueError:
+        return None
+
+
+def not_again(goal: Goal, then: Hold) -> Hold:
+    """Hold back who gave up on this goal; ask `then` about the others."""
+
+    def why(node: NodeFacts) -> str:
+        if node.gave_up == goal.config:
+            return f"{node.name} tried {goal.config} for too long and went back"
+        return then(node)
+
+    return why
+
+
+def timing(goal: Goal, now: datetime) -> dict[str, str | None]:
+    """The notes of a node that begins to try now."""
+    return {SINCE: f"{goal.config} {rfc3339(now)}", GAVE_UP: None}
+
+
+def back_patch(node: NodeFacts, goal: Goal) -> JsonObject:
+    """The merge patch that tells a node to stay with what it has, and to leave this goal alone."""
+    notes = {
+        names.DESIRED_CONFIG: node.current,
+        names.DESIRED_IMAGE: node.current_image,
+        SINCE: None,
+        GAVE_UP: goal.config,
+    }
+    return {"metadata": {"annotations": notes}}

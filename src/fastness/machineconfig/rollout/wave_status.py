@@ -1,0 +1,90 @@
+"""What a RolloutPolicy says about itself: the wave that is under way, and whether it goes on, waits or has stopped.
+
+A policy may hold several pools. The wave that it shows is the lowest that one of them is in; each condition names the pools that
+it is true of:
+
+    Progressing   some pool has machines that are on their way, or may start
+    Waiting       some pool waits: for the end of a soak, or for the window to open
+    Stopped       some pool stopped by itself, or policy or budget cannot be understood, so that nothing starts
+
+A policy whose pools have all arrived is in wave 0, and none of the three is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import with_condition
+from fastness.machineconfig.rollout.waves import Hold
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolProgress:
+    """Where one pool is: complete, held in some way, or stuck with a problem; `why` is what its status says of those who wait."""
+
+    hold: Hold | None = None
+    complete: bool = False
+    problem: str = ""
+    why: str = ""
+    deadline: datetime | None = None
+
+    @property
+    def look_again(self) -> datetime | None:
+        """When something changes by itself: a wave may go on, or a machine has tried for too long."""
+        moments = (self.hold.until if self.hold else None, self.deadline)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing starts until somebody does something."""
+        return self.problem or (self.hold.stopped if self.hold and not self.complete else "")
+
+    @property
+    def waiting(self) -> str:
+        """What passes by itself."""
+        hold = self.hold
+        return hold.waiting if hold and not self.complete and hold.until is not None and not hold.stopped else ""
+
+    @property
+    def wave(self) -> int:
+        """The wave under way, 0 when there is none."""
+        return self.hold.state.wave if self.hold and not self.complete else 0
+
+
+def policy_status(policy: Object, pools: Mapping[str, PoolProgress], now: datetime) -> JsonObject:
+    """The status of a policy with these pools; what is known already keeps its times."""
+    stopped = {name: one.stopped for name, one in sorted(pools.items()) if one.stopped}
+    waiting = {name: one.waiting for name, one in sorted(pools.items()) if one.waiting}
+    moving = [
+        name for name, one in sorted(pools.items()) if one.hold and not (one.complete or one.stopped or one.waiting)
+    ]
+    bad = any(one.problem for one in pools.values())
+    said = list((policy.get("status") or {}).get("conditions") or [])
+    for kind, told, reason in (
+        ("Progressing", {name: f"wave {pools[name].wave}" for name in moving}, "RollingOut"),
+        ("Waiting", waiting, "WaveHeld"),
+        ("Stopped", stopped, "Misconfigured" if bad else "TooManyDegraded"),
+    ):
+        message = "; ".join(f"{name}: {text}" for name, text in told.items())
+        said = with_condition(
+            said, kind=kind, status="True" if told else "False", reason=reason if told else _quiet(kind, pools),
+            message=message, now=now,
+        )  # fmt: skip
+    waves = [one.wave for one in pools.values() if one.wave]
+    generation = (policy.get("metadata") or {}).get("generation") or 1
+    return {"observedGeneration": generation, "wave": min(waves) if waves else 0, "conditions": said}
+
+
+def _quiet(kind: str, pools: Mapping[str, PoolProgress]) -> str:
+    """Why a condition is not true."""
+    if not pools:
+        return "NoPool"
+    if all(one.complete for one in pools.values()):
+        return "Complete"
+    return {"Progressing": "Held", "Waiting": "NotHeld"}.get(kind, "AsExpected")

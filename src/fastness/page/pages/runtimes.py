@@ -1,0 +1,96 @@
+"""Runtimes: how far the installation is, which nodes have it and which classes there are, and why others do not and are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.page.markup import Child, Markup, tag
+from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.parts import advice, badge, conditions, counted, facts, folded, progress, section, table
+from fastness.workloads.kata.eligibility import NodeChoice
+from fastness.workloads.kata.progress import LISTS
+
+_WORDS: Mapping[str, str] = {
+    "installed": "installed", "installing": "installing", "waitingToInstall": "waiting", "failedToInstall": "failed",
+    "uninstalling": "removing", "waitingToUninstall": "waiting to be removed", "failedToUninstall": "failed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStory:
+    """The KataConfig, if there is one; every worker with the decision about it; the classes, and why others are not made."""
+
+    config: JsonObject | None
+    choices: Sequence[NodeChoice] = ()
+    classes: Sequence[JsonObject] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+def runtimes_page(frame: Frame, story: RuntimeStory) -> bytes:
+    """The whole view."""
+    able = sum(one.chosen for one in story.choices)
+    verb = "get" if story.config is not None else "could get"
+    lead = f"{able} of {counted(len(story.choices), 'worker')} {verb} the runtime for confidential containers."
+    return page(
+        frame, Place("Runtimes", "/runtimes", "runtimes machines pools", lead=lead),
+        _config(story.config, frame), _nodes(story), _classes(story),
+    )  # fmt: skip
+
+
+def _config(config: JsonObject | None, frame: Frame) -> Markup:
+    if config is None:
+        hint = "fastness enable tdx --plan    # or snp: what would be done, and what would restart"
+        return section("Nothing is installed", tag("p", "There is no KataConfig."), advice([hint]))
+    status = config.get("status") or {}
+    nodes, said = status.get("kataNodes") or {}, condition(config, "InProgress") or {}
+    ready, total = int(nodes.get("readyNodeCount") or 0), int(nodes.get("nodeCount") or 0)
+    word = str(said.get("reason") or ("installed" if said.get("status") == "False" else "begins"))
+    return section(
+        str(config["metadata"]["name"]),
+        tag("p", badge(word.lower()), f" {ready} of {counted(total, 'node')} have the runtime."),
+        progress(ready, total, f"{ready} of {total} nodes have the runtime"),
+        facts([("Says", str(said.get("message") or "")), ("Log level", str((config.get("spec") or {}).get("logLevel") or ""))]),
+        folded("Conditions", conditions(status.get("conditions") or (), frame.now)),
+        id_="kataconfig",
+    )  # fmt: skip
+
+
+def _nodes(story: RuntimeStory) -> Markup:
+    lists = ((story.config or {}).get("status") or {}).get("kataNodes") or {}
+    where = {node: _WORDS[name] for name in LISTS for node in lists.get(name) or ()}
+    rows = [
+        (one.node, badge(where.get(one.node, "able" if one.chosen else "left out")), _why(one)) for one in story.choices
+    ]
+    return section(
+        "Workers", table("Workers", ("Node", "Runtime", "Why not, and what would change it"), rows), id_="eligibility"
+    )
+
+
+def _why(one: NodeChoice) -> Child:
+    if one.against is None:
+        return "–"
+    return f"{one.message}" + (f"; {one.hint}" if one.hint else "")
+
+
+def _classes(story: RuntimeStory) -> Markup:
+    made = [
+        (str(one["metadata"]["name"]), tag("code", str(one.get("handler", ""))),
+         _pairs((one.get("overhead") or {}).get("podFixed")), _pairs((one.get("scheduling") or {}).get("nodeSelector")))
+        for one in story.classes
+    ]  # fmt: skip
+    missing = sorted(story.left_out.items())
+    return section(
+        "Runtime classes",
+        tag("p", tag("strong", story.problem, class_="bad")) if story.problem else None,
+        table("Runtime classes", ("Class", "Handler", "Charged to every pod", "Runs on nodes with"), made),
+        table("Not made", ("Class", "Why not"), missing) if missing else None,
+        id_="classes",
+    )
+
+
+def _pairs(found: Mapping[str, str] | None) -> Child:
+    return ", ".join(f"{key}={value}" if value else key for key, value in sorted((found or {}).items())) or "–"

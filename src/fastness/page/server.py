@@ -1,0 +1,101 @@
+"""The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block.
+
+async with web_server(cluster, informers, door, clock, entropy, options) as page:
+    page.port, page.link()
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from fastness.http import Request
+from fastness.http.opening import Listening, ListenOptions, OpenDoor, open_door
+from fastness.http.rotation import ServedCertificate
+from fastness.keys.certificates import DoorCertificates
+from fastness.kube.access import User
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.page.admission import Doorkeeper
+from fastness.page.app import Act, Behind, Deed, PageApp
+from fastness.page.live_updates import News
+from fastness.page.record import Reader
+from fastness.page.sessions import Credential, Sessions
+from fastness.page.simulator import Simulator
+from fastness.page.view_scope import Stock
+from fastness.protocol.door_role import DoorRole
+from fastness.record.live.reader import grown
+from fastness.record.live.tiles import TileStore
+from fastness.runtime.clock import Clock, Entropy
+
+PORT: Final = 8443
+FACE: Final = "page"
+
+
+def _unwritten(_request: Request, _user: User, _act: Act, _code: int) -> None:
+    """Where nobody keeps lines about writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions(Listening):
+    """Where to listen, where the record lies, and who the one-time link logs in.
+
+    `administrator` is the certificate (DER) that a link stands for, where there are links; `names` are those under which people
+    reach the page besides the address it listens on;
+    `simulator` is who holds the machines where they are virtual.
+    """
+
+    administrator: Callable[[], bytes] | None = None
+    tiles: TileStore | None = None
+    deed: Deed = _unwritten
+    simulator: Simulator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(OpenDoor):
+    """A running page."""
+
+    sessions: Sessions
+    news: News
+    _host: str
+    _administrator: Callable[[], bytes] | None
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"https://{host}:{self.port}"
+
+    @property
+    def bundle(self) -> str:
+        """The authorities that its certificate can be checked with, PEM."""
+        return self.doors.bundle
+
+    def link(self) -> str:
+        """An address that logs an administrator in: once, within five minutes; where there is none, the form."""
+        if self._administrator is None:
+            return f"{self.url}/login"
+        return f"{self.url}/login?key={self.sessions.link(Credential(certificate=self._administrator()))}"
+
+
+@asynccontextmanager
+async def web_server(
+    cluster: Cluster, informers: Informers, door: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
+) -> AsyncIterator[Page]:
+    """A page that listens for the time of the block; raises BadDoorNames, ApiError, OSError."""
+    stock = Stock(informers)
+    await stock.synced()
+    certificates = await DoorCertificates.open(DoorRole.PAGE, cluster, informers, clock, options.hosts)
+    sessions, news = Sessions(clock, entropy), News(clock)
+    app = PageApp(Behind(
+        door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,
+        simulator=options.simulator,
+    ))  # fmt: skip
+    app.prepare()
+    listen, tasks = ListenOptions(options.host, options.port), {"pulse": partial(news.pulse, cluster)}
+    with news.follow(stock):
+        async with open_door(app, listen, ServedCertificate(FACE, certificates), clock, tasks) as port:
+            yield Page(port, certificates, sessions, news, options.host, options.administrator)

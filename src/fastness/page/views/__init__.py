@@ -1,0 +1,29 @@
+"""From a request to a view: what each one reads, as the user.
+
+    fleet.py      the fleet, and the simulator
+    machine.py    one machine
+    pools.py      pools and changes under way
+    runtimes.py   the runtime for confidential containers
+    trust.py      what is trusted, and the record
+    shown.py      the request itself
+
+Views that are about a kind ask for it and say in the API's words when the user may not see it; what only adds to a view (a
+node, a verdict, the record) is left out instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from fastness.page.views.fleet import fleet_view, simulator_view
+from fastness.page.views.machine import machine_view
+from fastness.page.views.pools import pools_view
+from fastness.page.views.runtimes import runtimes_view
+from fastness.page.views.trust import record_view, trust_view
+from fastness.page.views.view_request import Shown
+
+VIEWS: Final[Mapping[str, Callable[[Shown], Awaitable[bytes]]]] = {
+    "fleet": fleet_view, "machine": machine_view, "pools": pools_view, "trust": trust_view, "record": record_view,
+    "simulator": simulator_view, "runtimes": runtimes_view,
+}  # fmt: skip

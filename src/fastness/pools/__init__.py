@@ -1,0 +1,1 @@
+"""Which pool a node is in."""

@@ -1,0 +1,1 @@
+"""What machines, guests and the cluster say to each other; pure, and imported by both sides."""

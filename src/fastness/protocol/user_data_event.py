@@ -1,0 +1,79 @@
+"""What a machine took from its user-data, as an event of its log.
+
+    event = user_data_event(user_data)        the agent extends a register with its digest, before it uses what it read
+    logged(log, PCR.runtime, [event])         the log that explains the register to a verifier
+    described(event.data)                     "pool worker, server https://…, ticket sha256:…"
+
+Which pool a machine asks for and at which door is the host's word. The cluster checks what follows from it; that a machine was
+told this and not that is seen afterwards only if it was measured. The registers are those that nothing is compared with: PCR 15
+and RTMR 3, because a value that differs with every ticket would make each machine an image of its own.
+
+The event names the ticket by its SHA-256, as the cluster's JoinTicket does: tickets have too much entropy to be guessed from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from fastness.crypto.digests import sha256
+from fastness.crypto.silicon.registers import hashed, replayable
+from fastness.formats import json
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.errors import JsonError
+from fastness.formats.evidence.eventlog.log import EV_IPL, Event, parse_log, with_event
+from fastness.formats.names import dns1123_subdomain
+from fastness.protocol.origin import is_origin
+from fastness.protocol.user_data import UserData
+
+USER_DATA_PCR: Final = 15
+USER_DATA_RTMR: Final = 3
+MAX_EVENT: Final = 2048
+_PREFIX: Final = b"fastness.dev/userdata/v1 "
+_LIMITS: Final = json.JsonLimits(max_bytes=MAX_EVENT, max_depth=2)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
+
+
+def user_data_event(user_data: UserData) -> bytes:
+    """The words that are measured: equal user-data gives equal bytes."""
+    ticket = str(sha256(user_data.ticket.encode()))
+    return _PREFIX + json.canonical({"pool": user_data.pool, "server": user_data.server, "ticket": ticket})
+
+
+def described(event: bytes) -> str:
+    """An event in words; empty for one that is not of user-data. The log is the machine's word, so it is read strictly."""
+    if not event.startswith(_PREFIX):
+        return ""
+    try:
+        value, repeated = json.decode_reporting_duplicates(event.removeprefix(_PREFIX), _LIMITS)
+    except JsonError:
+        return ""
+    if repeated or not isinstance(value, dict) or set(value) != {"pool", "server", "ticket"}:
+        return ""
+    pool, server, ticket = value["pool"], value["server"], value["ticket"]
+    if not isinstance(pool, str) or dns1123_subdomain(pool) or not is_origin(server):
+        return ""
+    if not isinstance(ticket, str) or _DIGEST.match(ticket) is None:
+        return ""
+    return f"pool {pool}, server {server}, ticket {ticket}"
+
+
+def digests_of(log: bytes, event: bytes) -> dict[str, bytes]:
+    """What is extended for an event, by bank: all banks of the log, or SHA-256 where there is none that can be read."""
+    try:
+        banks = tuple(bank.name for bank in parse_log(log).banks)
+    except EvidenceError:
+        banks = ("sha256",)
+    return {bank: hashed(bank, event) for bank in banks if replayable(bank)}
+
+
+def logged(log: bytes, register: int, events: Sequence[bytes]) -> bytes:
+    """The log with events of the agent behind those of the firmware; as it is where it cannot be read or has other banks."""
+    try:
+        for event in events:
+            digests = digests_of(log, event)
+            log = with_event(log, Event(register, EV_IPL, tuple(digests), tuple(digests.values()), event))
+    except EvidenceError:
+        return log
+    return log

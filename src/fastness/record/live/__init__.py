@@ -1,0 +1,1 @@
+"""The record of a cluster: its tiles, its head, its keys, its readers."""

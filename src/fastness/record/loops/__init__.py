@@ -1,0 +1,1 @@
+"""Sequencing the record, and showing it to witnesses."""

@@ -1,0 +1,1 @@
+"""Rego with its traps closed, asked in a process of its own."""

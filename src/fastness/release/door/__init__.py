@@ -1,0 +1,1 @@
+"""The doors that release something."""

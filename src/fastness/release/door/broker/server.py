@@ -1,0 +1,166 @@
+"""The broker as one thing that can be opened and closed: caches, keys, certificates, listener, rotation.
+
+    async with broker(cluster, informers, clock, entropy, behind, options) as door:
+        door.port
+
+Any number of replicas may run: all that they share is in the cluster. One port serves machines, administrators and our own parts;
+a client certificate is asked for and not demanded, and only introspection looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from fastness.attestation.live.attempt import Verifier
+from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.crypto.x509 import Certificate
+from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens
+from fastness.enrolment.live.door_events import DoorEvents
+from fastness.http.freshness import Touch
+from fastness.http.limits import Limits, Turnstile
+from fastness.http.opening import ListenOptions, OpenDoor, Tasks, open_door
+from fastness.http.rotation import ServedCertificate
+from fastness.http.route import Routes
+from fastness.keys.certificates import DoorCertificates
+from fastness.keys.home import home_of
+from fastness.keys.mac_keys import MacKeys
+from fastness.keys.renewal import keep_renewed
+from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG
+from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
+from fastness.kinds.fastness_dev.resource_binding import RESOURCE_BINDING
+from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.observe import metrics
+from fastness.protocol.door_role import DoorRole
+from fastness.record.entry import Record
+from fastness.release.configs import ConfigSource
+from fastness.release.door.broker.admin import Administration
+from fastness.release.door.broker.app import Broker, Ours
+from fastness.release.door.broker.joins import JoinTokens
+from fastness.release.door.broker.kbs import Behind, ResourcePolicy, Steps
+from fastness.release.door.broker.values import RegisteredValues
+from fastness.release.live.admins import Admins
+from fastness.release.live.assignments import Assignments
+from fastness.release.live.copies import PoolConfigs
+from fastness.release.live.overlays import Overlays
+from fastness.release.live.policies import ActivePolicies
+from fastness.release.live.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
+from fastness.release.live.settings import Settings
+from fastness.release.live.tokens import Revocations, TokenIssuer
+from fastness.runtime.clock import Clock, Entropy
+
+FACE: Final = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who decides and remembers behind the broker, and what opens what it keeps. It ends the `workers` of its verifier."""
+
+    verifier: Verifier
+    record: Record
+    revocations: Revocations
+    cipher: Cipher
+    policy: ResourcePolicy | None = None
+    backends: Sequence[Backend] = ()
+    configs: ConfigSource | None = None
+    workers: PolicyWorkers | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions(ListenOptions):
+    """Where to listen, and how much callers may take."""
+
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDoor(OpenDoor):
+    """A running broker, and the keys that it trusts its callers by."""
+
+    tokens: TokenIssuer
+    macs: MacKeys
+    routes: Routes
+
+
+@asynccontextmanager
+async def broker(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    judges: Judges,
+    options: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
+) -> AsyncIterator[BrokerDoor]:
+    """A broker that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError."""
+    confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
+    bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
+    policies = informers.of(APPRAISAL_POLICY.resource)
+    sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
+    for informer in (confidential, bindings, configs, policies, sets, images):
+        await informer.synced()
+    rules = (confidential, bindings, policies, informers.of(DISTRUST.resource))
+    touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images), home_of(informers))
+    await touch.synced()
+    certificates = await DoorCertificates.open(DoorRole.BROKER, cluster, informers, clock, options.hosts)
+    macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
+    tokens = await TokenIssuer.open(cluster, informers, clock, entropy)
+    admins = await Admins.open(cluster, informers, clock, entropy)
+    sealed = SealedResources(cluster, judges.cipher)
+    places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
+    delivering = await _configs(judges.configs, cluster, informers, clock)
+    events = DoorEvents(cluster, FACE, clock, confidential)
+    workers = judges.workers or PolicyWorkers(clock)
+    workers.tell = events.policy_exceeded
+    behind = Behind(
+        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies, workers), judges.revocations,
+        touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
+    )  # fmt: skip
+    turnstile = Turnstile(options.limits, clock)
+
+    def parts() -> Sequence[Certificate]:
+        """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""
+        return certificates.current.internal.trusted
+
+    app = Broker(
+        Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
+        Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
+        Ours(admins, parts), turnstile, clock, entropy, events,
+    ).app  # fmt: skip
+    keys = partial(
+        keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
+        partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
+    )  # fmt: skip
+    tasks: Tasks = {"events": events.run, "keys": keys}
+    if delivering is not None:
+        tasks = {**tasks, "copies": delivering.run}
+    served = ServedCertificate(FACE, certificates)
+    try:
+        async with workers, open_door(app, options, served, clock, tasks, peers=parts) as port:
+            with metrics.refreshed_by(touch.publish):
+                yield BrokerDoor(port, certificates, tokens, macs, app.routes)
+    finally:
+        await events.close()
+
+
+async def _configs(
+    source: ConfigSource | None, cluster: Cluster, informers: Informers, clock: Clock
+) -> PoolConfigs | None:
+    """Delivery of configurations, where there is a config server to get them from."""
+    if source is None:
+        return None
+    pools, confidential = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(CONFIDENTIAL_CLUSTER.resource)
+    overlays = informers.of(NODE_OVERLAY.resource)
+    await pools.synced()
+    await overlays.synced()
+    return PoolConfigs(source, confidential, pools, Overlays(overlays), Assignments(cluster), clock)

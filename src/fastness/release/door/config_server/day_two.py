@@ -1,0 +1,118 @@
+"""The one way out for rendered configs of nodes that never attested.
+
+    node certificate → may it? (`nodes.py`) → in touch → config → record → may it still? in touch? → signature → bytes
+
+* Nobody proved what such a node runs, so its release rests on the certificate alone, and the record says so: an entry `release`
+  with the node, the digest of the certificate and the config is durable before the first byte leaves.
+* Writing it takes time. Node and Machine are read once more after it: a config that was taken back in between does not leave, nor
+  any to a machine that was put into quarantine, and an entry `withheld` says why.
+* What leaves is signed for this node, this certificate, this request and this name. An agent checks all of them, so neither a
+  proxy that ends TLS nor whoever holds the certificate of the door slips it another config, or an older one.
+* Final refusals of nodes are on the record too, each once a minute.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.http import Request
+from fastness.http.freshness import Touch
+from fastness.http.refusals import Refusal
+from fastness.observe import metrics
+from fastness.protocol.config_proof import HEADER, ServedToNode
+from fastness.record.entry import Entry, Record
+from fastness.release.configs import NONCE, Config, PlainConfigs
+from fastness.release.live.day_two_nodes import NodeCaller, NodeCallers
+from fastness.release.live.refusal_log import Noted
+from fastness.release.live.releases import demand, withheld_entry, written
+from fastness.release.live.signer import ConfigSigner
+from fastness.runtime.clock import Clock
+
+BASIS: Final = "node-certificate"
+MAX_NONCE: Final = 128
+SIGNATURE: Final = HEADER.lower().encode()
+
+
+class NodeReleases:
+    """Lets nodes have their own rendered configs, on the record and signed."""
+
+    def __init__(
+        self,
+        callers: NodeCallers,
+        configs: PlainConfigs,
+        signer: ConfigSigner,
+        record: Record,
+        touch: Touch,
+        clock: Clock,
+    ) -> None:
+        self._callers = callers
+        self._configs = configs
+        self._signer = signer
+        self._record = record
+        self._noted = Noted(record, clock)
+        self._touch = touch
+        self._clock = clock
+
+    def recognise(self, request: Request, rendered: str) -> NodeRequest:
+        """The node whose certificate a request shows, and what it asks for; raises Refusal."""
+        if request.peer is None:
+            raise Refusal(401, "certificate-required", "show the certificate of the node")
+        nonce = nonce_of(request)
+        caller = self._callers.recognise(request.peer)
+        request.recognised()
+        return NodeRequest(self, caller, rendered, nonce)
+
+    async def release(self, caller: NodeCaller, pool: str, rendered: str, nonce: str) -> Config:
+        """The rendered config for a node, signed for its request; raises Refusal, RecordError."""
+        resource = f"pool/{pool}/config"[:256]
+        try:
+            await self._allow(caller, pool, rendered)
+        except Refusal as refusal:
+            await self._noted.final(caller.user, resource, refusal, detail={"certificate": caller.certificate})
+            raise
+        config = await self._configs.fetch(pool, "", rendered)
+        entry = _entry(caller, resource, config)
+        await written(self._record, entry)
+        try:
+            await self._allow(caller, pool, rendered)
+        except Refusal as refusal:
+            await written(self._record, withheld_entry(entry, refusal))
+            raise
+        metrics.RELEASES.inc(BASIS)
+        served = ServedToNode(config.body, pool, caller.node, caller.certificate, nonce, rendered)
+        return config._replace(signature=self._signer.sign(served, self._clock.now()))
+
+    async def _allow(self, caller: NodeCaller, pool: str, rendered: str) -> None:
+        """Return if the node may have the config now, as the API says, and this door can know; raises Refusal."""
+        await self._callers.check(caller, pool, rendered)
+        demand(self._touch)
+
+
+class NodeRequest(NamedTuple):
+    """A node that showed its certificate, the rendered config that it names, and the number of its request."""
+
+    releases: NodeReleases
+    caller: NodeCaller
+    rendered: str
+    nonce: str
+
+    async def release(self, pool: str) -> Config:
+        """That config, if it is the node's and of this pool; raises Refusal, RecordError."""
+        return await self.releases.release(self.caller, pool, self.rendered, self.nonce)
+
+
+def nonce_of(request: Request) -> str:
+    """The number of the caller's own request, which is signed; raises Refusal."""
+    nonce = request.header(NONCE)
+    if len(nonce) > MAX_NONCE:
+        raise Refusal(400, "bad-nonce", f"a nonce has at most {MAX_NONCE} characters")
+    return nonce
+
+
+def _entry(caller: NodeCaller, resource: str, config: Config) -> Entry:
+    """What the record says of a release: the same release of the same certificate has the same id."""
+    key = json.canonical([caller.node, caller.certificate, resource, config.name])
+    facts = {"basis": BASIS, "certificate": caller.certificate, **config.described()}
+    return Entry("release", caller.user, resource, grant=sha256(key).hex[:32], detail=facts)

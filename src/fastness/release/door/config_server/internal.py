@@ -1,0 +1,93 @@
+"""The config server's internal port: configurations for gate and broker, which pass them on.
+
+    Authorization      what the machine showed: its token, or a ticket where attestation is only watched
+    Fastness-Nonce     the number of the machine's own request, which is signed
+    Fastness-Signature, Fastness-Config, Fastness-Overlays, Fastness-Until     the config server's word, and what it is about
+
+Only the broker may ask without a credential, for a copy. TLS has refused everybody without a certificate of the internal
+authority; the certificate is verified once more, against the authorities that are trusted now, because OpenSSL cannot forget one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
+from fastness.http import Answer, Request
+from fastness.http.edge import application, healthy
+from fastness.http.freshness import Touch
+from fastness.http.refusals import Refusal
+from fastness.http.route import READING, UNLIMITED, Auth, Route
+from fastness.keys.internal import asking_role
+from fastness.kinds.objects import rfc3339
+from fastness.protocol.door_role import DoorRole
+from fastness.release.configs import OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigSource
+from fastness.release.door.config_server.app import DOOR, ERRORS
+from fastness.release.door.config_server.day_two import SIGNATURE, nonce_of
+from fastness.release.live.assignments import rendered_in
+from fastness.release.live.releases import demand
+from fastness.runtime.clock import Clock, Entropy
+
+
+class InternalConfigServer:
+    """The internal port: `app` is its application."""
+
+    def __init__(
+        self,
+        served: ConfigSource,
+        trusted: Callable[[], Sequence[Certificate]],
+        touch: Touch,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._served = served
+        self._trusted = trusted
+        self._touch = touch
+        self._clock = clock
+        routes = (
+            Route("health", READING, "/healthz", Auth("any internal certificate", _shown), UNLIMITED, healthy),
+            Route("config", READING, "/config/<pool>", Auth("gate or broker", self._role), UNLIMITED, self._config),
+        )
+        self.app = application(DOOR, routes, ERRORS, entropy)
+
+    async def _config(self, request: Request, role: DoorRole) -> Answer:
+        pool, rendered = request.values[0], rendered_in(request)
+        demand(self._touch)
+        credential, accept = request.header(b"authorization"), request.header(b"accept")
+        if not credential:
+            # A gate passes on what a machine showed; who asks without it wants to keep the configuration.
+            if role is not DoorRole.BROKER:
+                raise Refusal(403, "wrong-role", "copies are for the broker alone")
+            return _answer(request, await self._served.copy(pool, accept, rendered))
+        wanted = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
+        return _answer(request, await self._served.fetch(wanted))
+
+    async def _role(self, request: Request) -> DoorRole:
+        peer = await _shown(request)
+        try:
+            role = asking_role(Certificate.from_der(peer), self._trusted(), self._clock.now())
+        except CryptoError as error:
+            raise Refusal(401, "bad-certificate", error.message) from error
+        if role is None:
+            raise Refusal(403, "wrong-role", "only the gate and the broker ask here")
+        return role
+
+
+async def _shown(request: Request) -> bytes:
+    """The certificate (DER) that TLS has accepted; raises Refusal."""
+    if request.peer is None:
+        raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
+    return request.peer
+
+
+def _answer(request: Request, config: Config) -> Answer:
+    headers = (
+        (b"etag", config.etag), (b"vary", b"Accept"), (RENDERED, config.name.encode()),
+        (SIGNATURE, config.signature.encode()),
+        *(((OVERLAYS, " ".join(config.overlays).encode()),) if config.overlays else ()),
+        *(((UNTIL, rfc3339(config.until).encode()),) if config.until else ()),
+    )  # fmt: skip
+    if request.header(b"if-none-match").encode() == config.etag:
+        return Answer(304, b"", headers=headers)
+    return Answer(200, config.body, headers=headers)

@@ -1,0 +1,1 @@
+"""What the doors of release share over a cluster: tokens, callers, settings, sources."""

@@ -1,0 +1,207 @@
+"""Configurations as resources of the broker: `pool/<name>/config`, sealed to the machine that asks.
+
+Where the bytes come from is a setting of the ConfidentialCluster and changes while the broker runs:
+
+    OnDemand    asked from the config server during the request: always current, and only as available as the config server
+    Scheduled   copied every interval: served from memory, at most that old; the age is a metric, and a copy that grew older
+                than three intervals is not served any more
+    OnChange    copied when a pool's rendered config changes: served from memory, current within the time that a change takes
+
+On demand, the broker forwards a token of the machine and passes on what the config server signed for it. A copy is the bytes of
+one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on `run` renews it, so that
+machines do not wait for the config server. It is signed for a pool, a rendered config and a time; the machine and its nonce are
+in the envelope that is sealed to it. A machine with overlays cannot have a copy: it waits (503). A machine that runs names the
+rendered config that it was told to go to, and gets that one if it is written on its Machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from fastness.crypto.secret import SecretBytes
+from fastness.http.refusals import Refusal
+from fastness.kinds.fastness_dev.cluster import NAME
+from fastness.kinds.trusted_execution.subject import Grant
+from fastness.kube.informers import Informer
+from fastness.machineconfig.overlay.overlay import Recipient
+from fastness.machineconfig.serving import configuration_of
+from fastness.observe import metrics
+from fastness.protocol.delivered import Delivered, Question, Sealed, envelope, parse_question
+from fastness.protocol.kbs_path import ResourcePath
+from fastness.release.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
+from fastness.release.live.assignments import Assignments
+from fastness.release.live.overlays import Overlays
+from fastness.runtime.clock import Clock
+from fastness.runtime.tasks import news_or_time
+
+MOST_COPIES: Final = 64
+RENEW_AHEAD: Final = timedelta(minutes=30)  # of the end of a copy's signature, which is an hour at least
+STALE_AFTER: Final = 3
+LOOK_SECONDS: Final = 600.0
+AGAIN_SECONDS: Final = 2.0
+REPOSITORY, TAG = "pool", "config"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A configuration that was fetched, when, and which rendered config the pool had then."""
+
+    config: Config
+    at: float
+    rendered: str
+
+
+def is_config(path: ResourcePath) -> bool:
+    """Whether a path is the configuration of a pool."""
+    return path.segments[0] == REPOSITORY and path.segments[2] == TAG
+
+
+class PoolConfigs:
+    """Delivers configurations of pools."""
+
+    def __init__(
+        self,
+        source: ConfigSource,
+        confidential: Informer,
+        pools: Informer,
+        overlays: Overlays,
+        assignments: Assignments,
+        clock: Clock,
+    ) -> None:
+        self._source = source
+        self._confidential = confidential
+        self._pools = pools
+        self._overlays = overlays
+        self._assignments = assignments
+        self._clock = clock
+        self._copies: OrderedDict[tuple[str, str], Copy] = OrderedDict()
+        self._rendered_copies: OrderedDict[str, Config] = OrderedDict()
+
+    async def deliver(
+        self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str], token: Callable[[], str]
+    ) -> tuple[SecretBytes, Config]:
+        """The signed configuration in its envelope, and what it is; raises Refusal, DeliveredError, ApiError.
+
+        `token` gives the machine's token, which the config server wants to see.
+        """
+        delivery = delivery_of(self._confidential.get("", NAME))
+        if delivery.via != "Broker":
+            raise Refusal(
+                503, "delivered-by-gate", "configurations are handed out by the gate: enrol again to learn where"
+            )
+        question = parse_question(query)
+        if question.rendered:
+            await self._assignments.check(grant.subject, question.rendered, grant.verdict)
+        if not delivery.copies:
+            accept = "" if question.rendered else question.accept
+            wanted = ConfigRequest(pool, accept, f"DPoP {token()}", question.nonce, question.rendered)
+            config = _fresh(await self._source.fetch(wanted))
+            return SecretBytes(envelope(Delivered(config.body, config.signature))), config
+        config = await self._copy(delivery, who, pool, question)
+        sealed = Sealed(config.name, grant.subject.machine, question.nonce)
+        return SecretBytes(envelope(Delivered(config.body, config.signature, sealed))), config
+
+    async def _copy(self, delivery: Delivery, who: Recipient, pool: str, question: Question) -> Config:
+        if question.rendered:
+            return await self._by_name(pool, question.rendered)
+        if self._overlays.concern(who):
+            raise Refusal(
+                503, "overlaid", "this machine has NodeOverlays, which copies do not: set delivery.sync to OnDemand"
+            )
+        return await self._config(delivery, pool, question.accept)
+
+    async def _by_name(self, pool: str, rendered: str) -> Config:
+        """A rendered config. Its name follows from what it says, so a copy grows old only by its signature."""
+        kept = self._rendered_copies.get(rendered)
+        if kept is not None and self._signed(kept):
+            self._rendered_copies.move_to_end(rendered)
+            return kept
+        config = self._rendered_copies[rendered] = await self._source.copy(pool, "", rendered)
+        while len(self._rendered_copies) > MOST_COPIES:
+            self._rendered_copies.popitem(last=False)
+        return config
+
+    def _signed(self, config: Config, ahead: timedelta = timedelta()) -> bool:
+        """Whether the signature of a copy counts, and for so long still."""
+        return config.until is not None and self._clock.now() + ahead < config.until
+
+    async def _config(self, delivery: Delivery, pool: str, accept: str) -> Config:
+        kept = self._copies.get((pool, accept))
+        age = self._clock.monotonic() - kept.at if kept else 0.0
+        if kept is not None and self._good(delivery, pool, kept, age):
+            metrics.CONFIG_COPY_AGE.set(age)
+            return kept.config
+        try:
+            return _fresh(await self._copied(pool, accept))
+        except Refusal as refusal:
+            still = kept is not None and age < delivery.interval.total_seconds() * STALE_AFTER
+            if refusal.status != 503 or kept is None or not still or delivery.sync != "Scheduled":
+                raise
+            if not self._signed(kept.config):
+                raise
+            metrics.CONFIG_COPY_AGE.set(age)
+            return kept.config
+
+    async def run(self) -> None:
+        """Keep the copies that machines asked for: renewed when a rendered config changes, or every interval; until cancelled."""
+        news = asyncio.Event()
+        with ExitStack() as stack:
+            for informer in (self._pools, self._confidential):
+                stack.callback(informer.subscribe(lambda _old, _new: news.set()))
+            while True:
+                news.clear()
+                await news_or_time(news, self._clock, await self._renewed())
+
+    async def _renewed(self) -> float:
+        """Renew what is due; the seconds until the next look. Who cannot be asked now is asked again soon."""
+        delivery, soon = delivery_of(self._confidential.get("", NAME)), False
+        if not delivery.copies:
+            return LOOK_SECONDS
+        interval, now = delivery.interval.total_seconds(), self._clock.monotonic()
+        for (pool, accept), kept in [*self._copies.items()]:
+            if self._good(delivery, pool, kept, now - kept.at):
+                continue
+            with suppress(Refusal):
+                await self._copied(pool, accept)
+            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept), kept), 0.0)
+        due = min((kept.at + interval - now for kept in self._copies.values()), default=LOOK_SECONDS)
+        ahead = due if delivery.sync == "Scheduled" else LOOK_SECONDS
+        return AGAIN_SECONDS if soon else max(AGAIN_SECONDS, min(LOOK_SECONDS, ahead))
+
+    def _good(self, delivery: Delivery, pool: str, kept: Copy, age: float) -> bool:
+        """Whether a copy may be handed out as it is."""
+        if not self._signed(kept.config, RENEW_AHEAD):
+            return False
+        if delivery.sync == "OnChange":
+            return kept.rendered == self._rendered(pool)
+        return age < delivery.interval.total_seconds()
+
+    async def _copied(self, pool: str, accept: str) -> Config:
+        """A fresh copy.
+
+        Its name is the one that the config server gave with the bytes, whose cache may be behind ours: a copy of what was before
+        is not kept under the name of what is. Without one, the name from before the bytes: a change in between is not missed.
+        """
+        rendered = self._rendered(pool)
+        config = await self._source.copy(pool, accept)
+        self._copies[pool, accept] = Copy(config, self._clock.monotonic(), config.name or rendered)
+        self._copies.move_to_end((pool, accept))
+        while len(self._copies) > MOST_COPIES:
+            self._copies.popitem(last=False)
+        return config
+
+    def _rendered(self, pool: str) -> str:
+        found = self._pools.get("", pool)
+        return configuration_of(found) if found else ""
+
+
+def _fresh(config: Config) -> Config:
+    """What was asked for just now: the age that is shown must not stay that of a copy from before."""
+    metrics.CONFIG_COPY_AGE.set(0)
+    return config

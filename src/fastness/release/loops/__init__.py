@@ -1,0 +1,1 @@
+"""The loop that keeps the configuration of a key broker."""

@@ -1,0 +1,1 @@
+"""Time, background tasks, retries."""

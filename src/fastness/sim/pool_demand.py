@@ -1,0 +1,55 @@
+"""How many machines the pool wants, said on the pool: machine sets say it where there are some, and the hall has none.
+
+The ticket in the pool's user-data is good for twice as many (`machineconfig.pool_ticket`). The number only grows: a machine
+that was thrown away may be replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import annotations_of
+from fastness.kube.errors import ApiError
+from fastness.kube.port import PatchType
+from fastness.observe.logs import logger
+from fastness.sim.fleet import Hall
+
+LOOK_SECONDS: Final = 0.2
+_log = logger("machines")
+
+
+async def _say(hall: Hall) -> None:
+    """Say it whenever machines came, as soon as there is a pool; never ends."""
+    said, fleet = 0, hall.fleet
+    while True:
+        if len(hall) > said:
+            wanted = len(hall)
+            try:
+                pool = await fleet.cluster.get(MACHINE_CONFIG_POOL.resource, fleet.pool)
+                text = annotations_of(pool).get(names.WANTED_MACHINES, "")
+                if not text.isdecimal() or int(text) < wanted:
+                    patch = {"metadata": {"annotations": {names.WANTED_MACHINES: str(wanted)}}}
+                    await fleet.cluster.patch(MACHINE_CONFIG_POOL.resource, fleet.pool, patch, PatchType.MERGE)
+                said = wanted
+            except ApiError as error:
+                _log.debug("machine.waiting", pool=fleet.pool, error=error)
+        await fleet.clock.sleep(LOOK_SECONDS)
+
+
+@asynccontextmanager
+async def wanting(hall: Hall, *, wanted: bool) -> AsyncIterator[None]:
+    """Keep saying how many machines there are, for the time of the block."""
+    if not wanted:
+        yield
+        return
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_say(hall), name="simulator:wanted")
+        try:
+            yield
+        finally:
+            task.cancel()

@@ -1,0 +1,96 @@
+"""What is wrong with an agent policy: every permissive request on its own, and everything that does not mean what it seems to.
+
+`answers` are what the engine said for each request with an empty input (`decide.open_requests`), where somebody asked it: they
+find the permissive rules that no reading of the text would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+
+from fastness.workloads.agent_policy.reading import MAX_LINE, MAX_LINES, MAX_POLICY, PolicyText, Statement, read_policy
+from fastness.workloads.agent_policy.requests import HARMLESS, IGNORE_ALL, LEGACY, PACKAGE, PERMISSIVE, REQUESTS
+from fastness.workloads.initdata.finding import Finding, Severity
+
+WHERE = "policy.rego"
+_KNOWN = frozenset((*REQUESTS, *LEGACY, IGNORE_ALL))
+
+
+def lint_policy(text: str, opened: Collection[str] = (), unreadable: str = "") -> list[Finding]:
+    """Everything that is wrong; `opened` are requests that the engine allowed for no reason, `unreadable` is its complaint."""
+    if len(text.encode()) > MAX_POLICY or text.count("\n") > MAX_LINES or max(map(len, text.split("\n"))) > MAX_LINE:
+        return [Finding("E13", Severity.ERROR, "the agent refuses a policy of this size", "Shorten it.", WHERE)]
+    policy = read_policy(text)
+    return [*_shape(policy, unreadable), *_permissive(policy, opened), *_names(policy)]
+
+
+def _shape(policy: PolicyText, unreadable: str) -> Iterator[Finding]:
+    if policy.package != PACKAGE:
+        told = f"the package is {policy.package!r}" if policy.package else "there is no package"
+        yield Finding("E11", Severity.ERROR, f"{told}: the agent asks {PACKAGE}", f"Write package {PACKAGE}.", WHERE)
+    if unreadable:
+        yield Finding("E12", Severity.ERROR, f"the policy does not parse: {unreadable}", "Correct it.", WHERE)
+    for first, again in policy.duplicates():
+        same = first.value == again.value
+        yield Finding(
+            "E12" if same else "P4",
+            Severity.WARNING if same else Severity.HIGH,
+            f"line {again.line}: a second default of {again.name}" + ("" if same else f", {again.value}, never counts")
+            + f"; the first is in line {first.line}, and other engines refuse the text",
+            "Remove one of them.",
+            WHERE,
+        )  # fmt: skip
+
+
+def _permissive(policy: PolicyText, opened: Collection[str]) -> Iterator[Finding]:
+    yes = {name: found for name in _KNOWN if (found := open_by(policy, name)) is not None}
+    for name in (*PERMISSIVE,):
+        severity, reason = PERMISSIVE[name]
+        if name in yes:
+            word = "default" if yes[name].is_default else "rule"
+            yield Finding("P1", severity, f"{name} ({word} in line {yes[name].line}): {reason}", _hint(name), WHERE)
+        elif name in opened:
+            yield Finding("P1", severity, f"{name} (a rule that anything satisfies): {reason}", _hint(name), WHERE)
+    defaults = [one for one in policy.statements if one.is_default and one.name in _KNOWN]
+    if defaults and all(one.allows for one in defaults) and len(defaults) > len(HARMLESS):
+        yield Finding(
+            "P2", Severity.CRITICAL, f"all {len(defaults)} defaults are true: the policy protects nothing",
+            "Write a policy from the pod: `fastness policy agent write POD.yaml`.", WHERE,
+        )  # fmt: skip
+
+
+def open_by(policy: PolicyText, name: str) -> Statement | None:
+    """The statement that allows a request whatever it is, or None."""
+    default = policy.default(name)
+    if default is not None and default.allows:
+        return default
+    return next((one for one in policy.named(name) if not one.is_default and one.unconditional and one.allows), None)
+
+
+def _hint(name: str) -> str:
+    if name == IGNORE_ALL:
+        return "Remove it."
+    conditional = ("CreateContainerRequest", "CopyFileRequest", "UpdateInterfaceRequest", "UpdateRoutesRequest",
+                   "AddARPNeighborsRequest", "UpdateEphemeralMountsRequest")  # fmt: skip
+    return (
+        "Give it a condition; pods do not start without it."
+        if name in conditional
+        else f"Write default {name} := false."
+    )
+
+
+def _names(policy: PolicyText) -> Iterator[Finding]:
+    said = {one.name for one in policy.statements}
+    for name in sorted(said & set(LEGACY)):
+        yield Finding("P5", Severity.INFO, f"{name} is no request any more", "Remove it.", WHERE)
+    for name in sorted(one.name for one in policy.statements if one.is_default and one.name not in _KNOWN):
+        near = get_close_matches(name, REQUESTS, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "Remove it, or correct the name."
+        yield Finding("P6", Severity.WARNING, f"there is no request {name}: its default protects nothing", hint, WHERE)
+    missing = [name for name in REQUESTS if name not in said]
+    if missing and policy.package == PACKAGE:
+        yield Finding(
+            "P7", Severity.INFO, f"nothing is said of {', '.join(missing)}: refused",
+            "Say so with a default, so that readers see it.", WHERE,
+        )  # fmt: skip

@@ -1,0 +1,228 @@
+"""Everything that has to be there for a wish, in the order of the manual, each step with its reason.
+
+Who else may have done a part is looked for before anything is made: an operator that is subscribed to under another name, a
+second OperatorGroup (which would stop its namespace), a running discovery, MachineConfigs that do the same under other names, a
+KataConfig of another name, a ClusterPolicy. Runtime classes and the pool `kata-oc` are not made here: the KataConfig brings them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastness.kinds.kata import names
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.objects import object_name
+from fastness.workloads import host_configs as hostconfigs
+from fastness.workloads.compat.judge import parse_release
+from fastness.workloads.compat.present import release_of
+from fastness.workloads.enable import manifests
+from fastness.workloads.enable.changes import Action, Change, compared, resource_of
+from fastness.workloads.enable.inputs import Snapshot, Wish
+from fastness.workloads.intel import parts
+from fastness.workloads.intel.dcap import DcapInputs, dcap_objects
+from fastness.workloads.kata.eligibility import Tee
+from fastness.workloads.kata.gates import DeploymentMode, read_gates
+from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy
+
+SANDBOXED_CSV: Final = "sandboxed-containers-operator.v1.12.0"
+# Made once and then in use: never changed afterwards.
+_MADE_ONCE: Final = ("Secret", "PersistentVolumeClaim", "ConfigMap")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what it is for, and what happens to which objects."""
+
+    title: str
+    reason: str
+    changes: tuple[Change, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(change.action is Action.KEEP for change in self.changes)
+
+
+def steps(snapshot: Snapshot, wish: Wish, dcap: DcapInputs | None = None) -> list[Step]:
+    """All steps; `dcap` is what Intel's services are made from, where they are wished for."""
+    found = [
+        Step("operators", "they own the kinds that the next steps use", tuple(_operators(snapshot, wish))),
+        Step("discovery", "nodes are chosen by what is found on them", tuple(_discovery(snapshot, wish))),
+        Step("hosts", "the kernels of hosts must offer their TEE to guests", tuple(_hosts(snapshot, wish))),
+    ]
+    if wish.trustee:
+        found.append(
+            Step("attestation", "guests get secrets only after they proved themselves", tuple(_trustee(snapshot)))
+        )
+    if wish.tee is Tee.TDX and wish.dcap and dcap is not None:
+        found.append(
+            Step("quotes", "TDX guests need somebody on their host to sign quotes", tuple(_dcap(snapshot, dcap)))
+        )
+    if wish.gpu:
+        policy = (_cluster_policy(snapshot),)
+        found.append(Step("gpus", "GPUs are handed to guests whole, in their confidential mode", policy))
+    runtime = (
+        _gates(snapshot, wish),
+        compared(snapshot, manifests.kata_config(wish), keep=True, twin=_any_of("kataconfigs")),
+    )
+    found.append(Step("runtime", "the runtime is installed node by node; classes follow at its end", runtime))
+    return found
+
+
+def deployment_mode(snapshot: Snapshot, wish: Wish) -> str:
+    """How the runtime gets onto nodes: as it was asked for, or else as this cluster configures its machines."""
+    return wish.mode or str(
+        DeploymentMode.MACHINE_CONFIG if snapshot.has_machine_configs else DeploymentMode.DAEMON_SET
+    )
+
+
+def _operators(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+    wanted = [
+        manifests.operator(
+            manifests.OSC, "sandboxed-containers-operator", "sandboxed-containers-operator-group", csv=SANDBOXED_CSV
+        ),
+        manifests.operator(manifests.NFD, "nfd", "openshift-nfd-group"),
+    ]
+    if wish.trustee:
+        wanted.append(manifests.operator(manifests.TRUSTEE, "trustee-operator", "trustee-operator-group"))
+    if wish.gpu:
+        wanted.append(
+            manifests.operator(
+                manifests.NVIDIA, "gpu-operator-certified", "nvidia-gpu-operator-group", "certified-operators"
+            )
+        )
+    for namespace, group, subscription in wanted:
+        other = _subscribed(snapshot, subscription)
+        if other is not None:
+            yield Change(Action.KEEP, resource_of(other), other, note="subscribed already")
+            place = namespace["metadata"]["name"]
+            if object_name(other).namespace != place:
+                # It lives elsewhere; its objects still go where the manual puts them.
+                yield compared(snapshot, namespace, keep=True)
+            continue
+        yield compared(snapshot, namespace, keep=True)
+        yield compared(snapshot, group, keep=True, twin=_group_there)
+        yield compared(snapshot, subscription, keep=True)
+
+
+def _subscribed(snapshot: Snapshot, wanted: JsonObject) -> JsonObject | None:
+    package = wanted["spec"]["name"]
+    found = snapshot.all("subscriptions")
+    return next((one for one in found if (one.get("spec") or {}).get("name") == package), None)
+
+
+def _group_there(snapshot: Snapshot, wanted: JsonObject) -> JsonObject | None:
+    place = wanted["metadata"]["namespace"]
+    return next((one for one in snapshot.all("operatorgroups") if object_name(one).namespace == place), None)
+
+
+def _any_of(plural: str) -> Any:
+    return lambda snapshot, _wanted: next(iter(snapshot.all(plural)), None)
+
+
+def _discovery(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+    release = parse_release(release_of(snapshot.get("clusterversions", "version")))
+    version = f"{release[0]}.{release[1]}" if release else manifests.NFD_VERSION
+    yield compared(snapshot, manifests.discovery(version), keep=True, twin=_any_of("nodefeaturediscoveries"))
+    yield compared(snapshot, manifests.hardware_rule())
+    if wish.gpu:
+        yield compared(snapshot, manifests.gpu_rule())
+
+
+def _hosts(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+    """MachineConfigs, unless others do the same; where machines have none, their images must."""
+    if not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET:
+        return
+    if wish.tee is Tee.TDX:
+        found = hostconfigs.recognise_tdx(snapshot.state.configs, snapshot.roles)
+        yield _host_config(snapshot, hostconfigs.tdx_config(snapshot.pool), found)
+    if wish.gpu:
+        iommu = hostconfigs.recognise_iommu(snapshot.state.configs, snapshot.roles, str(wish.tee))
+        yield _host_config(snapshot, hostconfigs.iommu_config(snapshot.home), iommu)
+
+
+def _host_config(snapshot: Snapshot, wanted: JsonObject, found: hostconfigs.Recognised) -> Change:
+    resource, own = resource_of(wanted), object_name(wanted).name
+    if found.complete:
+        by = next(one for one in snapshot.state.configs if object_name(one).name == found.configs[0])
+        note = "" if found.configs == (own,) else f"{', '.join(found.configs)} do it"
+        return Change(Action.KEEP, resource, dict(by), note=note)
+    present = next((one for one in snapshot.state.configs if object_name(one).name == own), None)
+    if present is None:
+        return Change(Action.CREATE, resource, wanted)
+    note = f"its role was {(present['metadata'].get('labels') or {}).get(mco.ROLE_LABEL, 'not set')}"
+    return Change(Action.CHANGE, resource, wanted, tuple(found.missing), note)
+
+
+def _trustee(snapshot: Snapshot) -> Iterator[Change]:
+    other = next(iter([*snapshot.all("kbsconfigs"), *snapshot.all("trusteeconfigs")]), None)
+    if other is not None:
+        yield Change(Action.KEEP, resource_of(other), other, note="configures it already")
+    else:
+        yield compared(snapshot, manifests.trustee_config(), keep=True)
+
+
+def _dcap(snapshot: Snapshot, given: DcapInputs) -> Iterator[Change]:
+    whole = all(
+        snapshot.get(plural, name, parts.NAMESPACE) is not None
+        for plural, name in (("secrets", parts.TLS), ("configmaps", parts.AUTHORITY))
+    )
+    for wanted in dcap_objects(given):
+        name = object_name(wanted).name
+        # Certificate and authority belong together: if one is lost, both are made anew.
+        pair = name in (parts.TLS, parts.AUTHORITY) and not whole
+        keep = wanted["kind"] in ("Namespace", "ServiceAccount") or (wanted["kind"] in _MADE_ONCE and not pair)
+        yield compared(snapshot, wanted, keep=keep)
+
+
+def _cluster_policy(snapshot: Snapshot) -> Change:
+    wanted = cluster_policy()
+    present = next(iter(snapshot.all("clusterpolicies")), None)
+    if present is None:
+        return Change(Action.CREATE, resource_of(wanted), wanted)
+    wrong = check(present)
+    if not wrong:
+        return Change(Action.KEEP, resource_of(wanted), dict(present))
+    mended = {**wanted, "metadata": {"name": object_name(present).name}, "spec": _mended(present)}
+    return Change(Action.CHANGE, resource_of(wanted), mended, tuple(one.told for one in wrong))
+
+
+def _mended(present: JsonObject) -> JsonObject:
+    """The judged fields as they should be, everything else as it is."""
+    spec: JsonObject = {}
+    for field, value, _ in WANTED:
+        section, _, name = field.partition(".")
+        spec.setdefault(section, {})[name] = value
+    for field, name, value, _ in WANTED_ENV:
+        section, _, key = field.partition(".")
+        entries = spec[section].get(key)
+        if entries is None:
+            found: Any = ((present.get("spec") or {}).get(section) or {}).get(key)
+            entries = spec[section][key] = deepcopy(found) if isinstance(found, list) else []
+        entries[:] = [one for one in entries if one.get("name") != name] + [{"name": name, "value": value}]
+    return spec
+
+
+def _gates(snapshot: Snapshot, wish: Wish) -> Change:
+    wanted = manifests.feature_gates(deployment_mode(snapshot, wish))
+    present = snapshot.get("configmaps", names.FEATURE_GATES, names.NAMESPACE)
+    if present is None:
+        return Change(Action.CREATE, resource_of(wanted), wanted)
+    gates, differing = read_gates(present), []
+    if not gates.confidential:
+        differing.append("data.confidential")
+    if wish.mode and str(gates.deployment_mode) != wish.mode:
+        differing.append("data.deploymentMode")
+    data = {name.partition(".")[2]: wanted["data"][name.partition(".")[2]] for name in differing}
+    return Change(
+        Action.CHANGE if differing else Action.KEEP, resource_of(wanted), {**wanted, "data": data}, tuple(differing)
+    )
+
+
+def open_changes(found: Sequence[Step]) -> list[Change]:
+    """Everything that would be written, in order."""
+    return [change for step in found for change in step.changes if change.action is not Action.KEEP]

@@ -1,0 +1,191 @@
+"""What the state machine looks at, and what it may ask for.
+
+`World` is everything that a decision depends on, taken at one moment. A `Plan` is a list of actions in the order in which
+they are to be done, the status to tell, and when to look again. Doing the actions and telling the status twice changes
+nothing: at rest the plan is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import metadata, object_name
+from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.operator import Operator
+from fastness.workloads.kata.status import Status
+
+Object = Mapping[str, Any]
+_NO_GATES = FeatureGates()
+_NO_OPERATOR = Operator()
+_NEVER = datetime.fromtimestamp(0, UTC)
+
+
+class Ref(NamedTuple):
+    """An object by kind, namespace and name."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+def ref_of(obj: Object) -> Ref:
+    """Which object it is."""
+    place = object_name(obj)
+    return Ref(str(obj["kind"]), place.name, place.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class PodUse:
+    """Which classes live pods use, and on which nodes, with one pod of each; `error` when nobody could be asked."""
+
+    classes: Mapping[str, str] = field(default_factory=dict)
+    first: str = ""
+    error: str = ""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+
+
+def pod_use(pods: Sequence[Object], classes: Sequence[str]) -> PodUse:
+    """The use that pods make of some classes; pods that ended do not count."""
+    found: dict[str, str] = {}
+    nodes: dict[str, str] = {}
+    for pod in sorted(pods, key=object_name):
+        spec = pod.get("spec") or {}
+        name = str(spec.get("runtimeClassName") or "")
+        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if name in classes and not ended:
+            found.setdefault(name, str(object_name(pod)))
+            nodes.setdefault(str(spec.get("nodeName") or ""), str(object_name(pod)))
+    return PodUse(found, next(iter(found), ""), nodes=nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that decisions depend on."""
+
+    config: Object | None
+    gates: FeatureGates = _NO_GATES
+    nodes: Sequence[Object] = ()
+    pools: Sequence[Object] = ()
+    objects: Mapping[Ref, Object] = field(default_factory=dict)
+    pods: PodUse = PodUse()
+    cluster: Object | None = None
+    machines: Sequence[Object] = ()
+    version: str = ""
+    served: bool = True
+    namespace: bool = True
+    console: bool = False
+    layered: Object | None = None
+    pull_secret: Object | None = None
+    operator: Operator = _NO_OPERATOR
+    now: datetime = _NEVER
+
+    def node(self, name: str) -> Object | None:
+        """One node."""
+        return next((node for node in self.nodes if object_name(node).name == name), None)
+
+    def pool(self, name: str) -> Object:
+        """One pool; empty when there is none."""
+        return next((pool for pool in self.pools if object_name(pool).name == name), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Ensure:
+    """Make an object, or bring the fields of it that are ours to what they should be.
+
+    `owned` are paths; what a server adds below them (defaults) counts as ours only when `exact`.
+    """
+
+    obj: JsonObject
+    owned: tuple[tuple[str, ...], ...]
+    exact: bool = True
+
+    @property
+    def ref(self) -> Ref:
+        """Which object it is."""
+        return ref_of(self.obj)
+
+    def differs(self, found: Object) -> bool:
+        """Whether the object that is there is not what it should be."""
+        labels, wanted = metadata(found).get("labels") or {}, metadata(self.obj).get("labels") or {}
+        if not wanted.items() <= labels.items():
+            return True
+        fits = _same if self.exact else covers
+        return any(not fits(at(found, path), at(self.obj, path)) for path in self.owned)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete an object."""
+
+    ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Set labels and annotations of a node; None takes one away."""
+
+    node: str
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    notes: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Put the finalizer on the KataConfig and write down the mode."""
+
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """Take our finalizer from an object: the KataConfig, or a runtime class that nobody uses."""
+
+    ref: Ref
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write on our own namespace which version of the operator was there."""
+
+    version: str
+
+
+Action = Ensure | Remove | Mark | Hold | LetGo | Remember
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, what to tell, and when to look again (seconds; None: when something changes)."""
+
+    actions: tuple[Action, ...] = ()
+    status: Status | None = None
+    again: float | None = None
+
+
+def at(obj: Any, path: Sequence[str]) -> Any:
+    """The value at a path, or None."""
+    for key in path:
+        obj = obj.get(key) if isinstance(obj, Mapping) else None
+    return obj
+
+
+def covers(found: Any, wanted: Any) -> bool:
+    """Whether everything that is wanted is there; what else is there does not matter."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(covers(found.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(covers(one, other) for one, other in zip(found, wanted, strict=True))
+        )
+    return bool(found == wanted)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    return bool(found == wanted)

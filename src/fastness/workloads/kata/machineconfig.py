@@ -1,0 +1,156 @@
+"""Installing through machine configs: a config with the extension, a pool for the nodes that get it; the rollout does the rest.
+
+Peer pods add two configs with a file each, and the pool must have those too.
+
+The pool `kata-oc` takes what workers have and the extension; a node is in it by its role label. The rollout of pools keeps
+the budget, drains, reboots and undoes. On a converged cluster the extension goes to the master pool as it is.
+
+Whether the extension has arrived in a pool is read from the sources of its rendered config, never from `Updating`: a pool
+that has not begun looks exactly like one that is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastness.kinds.kata import names
+from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
+from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.objects import annotations_of, is_being_deleted, labels_of, object_name
+from fastness.workloads.kata import peer_pods as peerpods
+from fastness.workloads.kata.eligibility import MASTER_LABEL, WORKER_LABEL, Asked
+from fastness.workloads.kata.gates import DeploymentMode
+from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, Remove, World, ref_of
+from fastness.workloads.kata.installer import Way
+from fastness.workloads.kata.objects import extension_config, image_config, kata_pool, monitors, runtime_config
+from fastness.workloads.kata.progress import EMPTY, NodeLists, by_config, gather
+
+_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
+_ALL_CONFIGS: Final = (*_CONFIGS, *peerpods.CONFIG_NAMES)
+_CONFIG: Final = "MachineConfig"
+_COMMUNITY: Final = ("fedora coreos", "centos stream coreos", "scos")
+_RENDERED: Final = f"{mco.RENDERED_PREFIX}{names.POOL}-"
+
+
+class MachineConfigWay:
+    """The way of clusters with machine configs."""
+
+    mode: Final = DeploymentMode.MACHINE_CONFIG
+
+    def objects(self, world: World, config: Object, asked: Asked) -> list[Ensure]:
+        """The config, those of peer pods, the pool, the log level where it is not the usual one, the monitor."""
+        pool = _pool_name(asked)
+        source = (
+            image_config(config, pool, world.layered) if world.gates.layered_image
+            else extension_config(config, pool, _extension(world))
+        )  # fmt: skip
+        level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
+        known = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
+        return [
+            source,
+            *(peerpods.configs(config, pool) if peerpods.on_nodes(world) else []),
+            *([] if asked.converged else [kata_pool()]),
+            *([runtime_config(level, pool)] if known or level != DEFAULT_LOG_LEVEL else []),
+            *(monitors(asked.role_label) if world.namespace else []),
+        ]
+
+    def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
+        """Role labels as the choice says; configs that are not wanted any more go."""
+        others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
+        others += [] if peerpods.on_nodes(world) else peerpods.CONFIG_NAMES
+        gone = [Ref(_CONFIG, name) for name in others]
+        surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
+        return [*surplus, *([] if asked.converged else role_marks(world, chosen))]
+
+    def lists(self, world: World, asked: Asked, chosen: Sequence[str]) -> NodeLists:
+        """Where every node is; nothing before the pool has a config with the extension."""
+        if asked.converged:
+            return self._converged(world, wanted=bool(chosen))
+        target, wanted = _target(world.pool(names.POOL)), frozenset(chosen)
+        found = []
+        for node in world.nodes:
+            if object_name(node).name in wanted:
+                found += [by_config(node, target, enabled=True)] if target else []
+            elif annotations_of(node).get(mco.CURRENT_CONFIG, "").startswith(_RENDERED):
+                found.append(by_config(node, "", enabled=False))
+        return gather(found)
+
+    def _converged(self, world: World, *, wanted: bool) -> NodeLists:
+        pool = world.pool(mco.MASTER)
+        rendered = str(_rendered(pool).get("name") or "")
+        if wanted and not _carries(pool):
+            return EMPTY
+        target = rendered if wanted or not _sources(pool) & {*_ALL_CONFIGS} else ""
+        masters = [node for node in world.nodes if MASTER_LABEL in labels_of(node)]
+        return gather(by_config(node, target, enabled=wanted) for node in masters)
+
+    def is_done(self, world: World, asked: Asked, chosen: Sequence[str], lists: NodeLists) -> bool:
+        """Whether the chosen nodes have the pool's config, and no other node has it."""
+        pool = world.pool(_pool_name(asked))
+        remote = peerpods.CONFIG_NAMES if peerpods.are_asked(world.config) else ()
+        carried = _carries(pool) and _sources(pool) >= {*remote}
+        return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
+
+    def leave(self, world: World, asked: Asked) -> list[Action]:
+        """No role labels, no config, no log level."""
+        refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
+        gone = [
+            Remove(ref) for ref in refs if (one := world.objects.get(ref)) is not None and not is_being_deleted(one)
+        ]
+        return [*role_marks(world, ()), *gone]
+
+    def is_gone(self, world: World) -> bool:
+        """Whether no config asks for the runtime."""
+        return not any(Ref(_CONFIG, name) in world.objects for name in _ALL_CONFIGS)
+
+    def remains(self, world: World) -> list[Ref]:
+        """The pool, and the monitor."""
+        return [Ref("MachineConfigPool", names.POOL), *(ref_of(one.obj) for one in reversed(monitors("")))]
+
+
+def role_marks(world: World, chosen: Sequence[str]) -> list[Action]:
+    """Labels that put the chosen workers into the pool and take the others out."""
+    found: list[Action] = []
+    wanted = frozenset(chosen)
+    for node in world.nodes:
+        name, labels = object_name(node).name, labels_of(node)
+        if name in wanted and names.ROLE_LABEL not in labels:
+            found.append(Mark(name, {names.ROLE_LABEL: ""}))
+        elif name not in wanted and names.ROLE_LABEL in labels and WORKER_LABEL in labels:
+            found.append(Mark(name, {names.ROLE_LABEL: None}))
+    return found
+
+
+def _pool_name(asked: Asked) -> str:
+    return mco.MASTER if asked.converged else names.POOL
+
+
+def _rendered(pool: Object) -> Any:
+    return (pool.get("spec") or {}).get("configuration") or {}
+
+
+def _sources(pool: Object) -> set[str]:
+    """The configs that the rendered config of a pool is made of."""
+    return {str(one.get("name")) for one in _rendered(pool).get("source") or ()}
+
+
+def _carries(pool: Object) -> bool:
+    """Whether the rendered config of a pool has the runtime in it."""
+    return bool(_sources(pool) & {*_CONFIGS})
+
+
+def _target(pool: Object) -> str:
+    return str(_rendered(pool).get("name") or "") if _carries(pool) else ""
+
+
+def _extension(world: World) -> str:
+    """What the packages are called on the operating system of the nodes."""
+    images = [
+        str(((node.get("status") or {}).get("nodeInfo") or {}).get("osImage") or "").lower() for node in world.nodes
+    ]
+    community = any(word in image for image in images for word in _COMMUNITY)
+    return names.COMMUNITY_EXTENSION if community else names.EXTENSION
+
+
+WAY: Final[Way] = MachineConfigWay()

@@ -1,0 +1,160 @@
+"""Pods that run as virtual machines beside their node: what `enablePeerPods` brings.
+
+    asked ─ two files on every node ─ (installed) adaptor, class `kata-remote` ─ not asked ─ class, when no pod uses it ─ the rest
+
+* The files come as machine configs, or from the pods of the installer's DaemonSet: `way` beside this decides.
+* How to reach the cloud is its owner's to say: `peer-pods-cm` and `peer-pods-secret` are read, never made and never removed.
+  Until both are there the adaptor is not made, and the status says what is missing.
+* One key of theirs is ours: the gate `confidential` decides whether machines are confidential, in `peer-pods-cm` for those
+  that run and in the ConfigMap of the image for those that are built. The adaptor is told in its own template too, so that a
+  change of the gate replaces it.
+* As long as the class is there, pods may use it, so everything that they need stays.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastness.formats.data_url import encode
+from fastness.kinds.kata import names, remote
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import is_being_deleted, metadata
+from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.gates import FeatureGates, UpdateStrategy
+from fastness.workloads.kata.inputs import Ensure, Object, Ref, World, ref_of
+from fastness.workloads.kata.objects import (
+    ALL_TAINTS,
+    IGNITION,
+    NODE_NAME,
+    account,
+    constraints,
+    daemon_set,
+    host_path,
+    machine_config,
+)
+from fastness.workloads.kata.status import Said
+
+ADAPTOR_IMAGE: Final = "cloud-api-adaptor"
+CONFIG_NAMES: Final = (names.REMOTE_CONFIG, names.REMOTE_RUNTIME_CONFIG)
+SETTINGS: Final = Ref("ConfigMap", names.PEER_PODS_MAP, names.NAMESPACE)
+CREDENTIALS: Final = Ref("Secret", names.PEER_PODS_SECRET, names.NAMESPACE)
+CLASS: Final = Ref("RuntimeClass", names.REMOTE_CLASS)
+PROVIDER: Final = "CLOUD_PROVIDER"
+DISABLE_CVM: Final = "DISABLECVM"
+CONFIDENTIAL: Final = "CONFIDENTIAL_COMPUTE_ENABLED"
+
+
+def are_asked(config: Object | None) -> bool:
+    """Whether a KataConfig asks for peer pods."""
+    return ((config or {}).get("spec") or {}).get("enablePeerPods") is True
+
+
+def on_nodes(world: World) -> bool:
+    """Whether nodes must be able to run them: they are asked for, or a class of ours is still there."""
+    known = world.objects.get(CLASS) or {}
+    return are_asked(world.config) or names.CLASS_FINALIZER in (metadata(known).get("finalizers") or ())
+
+
+def configs(config: Object, pool: str) -> list[Ensure]:
+    """The machine configs that bring the two files."""
+    return [
+        machine_config(config, pool, name, {"config": _ignition(path)})
+        for name, path in zip(CONFIG_NAMES, (names.REMOTE_FILE, names.REMOTE_RUNTIME_FILE), strict=True)
+    ]
+
+
+def _ignition(path: str) -> JsonObject:
+    contents = {"source": encode(remote.FILES[path], "text/plain;charset=utf-8")}
+    file = {"path": path, "mode": remote.MODE, "overwrite": True, "contents": contents}
+    return {"ignition": {"version": IGNITION}, "storage": {"files": [file]}}
+
+
+def gated(world: World) -> list[Ensure]:
+    """What the gate `confidential` sets in the ConfigMaps of peer pods that are there."""
+    if not are_asked(world.config):
+        return []
+    image = Ref("ConfigMap", f"{_provider(world)}-{names.PEER_PODS_IMAGE_MAP}", names.NAMESPACE)
+    built = "yes" if world.gates.confidential else "no"
+    wanted = [(SETTINGS, DISABLE_CVM, _disable(world.gates)), (image, CONFIDENTIAL, built)]
+    return [_set(ref, key, value) for ref, key, value in wanted if _is_open(world.objects.get(ref))]
+
+
+def _is_open(known: Object | None) -> bool:
+    return known is not None and known.get("immutable") is not True and not is_being_deleted(known)
+
+
+def _set(ref: Ref, key: str, value: str) -> Ensure:
+    obj: JsonObject = {
+        "apiVersion": "v1", "kind": ref.kind, "metadata": {"name": ref.name, "namespace": ref.namespace}, "data": {key: value},
+    }  # fmt: skip
+    return Ensure(obj, (("data", key),))
+
+
+def adaptor(world: World, asked: Asked) -> list[Ensure]:
+    """What makes the virtual machines, once its owner said where and as whom."""
+    if not are_asked(world.config) or not world.namespace or problem(world) is not None:
+        return []
+    return _adaptor(world.gates, asked.role_label)
+
+
+def surplus(world: World) -> list[Ref]:
+    """What is there of the adaptor and is not needed any more."""
+    return [] if on_nodes(world) else [ref for ref in remains() if ref in world.objects]
+
+
+def remains() -> list[Ref]:
+    """What an uninstallation removes; what the owner made stays."""
+    return [ref_of(one.obj) for one in reversed(_adaptor(FeatureGates(), ""))]
+
+
+def problem(world: World) -> Said | None:
+    """What keeps the adaptor from being made."""
+    if not are_asked(world.config):
+        return None
+    settings = world.objects.get(SETTINGS)
+    where = f"in namespace {names.NAMESPACE}"
+    if settings is None:
+        return Said(False, "ConfigMissing", f"ConfigMap {SETTINGS.name} is missing: create it {where}, with {PROVIDER}")
+    if not _provider(world):
+        return Said(False, "ProviderMissing", f"ConfigMap {SETTINGS.name} {where} does not say {PROVIDER}")
+    if settings.get("immutable") is True and (settings.get("data") or {}).get(DISABLE_CVM) != _disable(world.gates):
+        told = f"ConfigMap {SETTINGS.name} {where} is immutable and its {DISABLE_CVM} is not what the gate confidential says"
+        return Said(False, "ConfigImmutable", told)
+    if CREDENTIALS not in world.objects:
+        told = f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(world)}"
+        return Said(False, "SecretMissing", told)
+    return None
+
+
+def _provider(world: World) -> str:
+    data = (world.objects.get(SETTINGS) or {}).get("data") or {}
+    return str(data.get(PROVIDER) or "").strip().lower()[:63]
+
+
+def _disable(gates: FeatureGates) -> str:
+    return "false" if gates.confidential else "true"
+
+
+def _adaptor(gates: FeatureGates, role_label: str) -> list[Ensure]:
+    container = {
+        "name": "adaptor", "image": ADAPTOR_IMAGE,
+        "env": [NODE_NAME, {"name": DISABLE_CVM, "value": _disable(gates)}],
+        "envFrom": [{"configMapRef": {"name": SETTINGS.name}}, {"secretRef": {"name": CREDENTIALS.name}}],
+        "securityContext": {"privileged": True},
+        "volumeMounts": [{"name": "socket", "mountPath": remote.SOCKET_DIRECTORY}],
+    }  # fmt: skip
+    socket = host_path("socket", remote.SOCKET_DIRECTORY)
+    socket["hostPath"]["type"] = "DirectoryOrCreate"
+    pod = {
+        "serviceAccountName": names.ADAPTOR, "hostNetwork": True, "nodeSelector": {role_label: ""}, "tolerations": ALL_TAINTS,
+        "containers": [container], "volumes": [socket],
+    }  # fmt: skip
+    plain = daemon_set(names.ADAPTOR, pod)
+    if gates.adaptor_update is UpdateStrategy.ON_DELETE:
+        plain.obj["spec"]["updateStrategy"] = {"type": str(UpdateStrategy.ON_DELETE)}
+    made = Ensure(plain.obj, (*plain.owned, ("spec", "updateStrategy")), exact=False)
+    return [
+        account(names.ADAPTOR),
+        constraints(names.ADAPTOR, names.ADAPTOR, privileged=True, host_network=True),
+        made,
+    ]

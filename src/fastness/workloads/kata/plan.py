@@ -1,0 +1,344 @@
+"""The state machine of a KataConfig: what is there in, what is to be done out.
+
+    created ─ checks ─ Installing ─ every chosen node installed ─ classes, done ─┬─ nodes join, leave, change ─ Updating ─ done
+                 │                                                               └─ deleted ─ pods? ─ Uninstalling ─ gone
+                 └─ refused: nothing is made, the reason is told, looked at again
+
+    operator removed ─ nothing at all is done, and that is told ─ it is back ─ goes on where it was
+
+* Level-triggered: where the machine is follows from the objects alone, so that any step can be lost or done twice.
+* A node that is not chosen any more is left alone while pods use the runtime on it, and where only its labels vanished: nothing
+  that a deletion would not do happens by itself. While labels are lost no class goes either.
+* Classes appear when the last node is done, never earlier, and go first: a pod must not start where the runtime is about to go.
+* A deletion waits for an installation that is under way. It does not wait for one that cannot end: a node that failed, or
+  nodes that have not been ready for long.
+* Both ways of installing share all of this; `machineconfig.py` and `daemonset.py` beside it bring nodes where they should be.
+* Pods, nodes and objects that vanish meanwhile are simply not there at the next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from fastness.kinds.kata import names
+from fastness.kinds.kata.config import FINALIZER
+from fastness.kinds.objects import condition, is_being_deleted, metadata, object_name
+from fastness.workloads.kata import daemonset, dashboard, machineconfig, mode, objects, status, version
+from fastness.workloads.kata import peer_pods as peerpods
+from fastness.workloads.kata.classes import ClassPlan, wanted_classes
+from fastness.workloads.kata.eligibility import (
+    Against,
+    Asked,
+    NodeChoice,
+    asked_for,
+    choose,
+    has_role,
+    is_converged,
+    require_labels,
+)
+from fastness.workloads.kata.errors import Refused
+from fastness.workloads.kata.gates import DeploymentMode
+from fastness.workloads.kata.inputs import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remember, Remove, World
+from fastness.workloads.kata.installer import Way
+from fastness.workloads.kata.progress import EMPTY, NodeLists, is_ready
+from fastness.workloads.kata.status import Said, Status
+
+RETRY_PODS: Final = 15.0
+RETRY_CLASS: Final = 10.0
+STALLED: Final = timedelta(minutes=10)
+NO_NODES: Final = "no worker node is selected"
+NO_WORKER: Final = "it is no worker any more"
+CLASS: Final = "RuntimeClass"
+
+
+def needs_pods(world: World) -> bool:
+    """Whether the plan depends on which pods there are: asked only then, because there are many."""
+    if world.config is None:
+        return any(is_being_deleted(one) for one in _classes(world).values())
+    if world.operator.against is not None:
+        return False
+    if is_being_deleted(world.config) or any(is_being_deleted(one) for one in _classes(world).values()):
+        return True
+    if _loses_nodes(world, world.config):
+        return True
+    wanted = {one.name: one.handler for one in _wanted(world, world.config).classes}
+    return any(wanted.get(name) != one.get("handler") for name, one in _classes(world).items())
+
+
+def plan(world: World) -> Plan:
+    """What to do now, what to tell, and when to look again."""
+    wanted = _step(world)
+    seen = (Remember(world.operator.installed),) if world.operator.unrecorded else ()
+    return replace(wanted, actions=(*seen, *wanted.actions))
+
+
+def _step(world: World) -> Plan:
+    config = world.config
+    if config is None:
+        free = _freed(world)
+        return Plan(tuple(free), again=RETRY_CLASS if _classes(world) and not free else None)
+    if world.operator.against is not None:
+        return Plan((), Status(world.operator.against, None, _known_classes(config)))
+    if not is_being_deleted(config):
+        return _install(world, config)
+    if FINALIZER not in (metadata(config).get("finalizers") or ()):
+        return Plan()
+    if _installs_first(world, config):
+        return _install(world, config)
+    return _uninstall(world, config)
+
+
+def way_of(world: World, config: Object) -> tuple[Way, Asked]:
+    """How nodes are brought there, and what is asked of them; raises Refused."""
+    used = mode.in_use(config) or mode.resolve(world.gates.deployment_mode, world.served)
+    converged = is_converged(world.pools, world.nodes)
+    way = machineconfig.WAY if used is DeploymentMode.MACHINE_CONFIG else daemonset.WAY
+    return way, asked_for(config, converged=converged)
+
+
+def choices_of(world: World, config: Object) -> list[NodeChoice]:
+    """Every worker with the decision about it, for status, page and doctor; raises Refused."""
+    _, asked = way_of(world, config)
+    return _choices(world, asked)
+
+
+def _choices(world: World, asked: Asked) -> list[NodeChoice]:
+    """Every worker with the decision about it; those that pods need keep the runtime for now."""
+    found = choose(asked, world.nodes, world.pools, world.cluster, world.machines)
+    if asked.converged:
+        return found
+    known = {one.node for one in found}
+    # A node that is no worker any more is no candidate, and leaves all the same.
+    found += [NodeChoice(name, Against.NOT_SELECTED, NO_WORKER) for name in _with_runtime(world) if name not in known]
+    return [_kept(world, one) for one in found]
+
+
+def _kept(world: World, choice: NodeChoice) -> NodeChoice:
+    """The choice, unless it takes the runtime away from under pods, or nobody knows whether it does."""
+    if choice.chosen or choice.node not in _with_runtime(world):
+        return choice
+    pod = world.pods.nodes.get(choice.node)
+    if pod is None and not world.pods.error:
+        return choice
+    why = f"{pod} runs in it" if pod else f"its pods cannot be listed ({world.pods.error})"
+    message = f"is to lose the runtime ({choice.message}) and keeps it for now: {why}"
+    return NodeChoice(choice.node, Against.PODS, message, "delete the pods that use it there", kept=True)
+
+
+def _with_runtime(world: World) -> tuple[str, ...]:
+    return tuple(object_name(node).name for node in world.nodes if has_role(node))
+
+
+def _loses_nodes(world: World, config: Object) -> bool:
+    """Whether a node that has the runtime is not chosen any more."""
+    try:
+        _, asked = way_of(world, config)
+    except Refused:
+        return False
+    chosen = {one.node for one in _choices(world, asked) if one.chosen}
+    return not asked.converged and not chosen.issuperset(_with_runtime(world))
+
+
+def _install(world: World, config: Object) -> Plan:
+    try:
+        way, asked = way_of(world, config)
+        choices = _choices(world, asked)
+        begun = mode.in_use(config) is not None
+        if not begun:
+            _may_begin(world, config, asked, choices)
+        made = [*way.objects(world, config, asked), *peerpods.gated(world)]
+    except Refused as error:
+        said = Said(False, error.reason, error.told)
+        return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
+    chosen = tuple(one.node for one in choices if one.chosen)
+    actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(way.mode)]), *_missing(world, made)]
+    actions += way.marks(world, asked, chosen)
+    lists = EMPTY if not status.was_said(config) else way.lists(world, asked, chosen)
+    done = begun and status.was_said(config) and way.is_done(world, asked, chosen, lists)
+    classes = _wanted(world, config)
+    lost = any(one.against is Against.LABELS_LOST for one in choices)
+    actions += _afterwards(world, config, classes, asked, keep=lost) if done else []
+    told = Status(
+        _installing(config, lists, done=done), lists, _told_classes(world, classes, done=done),
+        waiting=not done and not lists.node_count, more=_more(world, config, choices, classes),
+    )  # fmt: skip
+    again = RETRY_PODS if any(one.against is Against.PODS for one in choices) else None
+    return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else again)
+
+
+def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked, *, keep: bool) -> list[Action]:
+    """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
+    return [
+        *_missing(world, peerpods.adaptor(world, asked)),
+        *([] if keep and _classes(world) else _class_actions(world, config, classes, asked)),
+        *(Remove(ref) for ref in peerpods.surplus(world)),
+        *dashboard.dashboards(world),
+    ]
+
+
+def _may_begin(world: World, config: Object, asked: Asked, choices: Sequence[NodeChoice]) -> None:
+    """Whether an installation may begin; raises Refused."""
+    peer_pods = peerpods.are_asked(config)
+    if world.gates.confidential and not peer_pods:
+        version.require(world.version)
+    require_labels(asked, world.nodes, peer_pods=peer_pods)
+    if any(one.chosen for one in choices):
+        return
+    refused = status.nodes_refused(choices)
+    if refused is not None:
+        raise Refused(refused.reason, refused.message, "")
+    raise Refused("NoMatchingNodes", NO_NODES, "look at spec.kataConfigPoolSelector and at the labels of the nodes")
+
+
+def _installing(config: Object, lists: NodeLists, *, done: bool) -> Said:
+    if lists.failures:
+        return status.failed(lists)
+    if done:
+        return status.FINISHED
+    return status.UPDATING if _ever_finished(config) else status.INSTALLING
+
+
+def _ever_finished(config: Object) -> bool:
+    found = condition(config, status.IN_PROGRESS) or {}
+    finished = found.get("status") == "False" and not found.get("reason")
+    return finished or bool((config.get("status") or {}).get("runtimeClasses")) or found.get("reason") == "Updating"
+
+
+def _installs_first(world: World, config: Object) -> bool:
+    """Whether a deletion waits for the installation that is under way."""
+    if mode.in_use(config) is None or status.said_before(config) not in ("Installing", "Updating"):
+        return False
+    try:
+        way, asked = way_of(world, config)
+        choices = _choices(world, asked)
+    except Refused:
+        return False
+    chosen = tuple(one.node for one in choices if one.chosen)
+    unfinished = way.lists(world, asked, chosen).unfinished
+    if not chosen:
+        return False
+    left = [node for name in unfinished if (node := world.node(name)) is not None]
+    return not left or not all(_stalled(node, world.now) for node in left)
+
+
+def _stalled(node: Object, now: datetime) -> bool:
+    """Whether a node has not been ready for so long that nobody waits for it any more."""
+    if is_ready(node):
+        return False
+    entries = (node.get("status") or {}).get("conditions") or ()
+    since = next((entry.get("lastTransitionTime") for entry in entries if entry.get("type") == "Ready"), None)
+    try:
+        return now - datetime.fromisoformat(str(since)) > STALLED
+    except (ValueError, TypeError):
+        return False
+
+
+def _uninstall(world: World, config: Object) -> Plan:
+    kept = _known_classes(config)
+    if status.said_before(config) != status.UNINSTALLING.reason:
+        said = status.unlisted(world.pods.error) if world.pods.error else None
+        said = status.blocked(world.pods.first) if said is None and world.pods.first else said
+        if said is not None:
+            return Plan((), Status(said, None, kept, more={}), RETRY_PODS)
+    try:
+        way, asked = way_of(world, config)
+    except Refused:
+        # A selector that nobody can read any more chooses nothing, which is what an uninstallation wants.
+        way, asked = way_of(world, {**config, "spec": {}})
+    actions: list[Action] = [
+        Remove(Ref(CLASS, name)) for name, one in _classes(world).items() if not is_being_deleted(one)
+    ]
+    actions += _freed(world)
+    actions += way.leave(world, asked)
+    lists = way.lists(world, asked, ())
+    told = Status(status.failed(lists) if lists.failures else status.UNINSTALLING, lists, (), more={})
+    if lists.unfinished or not way.is_gone(world) or _classes(world):
+        return Plan(tuple(actions), told, RETRY_CLASS if _classes(world) else None)
+    if status.said_before(config) not in ("Uninstalling", "Failed"):
+        return Plan(tuple(actions), told, 0.0)  # told once, even where there was nothing to remove
+    remains = [*way.remains(world), *peerpods.remains()]
+    actions += [*(Remove(ref) for ref in remains if ref in world.objects), *dashboard.removed(world)]
+    return Plan((*actions, LetGo(Ref("KataConfig", object_name(config).name), FINALIZER)), told)
+
+
+def _missing(world: World, made: Sequence[Ensure]) -> list[Action]:
+    """What of the objects is not there, or is not what it should be."""
+    found = [(one, world.objects.get(one.ref)) for one in made]
+    return [one for one, known in found if known is None or (not is_being_deleted(known) and one.differs(known))]
+
+
+def _wanted(world: World, config: Object) -> ClassPlan:
+    try:
+        _, asked = way_of(world, config)
+    except Refused:
+        return ClassPlan()
+    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peerpods.are_asked(config))
+
+
+def _classes(world: World) -> dict[str, Object]:
+    """The classes that are ours, by name: those with our finalizer."""
+    return {
+        ref.name: one
+        for ref, one in sorted(world.objects.items())
+        if ref.kind == CLASS and names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ())
+    }
+
+
+def _class_actions(world: World, config: Object, classes: ClassPlan, asked: Asked) -> list[Action]:
+    wanted = [objects.runtime_class(config, one, asked) for one in classes.classes]
+    known = _classes(world)
+    # A handler cannot be changed: the class goes, when no pod uses it, and comes again.
+    changed = [
+        one.ref for one in wanted if one.ref.name in known and known[one.ref.name]["handler"] != one.obj["handler"]
+    ]
+    surplus = [Ref(CLASS, name) for name in known if name not in {one.name for one in classes.classes}]
+    gone = [
+        Remove(ref)
+        for ref in (*changed, *surplus)
+        if not is_being_deleted(known[ref.name]) and not world.pods.error and ref.name not in world.pods.classes
+    ]
+    return [*gone, *_missing(world, [one for one in wanted if one.ref not in changed])]
+
+
+def _told_classes(world: World, classes: ClassPlan, *, done: bool) -> tuple[str, ...]:
+    """The classes that the status names: those that are there or are made now."""
+    here = {name for name, one in _classes(world).items() if not is_being_deleted(one)}
+    return tuple(sorted(here | ({one.name for one in classes.classes} if done else set())))
+
+
+def _known_classes(config: Object) -> tuple[str, ...]:
+    """The classes that the status names as it stands."""
+    return tuple((config.get("status") or {}).get("runtimeClasses") or ())
+
+
+def _held_classes(world: World) -> list[str]:
+    return [name for name, one in _classes(world).items() if is_being_deleted(one)]
+
+
+def _freed(world: World) -> list[Action]:
+    """Classes that somebody deleted and no live pod uses."""
+    free = [name for name in _held_classes(world) if not world.pods.error and name not in world.pods.classes]
+    return [LetGo(Ref(CLASS, name), names.CLASS_FINALIZER) for name in free]
+
+
+def _is_held(config: Object) -> bool:
+    return FINALIZER in (metadata(config).get("finalizers") or ())
+
+
+def _more(world: World, config: Object, choices: Sequence[NodeChoice], classes: ClassPlan | None) -> dict[str, Said]:
+    """The conditions beside `InProgress`: only those that have something to say."""
+    more: dict[str, Any] = {
+        status.NODES_REFUSED: status.nodes_refused(choices), status.REMOVAL_HELD: status.removal_held(choices),
+        status.PEER_PODS_READY: peerpods.problem(world),
+    }  # fmt: skip
+    if classes is not None and classes.problem:
+        more[status.CONFIDENTIAL_READY] = Said(False, classes.reason, classes.problem)
+    refused = mode.change_refused(mode.in_use(config), world.gates.deployment_mode, world.served)
+    wrong = [*world.gates.problems, *([refused] if refused else [])]
+    if wrong:
+        reason = "ModeChangeRefused" if refused else "BadValue"
+        more[status.GATES_UNDERSTOOD] = Said(False, reason, "; ".join(wrong)[: status.MAX_MESSAGE])
+    return {kind: said for kind, said in more.items() if said is not None}

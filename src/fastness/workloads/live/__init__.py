@@ -1,0 +1,1 @@
+"""Agent policies, tried in the process for policies."""

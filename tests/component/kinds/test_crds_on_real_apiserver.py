@@ -1,0 +1,287 @@
+"""A real API server takes every definition in `deploy/crds`, and judges objects by it as we say it should.
+
+The definitions come from the files, as a user would apply them. Every example must be accepted, and every refusal must be refused
+at the field or with the words that it names; whether a schema, a CEL rule or a transition rule does it is up to the server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fastness.formats.patch.merge import apply_merge_patch
+from fastness.kinds import registry
+from fastness.kinds.crd.files import load
+from fastness.kinds.crd.roles import roles
+from fastness.kinds.kind import JsonObject
+from tests.patience import PATIENCE
+from tests.realkube import RealKube
+from tests.unit.kinds.examples import EXAMPLES, IMAGE, LATER, NOW, SELECTIONS, Refusal
+from tests.unit.kinds.refusals import REFUSALS
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DIRECTORY = Path(__file__).resolve().parents[3] / "deploy" / "crds"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+
+
+@pytest.fixture(scope="module")
+def api(real_kube: RealKube) -> Iterator[httpx.Client]:
+    """A client of a server that has all our definitions established."""
+    with real_kube.client() as client:
+        for definition in load(DIRECTORY):
+            name = definition["metadata"]["name"]
+            answer = client.patch(
+                f"{CRDS}/{name}",
+                params={"fieldManager": "fastness-crds", "force": "true"},
+                headers=APPLY,
+                json=definition,
+            )
+            assert answer.is_success, f"{name}: {answer.text}"
+        wait_until_established(client)
+        yield client
+
+
+def wait_until_established(client: httpx.Client) -> None:
+    """Wait until all of our definitions are established and their storage answers, which comes a moment later."""
+    wanted = {definition["metadata"]["name"] for definition in load(DIRECTORY)}
+    deadline = time.monotonic() + PATIENCE
+    while missing := wanted - {
+        name for name, found in conditions(client).items() if found.get("Established") == "True"
+    }:
+        assert time.monotonic() < deadline, f"not established: {sorted(missing)}"
+        time.sleep(0.1)
+    for kind in registry.custom_kinds():
+        while client.get(kind.resource.path()).status_code in (404, 429):
+            assert time.monotonic() < deadline, f"not served: {kind.crd_name}"
+            time.sleep(0.1)
+
+
+def conditions(client: httpx.Client) -> dict[str, dict[str, str]]:
+    """Condition statuses by definition."""
+    items = client.get(CRDS).raise_for_status().json()["items"]
+    return {
+        item["metadata"]["name"]: {
+            entry["type"]: entry["status"] for entry in item.get("status", {}).get("conditions", [])
+        }
+        for item in items
+    }
+
+
+def path_of(obj: JsonObject, name: str = "", subresource: str = "") -> str:
+    """Where an example is served; namespaced ones live in `default`."""
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return registry.find(group, version, obj["kind"]).resource.path("default", name, subresource)
+
+
+@pytest.fixture
+def stored(api: httpx.Client, request: pytest.FixtureRequest) -> Iterator[JsonObject]:
+    """The example of the definition that the test names, stored until the test ends."""
+    example = EXAMPLES[request.param]
+    location = path_of(example, example["metadata"]["name"])
+    created = api.post(path_of(example), json=example)
+    assert created.status_code == 201, created.text
+    yield created.json()
+    api.delete(location).raise_for_status()
+
+
+def complaints(answer: httpx.Response) -> str:
+    """All that a refusal says."""
+    status: dict[str, Any] = answer.json()
+    causes = status.get("details", {}).get("causes", [])
+    return "\n".join(
+        [status.get("message", ""), *(f"{cause.get('field')}: {cause.get('message')}" for cause in causes)]
+    )
+
+
+def test_every_definition_is_established_under_its_names_with_a_structural_schema(api: httpx.Client) -> None:
+    found = conditions(api)
+    for kind in registry.custom_kinds():
+        state = found[kind.crd_name]
+        assert state["NamesAccepted"] == "True", kind.crd_name
+        assert state["Established"] == "True", kind.crd_name
+        assert "NonStructuralSchema" not in state, kind.crd_name
+
+
+def test_every_kind_is_in_discovery_with_its_short_names(api: httpx.Client) -> None:
+    for kind in registry.custom_kinds():
+        resources = api.get(f"/apis/{kind.group}/{kind.version}").raise_for_status().json()["resources"]
+        served = next(entry for entry in resources if entry["name"] == kind.plural)
+        assert tuple(served.get("shortNames", ())) == kind.short_names
+        assert served["namespaced"] == kind.namespaced
+        assert served["kind"] == kind.kind
+        children = {
+            entry["name"].partition("/")[2] for entry in resources if entry["name"].startswith(f"{kind.plural}/")
+        }
+        assert children == set(kind.subresources)
+
+
+def test_tables_have_our_columns(api: httpx.Client) -> None:
+    table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    for kind in registry.custom_kinds():
+        answer = api.get(kind.resource.path(), headers=table).raise_for_status().json()
+        names = [column["name"] for column in answer["columnDefinitions"]]
+        assert names == ["Name", *(column.name for column in kind.columns)], kind.crd_name
+
+
+@pytest.mark.parametrize("stored", EXAMPLES, indirect=True, ids=str)
+def test_example_is_stored_with_every_field(stored: JsonObject) -> None:
+    example = EXAMPLES[crd_of(stored)]
+    assert kept(without_nulls(example["spec"]), stored["spec"]), stored["spec"]
+
+
+def crd_of(obj: JsonObject) -> str:
+    """The name of the definition of an object."""
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return registry.find(group, version, obj["kind"]).crd_name
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without members that are null, which a server may drop."""
+    if isinstance(value, dict):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(member) for member in value] if isinstance(value, list) else value
+
+
+def kept(sent: Any, got: Any) -> bool:
+    """Whether everything that was sent is there; the server may have added defaults."""
+    if isinstance(sent, dict):
+        return isinstance(got, dict) and all(key in got and kept(member, got[key]) for key, member in sent.items())
+    if isinstance(sent, list):
+        return isinstance(got, list) and len(sent) == len(got) and all(map(kept, sent, got))
+    return bool(sent == got)
+
+
+@pytest.mark.parametrize("refusal", [found for found in REFUSALS if found.by != "transition"], ids=str)
+def test_wrong_object_is_refused(api: httpx.Client, refusal: Refusal) -> None:
+    changed = apply_merge_patch(EXAMPLES[refusal.crd], refusal.change)
+    answer = api.post(path_of(changed), params={"dryRun": "All"}, json=changed)
+    assert answer.status_code == 422, answer.text
+    assert refusal.field in complaints(answer)
+
+
+TRANSITIONS = [found for found in REFUSALS if found.by == "transition"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "refusal"), [(found.crd, found) for found in TRANSITIONS], indirect=["stored"], ids=map(str, TRANSITIONS)
+)
+def test_forbidden_change_is_refused(api: httpx.Client, stored: JsonObject, refusal: Refusal) -> None:
+    answer = api.patch(path_of(stored, stored["metadata"]["name"]), headers=MERGE, json=refusal.change)
+    assert answer.status_code == 422, answer.text
+    assert refusal.field in complaints(answer)
+
+
+@pytest.mark.parametrize("stored", ["verdicts.fastness.dev"], indirect=True)
+def test_verdicts_can_be_selected_by_machine_and_result(api: httpx.Client, stored: JsonObject) -> None:
+    for selector, names in SELECTIONS.items():
+        query = {"fieldSelector": selector.format(machine=stored["spec"]["subject"]["machine"])}
+        found = api.get(path_of(stored), params=query).raise_for_status().json()["items"]
+        assert [item["metadata"]["name"] for item in found] == names, selector
+    assert api.get(path_of(stored), params={"fieldSelector": "spec.reason=x"}).status_code == 400
+
+
+def condition(kind: str, status: str = "True") -> JsonObject:
+    """A condition as a controller writes it."""
+    return {"type": kind, "status": status, "reason": "Test", "message": "", "lastTransitionTime": NOW}
+
+
+STATUSES = [
+    (
+        "machines.trusted-execution-clusters.io",
+        {"nodeName": "worker-0"},
+        {"nodeName": "worker-1"},
+        "nodeName is immutable",
+    ),
+    ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, {"nodeName": None}, "nodeName is immutable"),
+    ("machines.trusted-execution-clusters.io", {"nodeName": "worker-0"}, None, "status cannot be removed"),
+    (
+        "machines.trusted-execution-clusters.io",
+        {"pool": "worker"},
+        {"pool": "infra"},
+        "status.pool changes only to the pool",
+    ),
+    (
+        "machineosbuilds.machineconfiguration.openshift.io",
+        {"buildStart": NOW},
+        {"buildStart": LATER},
+        "buildStart is immutable",
+    ),
+    ("machineosbuilds.machineconfiguration.openshift.io", {"buildStart": LATER}, {"buildEnd": NOW}, "after buildStart"),
+    (
+        "machineosbuilds.machineconfiguration.openshift.io",
+        {"conditions": [condition("Failed")]},
+        {"conditions": [condition("Failed", "False")]},
+        "once Failed is True",
+    ),
+    (
+        "machineosconfigs.machineconfiguration.openshift.io",
+        {"observedGeneration": 3},
+        {"observedGeneration": 2},
+        "backwards",
+    ),
+    (
+        "machineosconfigs.machineconfiguration.openshift.io",
+        {"currentImagePullSpec": IMAGE},
+        {"currentImagePullSpec": "quay.example.com/os:latest"},
+        "status.currentImagePullSpec",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("stored", "before", "after", "words"),
+    STATUSES,
+    indirect=["stored"],
+    ids=[f"{row[0]}: {row[3]}" for row in STATUSES],
+)
+def test_status_keeps_its_promises(
+    api: httpx.Client, stored: JsonObject, before: JsonObject, after: JsonObject | None, words: str
+) -> None:
+    location = path_of(stored, stored["metadata"]["name"], "status")
+    api.patch(location, headers=MERGE, json={"status": before}).raise_for_status()
+    answer = api.patch(location, headers=MERGE, json={"status": after})
+    assert answer.status_code == 422, answer.text
+    assert words in complaints(answer)
+
+
+def test_defaults_are_filled_in(api: httpx.Client) -> None:
+    kata = {**EXAMPLES["kataconfigs.kataconfiguration.openshift.io"]}
+    del kata["spec"]
+    created = api.post(path_of(kata), params={"dryRun": "All"}, json=kata).raise_for_status().json()
+    assert created["spec"] == {
+        "checkNodeEligibility": False,
+        "logLevel": "info",
+        "enablePeerPods": False,
+        "enableMixedCluster": False,
+    }
+    cluster = {**EXAMPLES["confidentialclusters.fastness.dev"], "spec": {}}
+    created = api.post(path_of(cluster), params={"dryRun": "All"}, json=cluster).raise_for_status().json()
+    assert created["spec"] == {
+        "mode": "Disabled",
+        "simulated": False,
+        "delivery": {"via": "Gate", "sync": "OnDemand"},
+        "attestation": {
+            "reattestInterval": "15m",
+            "tokenLifetime": "10m",
+            "challengeLifetime": "60s",
+            "collateralStaleness": "24h",
+            "missed": {"cordonAfter": "15m"},
+            "tdx": {"allowSeptVe": False},
+        },
+        "join": {"approval": "Automatic", "trustOnFirstUse": False},
+    }
+
+
+@pytest.mark.parametrize("role", roles(), ids=lambda role: str(role["metadata"]["name"]))
+def test_roles_for_people_are_taken_as_they_are(api: httpx.Client, role: JsonObject) -> None:
+    path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role['metadata']['name']}"
+    taken = api.patch(path, params={"fieldManager": "fastness-crds", "dryRun": "All"}, headers=APPLY, json=role)
+    assert taken.is_success, taken.text
+    assert taken.json()["rules"] == role["rules"]
+    assert taken.json()["metadata"].get("labels") == role["metadata"].get("labels")

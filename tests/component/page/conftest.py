@@ -1,0 +1,41 @@
+"""A page in front of a fresh embedded API, both with a clock that can be moved; after a test nothing has logged an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.app.product import PRODUCT
+from tests.component.page.world import WebWorld, web_world
+from tests.embedded.fixtures import Embedded
+from tests.enrolling import MovedClock
+
+
+@pytest.fixture
+async def web(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[WebWorld]:
+    async with _world(tmp_path, virtual=True) as world:
+        yield world
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.fixture
+async def real_web(tmp_path: Path) -> AsyncIterator[WebWorld]:
+    """The same without a simulator."""
+    async with _world(tmp_path, virtual=False) as world:
+        yield world
+
+
+@asynccontextmanager
+async def _world(tmp_path: Path, *, virtual: bool) -> AsyncIterator[WebWorld]:
+    directory, clock = tmp_path / "state", MovedClock()
+    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
+    try:
+        async with web_world(Embedded(server, directory), clock, virtual=virtual) as world:
+            yield world
+    finally:
+        await server.close()

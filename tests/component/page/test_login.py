@@ -1,0 +1,184 @@
+"""Logging in and out: links, tokens, fixation, expiry, forged forms, and who sees what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from fastness.kube.port import PatchType
+from fastness.page.routes import ROUTES, Auth, Route
+from fastness.page.sessions import LIFETIME, LINK_LIFETIME
+from tests.component.page.world import ACCOUNTS, ROLES, Browser, WebWorld, fields_of
+
+
+def cookies(answer: httpx.Response) -> list[str]:
+    return answer.headers.get_list("set-cookie")
+
+
+async def is_in(browser: Browser) -> bool:
+    return (await browser.get("/")).status_code == 200
+
+
+async def test_a_link_logs_in_once_and_looking_at_it_does_not_use_it_up(web: WebWorld) -> None:
+    link = web.page.link()
+    for _ in range(3):
+        assert "It works once" in (await web.browser().get(link)).text
+    browser = web.browser()
+    answer = await browser.follow_link(link)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert await is_in(browser)
+    late = await web.browser().get(link)
+    assert "used already" in late.text
+    assert "key" not in fields_of(late.text)
+
+
+async def test_a_link_ends_after_five_minutes(web: WebWorld) -> None:
+    link, browser = web.page.link(), web.browser()
+    form = fields_of((await browser.get(link)).text)
+    web.clock.ahead += LINK_LIFETIME
+    assert "older than five minutes" in (await web.browser().get(link)).text
+    assert (await browser.post("/login", form)).status_code == 401
+    assert not await is_in(browser)
+
+
+async def test_the_cookie_is_hard_to_take(web: WebWorld) -> None:
+    answer = await web.browser().follow_link(web.page.link())
+    session = next(one for one in cookies(answer) if one.startswith(f"{web.page.sessions.cookie}="))
+    assert session.startswith("__Host-")
+    for word in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"):
+        assert word in session
+    assert "Domain" not in session
+
+
+async def test_a_token_logs_in_as_its_account(web: WebWorld) -> None:
+    browser = web.browser()
+    answer = await browser.log_in(await web.account("someone", "cluster-admin"), then="/pools")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/pools")
+    shown = await browser.get("/pools")
+    assert shown.status_code == 200
+    assert "system:serviceaccount:default:someone" in shown.text
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9.", "ü", "a\r\nb: c"])
+async def test_what_the_api_does_not_know_does_not_log_in(web: WebWorld, token: str) -> None:
+    browser = web.browser()
+    assert (await browser.log_in(token)).status_code == 401
+    assert not await is_in(browser)
+
+
+async def test_a_session_that_somebody_planted_is_not_used(web: WebWorld) -> None:
+    attacker = await web.administrator()
+    planted = attacker.http.cookies[web.page.sessions.cookie]
+    victim = web.browser()
+    victim.http.cookies.set(web.page.sessions.cookie, planted)
+    answer = await victim.follow_link(web.page.link())
+    assert answer.status_code == 303
+    fresh = next(one for one in cookies(answer) if one.startswith(f"{web.page.sessions.cookie}="))
+    assert planted not in fresh
+    assert not await is_in(attacker)  # what was planted ended with the login
+
+
+async def test_an_id_that_nobody_issued_does_not_become_a_session(web: WebWorld) -> None:
+    browser = web.browser()
+    browser.http.cookies.set(web.page.sessions.cookie, "chosen-by-the-attacker")
+    assert not await is_in(browser)
+
+
+async def test_a_login_ends_after_a_while_and_leads_back_to_the_form(web: WebWorld) -> None:
+    browser = await web.administrator()
+    web.clock.ahead += LIFETIME
+    answer = await browser.get("/machines/x?page=2")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?then=%2Fmachines%2Fx%3Fpage%3D2")
+    again = await browser.get(answer.headers["location"])
+    assert fields_of(again.text)["then"] == "/machines/x?page=2"
+
+
+async def test_a_credential_that_ends_takes_its_login_along(web: WebWorld) -> None:
+    browser = web.browser()
+    await browser.log_in(await web.account("leaver", "cluster-admin"))
+    assert (await browser.get("/pools")).status_code == 200
+    await web.cluster.delete(ACCOUNTS, "leaver", "default")
+    assert (await browser.get("/pools")).status_code == 303
+
+
+async def test_a_token_that_expires_takes_its_login_along(web: WebWorld) -> None:
+    browser = web.browser()
+    await browser.log_in(await web.account("brief", "cluster-admin"))
+    assert (await browser.get("/pools")).status_code == 200
+    web.clock.ahead += timedelta(minutes=61)  # the session has hours left, the token has none
+    assert (await browser.get("/pools")).status_code == 303
+
+
+async def test_logging_out_ends_the_session_for_everybody_who_has_the_cookie(web: WebWorld) -> None:
+    browser = await web.administrator()
+    kept = browser.http.cookies[web.page.sessions.cookie]
+    assert (await browser.post("/logout", {"token": await browser.token()})).status_code == 303
+    thief = web.browser()
+    thief.http.cookies.set(web.page.sessions.cookie, kept)
+    assert not await is_in(thief)
+
+
+async def test_nobody_logs_somebody_else_in(web: WebWorld) -> None:
+    attacker, victim = web.browser(), web.browser()
+    form = fields_of((await attacker.get("/login")).text)
+    token = await web.account("attacker", "view")
+    answer = await victim.post("/login", {**form, "bearer": token})
+    assert answer.status_code == 403
+    await victim.get("/login")  # a cookie of its own does not help with the token of another
+    assert (await victim.post("/login", {**form, "bearer": token})).status_code == 403
+    assert not await is_in(victim)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "https://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}],
+)  # fmt: skip
+async def test_a_form_of_another_site_is_refused_even_with_everything_right(
+    web: WebWorld, headers: dict[str, str]
+) -> None:
+    browser = await web.administrator()
+    answer = await browser.post("/logout", {"token": await browser.token()}, headers=headers)
+    assert answer.status_code == 403
+    assert await is_in(browser)
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.auth is Auth.SESSION], ids=lambda one: one.name)
+async def test_every_path_of_the_table_needs_a_login(web: WebWorld, route: Route) -> None:
+    path = route.pattern.replace("{name}", "machine-one")
+    browser = web.browser()
+    answer = await (browser.post(path, {"token": "x"}) if route.method == "POST" else browser.get(path))
+    if path == "/events":
+        assert answer.status_code == 401
+    else:
+        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/login")
+
+
+@pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "POST"], ids=lambda one: one.name)
+@pytest.mark.parametrize("token", ["", "guessed", "of-another-session"])
+async def test_every_form_needs_the_token_of_its_session(web: WebWorld, route: Route, token: str) -> None:
+    await web.machine()
+    browser = await web.administrator()
+    if token == "of-another-session":
+        token = await (await web.administrator()).token()
+    fields = {"token": token, "form": token, "decision": "approve", "bearer": "x"}
+    path = route.pattern.replace("{name}", "machine-one")
+    assert (await browser.post(path, fields)).status_code == 403
+    assert await is_in(browser)
+    assert web.deeds == []
+
+
+async def test_a_form_in_json_or_too_large_is_refused(web: WebWorld) -> None:
+    browser = await web.administrator()
+    json = {"content-type": "application/json"}
+    assert (await browser.http.post("/logout", content=b"{}", headers=json)).status_code == 400
+    assert (await browser.post("/logout", {"token": "x" * 40000})).status_code == 413
+    assert (await browser.post("/logout", {f"f{number}": "x" for number in range(40)})).status_code == 400
+
+
+async def test_a_name_in_a_role_that_changes_counts_at_once(web: WebWorld) -> None:
+    viewer = await web.viewer()
+    assert (await viewer.get("/")).status_code == 200
+    await web.cluster.patch(ROLES, "machine-viewer", {"rules": []}, PatchType.MERGE)
+    assert (await viewer.get("/")).status_code == 403

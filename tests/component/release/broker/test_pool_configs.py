@@ -1,0 +1,339 @@
+"""Copies of configurations in the broker: how fresh each way of keeping them is, and when it would rather say nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from fastness.agent.boot.fetch import check_delivered
+from fastness.crypto.eddsa import Ed25519Signer
+from fastness.crypto.secret import SecretBytes
+from fastness.http.refusals import Refusal
+from fastness.kinds.trusted_execution.subject import Basis, Grant, Subject
+from fastness.machineconfig.overlay.overlay import Recipient
+from fastness.observe import metrics
+from fastness.protocol.config_proof import BadConfigProof, Copied, Served, signed
+from fastness.protocol.delivered import parse_envelope
+from fastness.protocol.kbs_path import parse_path
+from fastness.release.configs import Config, ConfigRequest
+from fastness.release.live.assignments import Assignments, not_assigned
+from fastness.release.live.copies import PoolConfigs, is_config
+from fastness.release.live.overlays import Overlays
+from tests.virtual import VirtualClock, settle
+
+QUERY = {"nonce": "n" * 24, "accept": "application/json"}
+WHO = Recipient("uid", {"tee": "tpm"})
+THUMBPRINT = "sha256:" + "a" * 64
+KEY = Ed25519Signer(SecretBytes(bytes(32)))
+
+
+class Source:
+    """A config server that counts."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock, self.lifetime = clock, timedelta(hours=24)
+        self.asked = 0
+        self.down = False
+        self.body = b"one"
+        self.name = "rendered-worker-1"
+
+    async def fetch(self, wanted: ConfigRequest) -> Config:
+        assert wanted.credential == "DPoP of-the-session"
+        config = await self._plain()
+        served = Served(config.body, wanted.pool, "uid", wanted.nonce, wanted.rendered, THUMBPRINT)
+        return config._replace(signature=signed(served, KEY, self.clock.now() + timedelta(minutes=5)))
+
+    async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
+        config, until = await self._plain(), self.clock.now() + self.lifetime
+        return config._replace(signature=signed(Copied(config.body, pool, config.name), KEY, until), until=until)
+
+    async def _plain(self) -> Config:
+        self.asked += 1
+        if self.down:
+            raise Refusal(503, "config-server-unreachable", "the config server does not answer")
+        return Config(self.body, b'"e"', self.name)
+
+
+class Cache:
+    """An informer with one object."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+        self.handlers: list[Any] = []
+
+    def get(self, namespace: str, name: str) -> Any:
+        return self.found
+
+    def change(self, found: Any) -> None:
+        self.found = found
+        for handler in self.handlers:
+            handler(None, found)
+
+    def subscribe(self, handler: Any) -> Any:
+        self.handlers.append(handler)
+        return lambda: self.handlers.remove(handler)
+
+    def add_index(self, name: str, indexer: Any) -> None:
+        """Nothing is looked up here."""
+
+    def by_index(self, name: str, value: str) -> list[Any]:
+        return [self.found] if self.found else []
+
+
+class Bench:
+    """Everything that delivery needs, by hand."""
+
+    def __init__(self, sync: str, via: str = "Broker") -> None:
+        self.clock = VirtualClock()
+        self.source = Source(self.clock)
+        delivery = {"via": via, "sync": sync, "interval": "5m"}
+        self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
+        self.pools = Cache(self.pool("rendered-worker-1"))
+        self.overlays = Cache(None)
+        parts: list[Any] = [
+            self.source,
+            self.cluster,
+            self.pools,
+            Overlays(cast("Any", self.overlays)),
+            Assignments(cast("Any", None)),
+            self.clock,
+        ]
+        self.configs = PoolConfigs(*parts)
+        subject = Subject("uid", "machine-a", THUMBPRINT, "worker", tee="tpm", endorsement="ek-certificate")
+        until = self.clock.now() + timedelta(days=1)
+        self.grant = Grant("g", subject, "pool/worker/config", {}, "v", Basis.VERDICT, until)
+
+    @staticmethod
+    def pool(rendered: str) -> dict[str, Any]:
+        configuration = {"name": rendered}
+        return {
+            "metadata": {"name": "worker"}, "spec": {"configuration": configuration},
+            "status": {"configuration": configuration, "machineCount": 1, "updatedMachineCount": 1},
+        }  # fmt: skip
+
+    async def get(self) -> bytes:
+        opened, _ = await self.configs.deliver(self.grant, WHO, "worker", QUERY, _token)
+        delivered = parse_envelope(opened.reveal())
+        served = Served(delivered.config, "worker", "uid", QUERY["nonce"], key=THUMBPRINT)
+        check_delivered(delivered, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
+        self.delivered = delivered
+        return delivered.config
+
+
+def _token() -> str:
+    return "of-the-session"
+
+
+async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
+    bench = Bench("OnDemand")
+    for body in (b"one", b"two"):
+        bench.source.body = body
+        assert await bench.get() == body
+    bench.source.down = True
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+def shown_age() -> float | None:
+    """What an operator sees."""
+    return metrics.REGISTRY.get_sample_value("fastness_broker_config_age_seconds")
+
+
+async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_three_when_its_source_is_down() -> None:
+    bench = Bench("Scheduled")
+    assert await bench.get() == b"one"
+    bench.source.body = b"two"
+    await bench.clock.advance(299)
+    assert (await bench.get(), shown_age()) == (b"one", 299)
+    assert bench.source.asked == 1
+    await bench.clock.advance(2)
+    assert (await bench.get(), shown_age()) == (b"two", 0)
+    bench.source.down = True
+    await bench.clock.advance(600)
+    assert (await bench.get(), shown_age()) == (b"two", 600)
+    bench.source.down = False
+    assert (await bench.get(), shown_age()) == (b"two", 0), "what is fresh again does not look stale"
+    bench.source.down = True
+    await bench.clock.advance(901)
+    with pytest.raises(Refusal) as stale:
+        await bench.get()
+    assert stale.value.status == 503
+
+
+async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_hands_out_the_old_one() -> None:
+    bench = Bench("OnChange")
+    assert await bench.get() == b"one"
+    await bench.clock.advance(3600)
+    assert await bench.get() == b"one"
+    assert bench.source.asked == 1
+    bench.source.body, bench.source.name = b"two", "rendered-worker-2"
+    bench.pools.found = bench.pool("rendered-worker-2")
+    assert await bench.get() == b"two"
+    bench.source.down = True
+    assert await bench.get() == b"two"
+    bench.pools.found = bench.pool("rendered-worker-3")
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+async def test_a_copy_from_a_config_server_that_is_behind_is_not_kept_under_the_new_name() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    bench.pools.found = bench.pool("rendered-worker-2")
+    assert await bench.get() == b"one", "the config server has not heard of the change"
+    bench.source.body, bench.source.name = b"two", "rendered-worker-2"
+    assert await bench.get() == b"two"
+    assert (await bench.get(), bench.source.asked) == (b"two", 3)
+
+
+async def test_copies_are_renewed_before_the_next_machine_asks() -> None:
+    for sync in ("OnChange", "Scheduled"):
+        bench = Bench(sync)
+        await bench.get()
+        keeping = asyncio.create_task(bench.configs.run())
+        await settle()
+        bench.source.body, bench.source.name = b"two", "rendered-worker-2"
+        bench.pools.change(bench.pool("rendered-worker-2"))
+        await bench.clock.advance(301 if sync == "Scheduled" else 0)
+        assert bench.source.asked == 2, sync
+        bench.source.down = True
+        assert await bench.get() == b"two", sync
+        keeping.cancel()
+        await asyncio.wait((keeping,))
+
+
+async def test_a_config_server_that_is_down_or_behind_is_asked_again_until_the_copy_is_new() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    keeping = asyncio.create_task(bench.configs.run())
+    await settle()
+    bench.source.down = True
+    bench.pools.change(bench.pool("rendered-worker-2"))
+    await bench.clock.advance(10)
+    assert 3 <= bench.source.asked <= 10
+    bench.source.down, bench.source.body, bench.source.name = False, b"two", "rendered-worker-2"
+    await bench.clock.advance(3)
+    asked = bench.source.asked
+    assert (await bench.get(), bench.source.asked) == (b"two", asked)
+    await bench.clock.advance(3600)
+    assert bench.source.asked == asked, "at rest nobody is asked"
+    keeping.cancel()
+    await asyncio.wait((keeping,))
+
+
+async def test_the_way_of_keeping_copies_changes_while_it_runs() -> None:
+    bench = Bench("Scheduled")
+    await bench.get()
+    bench.source.body = b"two"
+    bench.cluster.found = {"spec": {"mode": "Enforce", "delivery": {"via": "Broker", "sync": "OnDemand"}}}
+    assert await bench.get() == b"two"
+
+
+async def test_where_the_gate_delivers_the_broker_does_not() -> None:
+    with pytest.raises(Refusal) as refused:
+        await Bench("OnDemand", via="Gate").get()
+    assert (refused.value.status, refused.value.code) == (503, "delivered-by-gate")
+
+
+async def test_copies_are_bounded() -> None:
+    bench = Bench("Scheduled")
+    for number in range(200):
+        await bench.configs.deliver(bench.grant, WHO, "worker", {**QUERY, "accept": f"v{number}"}, _token)
+    assert len(bench.configs._copies) == 64
+
+
+async def test_a_machine_with_overlays_gets_no_copy_and_waits() -> None:
+    for sync, status in (("Scheduled", 503), ("OnChange", 503), ("OnDemand", 200)):
+        bench = Bench(sync)
+        bench.overlays.found = {"metadata": {"name": "rack", "uid": "o"}, "spec": {"match": {"machines": ["uid"]}}}
+        if status == 200:
+            assert await bench.get() == b"one"
+            continue
+        with pytest.raises(Refusal) as waits:
+            await bench.get()
+        assert (waits.value.status, waits.value.code) == (503, "overlaid")
+
+
+async def test_a_copy_is_sealed_for_one_machine_and_one_request() -> None:
+    bench = Bench("OnChange")
+    await bench.get()
+    keys, now = {KEY.verifier.id: KEY.verifier}, bench.clock.now()
+    for machine, nonce, pool in (
+        ("other", QUERY["nonce"], "worker"),
+        ("uid", "m" * 24, "worker"),
+        ("uid", QUERY["nonce"], "infra"),
+    ):
+        served = Served(b"one", pool, machine, nonce, key=THUMBPRINT)
+        with pytest.raises(BadConfigProof):
+            check_delivered(bench.delivered, served, keys, now)
+    with pytest.raises(BadConfigProof):
+        check_delivered(
+            bench.delivered, Served(b"one", "worker", "uid", QUERY["nonce"], "rendered-worker-9"), keys, now
+        )
+
+
+async def test_a_copy_is_renewed_before_its_signature_ends_and_never_handed_out_after() -> None:
+    bench = Bench("OnChange")
+    bench.source.lifetime = timedelta(hours=1)
+    await bench.get()
+    await bench.clock.advance(1801)
+    await bench.get()
+    assert bench.source.asked == 2
+    bench.source.down = True
+    await bench.clock.advance(3601)
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+class Unassigned:
+    """Says of every rendered config that the machine was not told to have it."""
+
+    async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
+        raise not_assigned(verdict)
+
+
+@pytest.mark.parametrize("sync", ["OnDemand", "Scheduled", "OnChange"])
+async def test_a_rendered_config_that_the_machine_was_not_told_to_have_is_not_even_fetched(sync: str) -> None:
+    bench = Bench(sync)
+    bench.configs._assignments = cast("Any", Unassigned())
+    query = {**QUERY, "rendered": f"rendered-worker-{'a' * 32}"}
+    with pytest.raises(Refusal) as refused:
+        await bench.configs.deliver(bench.grant, WHO, "worker", query, _token)
+    assert (refused.value.status, refused.value.code, bench.source.asked) == (403, "not-assigned", 0)
+
+
+async def test_an_old_copy_is_not_handed_out_when_its_signature_has_ended() -> None:
+    bench = Bench("Scheduled")
+    bench.source.lifetime = timedelta(minutes=6)
+    await bench.get()
+    bench.source.down = True
+    await bench.clock.advance(330)
+    await bench.get()  # older than an interval, younger than three, and its signature counts
+    await bench.clock.advance(60)
+    with pytest.raises(Refusal):
+        await bench.get()
+
+
+async def test_a_copy_that_does_not_say_how_long_it_counts_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench("Scheduled")
+    copy = bench.source.copy
+
+    async def endless(pool: str, accept: str, rendered: str = "") -> Config:
+        return (await copy(pool, accept, rendered))._replace(until=None)
+
+    monkeypatch.setattr(bench.source, "copy", endless)
+    await bench.get()
+    await bench.get()
+    assert bench.source.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "config"), [("pool/worker/config", True), ("pool/worker/key", False), ("machine/uid/config", False)]
+)
+def test_which_paths_are_configurations(path: str, config: bool) -> None:
+    parsed = parse_path(path)
+    assert parsed is not None
+    assert is_config(parsed) is config

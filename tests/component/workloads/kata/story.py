@@ -1,0 +1,156 @@
+"""What a KataConfig said over time, and the words that the tests of its loop share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastness.kinds.kata import names
+from fastness.kinds.kata.config import KATA_CONFIG
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import condition
+from fastness.kinds.registry import find
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster, EventType
+from tests.patience import PATIENCE
+
+KATA = KATA_CONFIG.resource
+CLASS = find("node.k8s.io", "v1", "runtimeclasses").resource
+NAMESPACE = find("", "v1", "namespaces").resource
+CONFIG_MAP = find("", "v1", "configmaps").resource
+EVENT = find("", "v1", "events").resource
+
+
+def kata_config(name: str = "example-kataconfig", **spec: Any) -> JsonObject:
+    return {"apiVersion": KATA_CONFIG.api_version, "kind": "KataConfig", "metadata": {"name": name}, "spec": spec}
+
+
+async def feature_gates(cluster: Cluster, **data: str) -> None:
+    """The operator's namespace with the feature gates."""
+    meta = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
+    await cluster.create(NAMESPACE, meta)
+    place = {"name": names.FEATURE_GATES, "namespace": names.NAMESPACE}
+    await cluster.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": data})
+
+
+class Story:
+    """Every status that a watcher saw, each once."""
+
+    def __init__(self) -> None:
+        self.told: list[JsonObject] = []
+        self.gone = asyncio.Event()
+
+    def take(self, config: JsonObject) -> None:
+        status = config.get("status")
+        if status and (not self.told or self.told[-1] != status):
+            self.told.append(status)
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Status and reason of `InProgress`, each change once."""
+        said: list[tuple[str, str]] = []
+        for status in self.told:
+            found = condition({"status": status}, "InProgress") or {}
+            one = (found["status"], found["reason"])
+            if not said or said[-1] != one:
+                said.append(one)
+        return said
+
+    @property
+    def nodes(self) -> list[JsonObject]:
+        """`kataNodes`, each change once."""
+        said: list[JsonObject] = []
+        for status in self.told:
+            if not said or said[-1] != status.get("kataNodes"):
+                said.append(status.get("kataNodes") or {})
+        return said
+
+    @property
+    def most_moving(self) -> int:
+        """How many nodes were being changed at the same time, at most."""
+        return max(len(one.get("installing", ())) + len(one.get("uninstalling", ())) for one in self.nodes)
+
+
+@asynccontextmanager
+async def told(cluster: Cluster) -> AsyncIterator[Story]:
+    """The story of the KataConfig for the time of the block."""
+    story = Story()
+
+    async def follow() -> None:
+        async with cluster.watch(KATA, initial=True) as events:
+            async for event in events:
+                if event.type is EventType.DELETED:
+                    story.gone.set()
+                elif event.type is not EventType.BOOKMARK:
+                    story.take(event.object)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield story
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(cluster: Cluster, holds: Callable[[JsonObject], Any], name: str = "example-kataconfig") -> JsonObject:
+    """Wait for the KataConfig to say something, with a bound."""
+    found: JsonObject = {}
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found = await cluster.get(KATA, name)
+                if holds(found):
+                    return found
+                await asyncio.sleep(0.02)
+    except TimeoutError as error:
+        raise AssertionError(f"it does not get there: {found.get('status')}") from error
+
+
+def in_progress(config: JsonObject) -> tuple[str, str]:
+    """Status and reason of `InProgress`."""
+    found = condition(config, "InProgress") or {}
+    return str(found.get("status")), str(found.get("reason"))
+
+
+def is_done(config: JsonObject) -> bool:
+    return in_progress(config) == ("False", "")
+
+
+async def is_gone(cluster: Cluster, name: str = "example-kataconfig") -> None:
+    """Wait until the KataConfig is gone, with a bound."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    found = await cluster.get(KATA, name)
+                except NotFound:
+                    return
+                await asyncio.sleep(0.02)
+    except TimeoutError as error:
+        raise AssertionError(f"it stays: {found['metadata']} {found.get('status')}") from error
+
+
+async def until_equal(ask: Callable[[], Awaitable[Any]], wanted: Any) -> None:
+    """Wait until something is as it should be, with a bound."""
+    found: Any = None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found = await ask()
+                if found == wanted:
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError as error:
+        more, less = (found - wanted, wanted - found) if isinstance(found, set) else (found, wanted)
+        raise AssertionError(f"there is {more}, there is not {less}") from error
+
+
+async def until_told(cluster: Cluster, reason: str) -> None:
+    """Wait for an event; it comes after the condition that it tells of."""
+
+    async def told() -> bool:
+        return reason in {one["reason"] for one in (await cluster.list(EVENT)).items}
+
+    await until_equal(told, True)

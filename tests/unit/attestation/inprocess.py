@@ -1,0 +1,26 @@
+"""Decisions whose policies are harmless texts of the tests: they are asked in this process."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from fastness.attestation.policy.policy import Shown, compile_policy, compile_resource_policy
+from fastness.attestation.policy.query import Answer, Decision, Query, answered
+from fastness.rego.engine import BadPolicy
+
+Made = TypeVar("Made")
+
+
+def decided(decision: Decision[Made]) -> Made:
+    """The outcome of a decision."""
+    return answered(decision, _answer)
+
+
+def _answer(query: Query) -> Answer:
+    try:
+        if query.kind == "resource":
+            return Answer(compile_resource_policy(query.policy.rego).answer(query.input, query.data))
+        vector = compile_policy(query.policy.rego).answer(Shown(query.input, query.data, query.digest))
+    except BadPolicy as error:
+        return Answer(error=f"the policy cannot be compiled any more: {error.message}")
+    return Answer({**vector.claims, **vector.strangers}, vector.error)

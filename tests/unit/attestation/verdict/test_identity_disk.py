@@ -1,0 +1,37 @@
+"""A key on an open disk is said wherever the machine is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastness.attestation.evidence.checks import Result
+from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.verdict.conclude import Conclusion
+from fastness.attestation.verdict.identity_disk import NOTE, identity_notes, identity_place, told_open_disk
+from fastness.kinds.objects import view
+from fastness.kinds.trusted_execution.machine import Machine
+
+ACCEPTED = Conclusion((), TrustVector({}), {}, "Affirmed", "", accepted=True)
+
+
+@pytest.mark.parametrize(("tee", "place"), [("tpm", "TPM"), ("snp", "OpenDisk"), ("tdx", "OpenDisk")])
+def test_a_guest_key_is_a_file_and_the_verdict_warns(tee: str, place: str) -> None:
+    assert identity_place(tee) == place
+    told = told_open_disk(ACCEPTED, tee)
+    assert told.accepted
+    shown = [(check.result, check.code) for check in told.checks]
+    assert shown == ([(Result.WARN, "identity-on-open-disk")] if place == "OpenDisk" else [])
+
+
+@pytest.mark.parametrize(
+    ("status", "notes"),
+    [
+        ({"identity": "OpenDisk", "tee": "snp"}, (NOTE,)),
+        ({"tee": "tdx"}, (NOTE,)),  # a Machine of before
+        ({"identity": "TPM", "tee": "tpm"}, ()),
+        ({"tee": "tpm"}, ()),
+        ({}, ()),
+    ],
+)
+def test_views_say_it_beside_the_machine(status: dict[str, str], notes: tuple[str, ...]) -> None:
+    assert identity_notes(view({"spec": {"id": "i"}, "status": status}, Machine)) == notes

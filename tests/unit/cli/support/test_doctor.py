@@ -1,0 +1,104 @@
+"""What `doctor` looks for, what it says, and when its answer is no."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fastness.attestation.evidence.snp_floors import DATE
+from fastness.cli.exits import Exit
+from fastness.cli.support import doctor
+from fastness.formats.evidence.snp.tcb import Generation
+from fastness.sim.tee import SimVendor
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def nowhere(_: str) -> str | None:
+    return None
+
+
+def test_programs_that_are_not_there_are_optional_and_named_with_their_package(tmp_path: Path) -> None:
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere)}
+    assert found["kubectl"].state == "optional"
+    assert found["swtpm"].fix == "apt-get install swtpm swtpm-tools"
+
+
+def test_programs_that_are_there_are_shown_with_their_place(tmp_path: Path) -> None:
+    found = {one.name: one for one in doctor.examine(tmp_path, lambda name: f"/bin/{name}")}
+    assert (found["kubectl"].state, found["kubectl"].found) == ("ok", "/bin/kubectl")
+
+
+def test_every_declared_dependency_is_looked_for(tmp_path: Path) -> None:
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere)}
+    assert {"click", "cryptography", "orjson"} <= set(found)
+    assert {one.state for one in found.values() if one.purpose == "a dependency"} == {"ok"}
+
+
+def test_a_dependency_that_is_missing_makes_the_answer_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["no-such-package>=1; python_version > '3'"])
+    said = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path)])
+    assert said.exit_code == Exit.NO
+    assert "pip install no-such-package" in said.output
+    assert "1 required things are missing." in said.output
+
+
+def test_a_place_that_cannot_be_written_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    [state] = [one for one in doctor.examine(tmp_path / "file" / "state", nowhere) if one.name == "state"]
+    assert state.state == "missing"
+    assert "--state" in state.fix
+
+
+def test_json_says_the_same(tmp_path: Path) -> None:
+    said = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path), "-o", "json"])
+    report = json.loads(said.output)
+    assert report["ok"] is True
+    assert {"name", "state", "found", "purpose", "fix"} == set(report["findings"][0])
+
+
+def imported(state: Path, at: datetime) -> None:
+    """What an operator of a site imported at that time."""
+    vendor = SimVendor()
+    documents = {
+        "tdx/50806f000000-platform.json": vendor.collateral(at).raw.encode(),
+        "snp/Genoa/crl.der": vendor.revocations(Generation.GENOA, at),
+    }
+    for name, data in documents.items():
+        path = state / "collateral" / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+
+
+def test_documents_of_vendors_are_told_with_the_day_on_which_the_first_runs_out(tmp_path: Path) -> None:
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
+    assert (found["collateral"].state, found["collateral"].found) == ("optional", "none")
+    assert "--vendor-services" in found["collateral"].fix
+    imported(tmp_path, NOW)
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
+    assert found["collateral"].state == "ok"
+    assert found["collateral"].found.startswith("2 documents, the first runs out on 20")
+
+
+def test_documents_that_ran_out_or_cannot_be_read_are_named(tmp_path: Path) -> None:
+    imported(tmp_path, NOW)
+    (tmp_path / "collateral" / "snp" / "Genoa" / "crl.der").write_bytes(b"no list")
+    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW + timedelta(days=365))}
+    assert found["collateral/snp/Genoa/crl.der"].found == "cannot be read"
+    assert found["collateral/tdx/50806f000000-platform.json"].found.startswith("ran out on ")
+    assert "collateral" not in found
+
+
+def test_an_old_table_of_minimums_is_told_with_what_to_do(tmp_path: Path) -> None:
+    def finding(now: datetime) -> doctor.Finding:
+        return next(one for one in doctor.examine(tmp_path, nowhere, now) if one.name == "snp-minimums")
+
+    made = datetime(DATE.year, DATE.month, DATE.day, tzinfo=UTC)
+    assert (finding(made + timedelta(days=180)).state, finding(made).fix) == ("ok", "")
+    old = finding(made + timedelta(days=181))
+    assert (old.state, "more than 180 days old" in old.found, "minimumTcb" in old.fix) == ("optional", True, True)

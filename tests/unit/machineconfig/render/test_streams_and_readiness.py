@@ -1,0 +1,172 @@
+"""Which system a pool runs, and what a render waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig.render.generated import Owners, base_configs
+from fastness.machineconfig.render.readiness import COMPLETED, FAILING, RUNNING, Obstacle, is_complete, obstacle
+from fastness.machineconfig.render.render import Defaults, RenderFailure, Setting, render
+from fastness.machineconfig.render.streams import major, stream_name, with_stream
+from tests.unit.machineconfig.build import file, ignition, mc, pool
+
+STREAMS = {
+    "spec": {},
+    "status": {
+        "defaultStream": "rhel-9",
+        "availableStreams": [
+            {"name": "rhel-9", "osImage": "os9@sha256:1", "osExtensionsImage": "ext9@sha256:1"},
+            {"name": "rhel-10", "osImage": "os10@sha256:1", "osExtensionsImage": "ext10@sha256:1"},
+        ],
+    },
+}
+TEN: dict[str, Any] = {"osImageStream": {"name": "rhel-10"}}
+
+
+@pytest.mark.parametrize(
+    ("own", "workers", "expected"),
+    [
+        (pool("infra", **TEN), pool(), "rhel-10"),
+        (pool("infra"), pool(**TEN), "rhel-10"),
+        (pool("infra"), pool(), "rhel-9"),
+        (pool("master"), pool(**TEN), "rhel-9"),
+        (pool("arbiter"), pool(**TEN), "rhel-9"),
+        (pool("worker", **TEN), pool(**TEN), "rhel-10"),
+    ],
+    ids=["own", "of the workers", "default", "master inherits nothing", "nor does an arbiter", "worker itself"],
+)
+def test_the_stream_of_a_pool(own: JsonObject, workers: JsonObject, expected: str) -> None:
+    assert stream_name(own, [own, workers], STREAMS) == expected
+
+
+def test_a_stream_decides_images_and_the_major_version() -> None:
+    defaults, name, missing = with_stream(Defaults(os_image="base"), pool(**TEN), [], STREAMS)
+    assert (defaults.os_image, defaults.extensions_image, defaults.os_major) == ("os10@sha256:1", "ext10@sha256:1", 10)
+    assert (name, missing) == ("rhel-10", "")
+
+
+def test_without_streams_the_controller_config_decides() -> None:
+    assert with_stream(Defaults(os_image="base"), pool(), [], None) == (Defaults(os_image="base"), "", "")
+
+
+def test_a_stream_that_is_not_on_offer_renders_nothing_and_says_what_is() -> None:
+    odd = pool(osImageStream={"name": "rhel-11"})
+    defaults, _, missing = with_stream(Defaults(), odd, [], STREAMS)
+    result = render(odd, [mc("00-a")], Setting(defaults=defaults, obstacle=missing))
+    assert isinstance(result, RenderFailure)
+    assert "rhel-11, which is not on offer (there are: rhel-9, rhel-10)" in result.message
+
+
+def test_runc_is_refused_in_a_pool_that_inherits_a_system_without_it() -> None:
+    infra, workers = pool("infra"), pool(**TEN)
+    dropin = mc("50-runc", ignition(file("/etc/crio/crio.conf.d/50-x", '[crio.runtime]\ndefault_runtime = "runc"\n')))
+    ten, _, _ = with_stream(Defaults(), infra, [infra, workers], STREAMS)
+    nine, _, _ = with_stream(Defaults(), infra, [infra, pool()], STREAMS)
+    assert isinstance(render(infra, [dropin], Setting(defaults=ten)), RenderFailure)
+    assert not isinstance(render(infra, [dropin], Setting(defaults=nine)), RenderFailure)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("rhel-10", 10), ("rhel-9", 9), ("rhel-10.2", 10), ("stable", 0), ("centos-10-dev", 10), ("", 0)],
+)
+def test_the_major_version_is_in_the_name(name: str, number: int) -> None:
+    assert major(name) == number
+
+
+def controller(version: str = "fastness-2", observed: int = 1, said: dict[str, str] | None = None) -> JsonObject:
+    truth = {COMPLETED: "True", RUNNING: "False", FAILING: "False", **(said or {})}
+    conditions = [{"type": kind, "status": status} for kind, status in truth.items()]
+    meta = {"name": "machine-config-controller", "generation": 1, "annotations": {names.CONTROLLER_VERSION: version}}
+    return {"metadata": meta, "spec": {}, "status": {"observedGeneration": observed, "conditions": conditions}}
+
+
+def found(configs: list[JsonObject], owners: Owners) -> Obstacle | None:
+    """What a render waits for, with the base of the role there unless these configs bring it."""
+    brought = {one["metadata"]["name"] for one in configs}
+    base = [one for one in base_configs("worker", controller(), "fastness-2") if one["metadata"]["name"] not in brought]
+    return obstacle(POOL, [*base, *configs], owners, "fastness-2", "fastness-")
+
+
+POOL = pool()
+POOL["metadata"]["labels"] = {f"{names.POOL_LABEL_PREFIX}worker": ""}
+READY = Owners.of([], [], controller())
+
+
+def test_with_everything_in_place_nothing_is_waited_for() -> None:
+    assert found(base_configs("worker", controller(), "fastness-2"), READY) is None
+    assert is_complete(controller())
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (None, "no ControllerConfig"),
+        (controller("fastness-1"), "is of fastness-1, this is fastness-2"),
+        (controller(""), "is of nobody"),
+        (controller(observed=0), "not complete"),
+        (controller(said={COMPLETED: "False"}), "not complete"),
+        (controller(said={RUNNING: "True"}), "not complete"),
+        (controller(said={FAILING: "True"}), "not complete"),
+    ],
+)
+def test_the_base_of_a_role_comes_first(known: JsonObject | None, why: str) -> None:
+    blocked = found([], Owners.of([], [], known))
+    assert blocked is not None
+    assert why in blocked.why
+    assert not blocked.lasting
+
+
+def kubelet(observed: int, **status: Any) -> JsonObject:
+    selector = {"matchLabels": POOL["metadata"]["labels"]}
+    return {
+        "metadata": {"name": "pods", "generation": 2}, "spec": {"machineConfigPoolSelector": selector},
+        "status": {"observedGeneration": observed, **status},
+    }  # fmt: skip
+
+
+def test_settings_are_waited_for_until_somebody_looked_at_them_and_a_refusal_lasts() -> None:
+    waiting = found([], Owners.of([kubelet(1)], [], controller()))
+    assert waiting == Obstacle("KubeletConfig pods was not looked at yet")
+    refused = [{"type": "Failure", "status": "True", "message": "no"}]
+    blocked = found([], Owners.of([], [kubelet(2, conditions=refused)], controller()))
+    assert blocked == Obstacle("ContainerRuntimeConfig pods is refused: no", lasting=True)
+    made = mc("99-worker-generated-kubelet")
+    assert found([made], Owners.of([kubelet(2)], [], controller())) is None
+
+
+def test_what_follows_from_settings_and_the_base_of_the_role_must_be_there_in_its_present_form() -> None:
+    missing = found([], Owners.of([kubelet(2)], [], controller()))
+    assert missing == Obstacle("MachineConfig 99-worker-generated-kubelet is not there yet")
+    bare = obstacle(POOL, [], READY, "fastness-2", "fastness-")
+    assert bare == Obstacle("MachineConfig 00-worker is not there yet")
+    edited = base_configs("worker", controller(), "fastness-2")
+    edited[0]["spec"] = {"config": {}}
+    assert found(edited, READY) == Obstacle("MachineConfig 00-worker is not what its owner says now")
+
+
+def test_settings_that_go_or_are_for_another_pool_are_not_waited_for() -> None:
+    going = kubelet(1)
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert found([], Owners.of([going], [], controller())) is None
+    other = kubelet(1)
+    other["spec"]["machineConfigPoolSelector"] = {"matchLabels": {"no": "such"}}
+    assert found([], Owners.of([other], [], controller())) is None
+
+
+def test_two_versions_of_ours_do_not_mix() -> None:
+    old = base_configs("worker", controller(), "fastness-1")
+    blocked = found(old, READY)
+    assert blocked == Obstacle("MachineConfig 00-worker is of fastness-1, this is fastness-2")
+
+
+def test_what_others_generated_or_only_claim_to_be_ours_holds_up_nothing() -> None:
+    foreign = mc("97-worker-generated-kubelet")
+    foreign["metadata"]["annotations"] = {names.GENERATED_BY: "0c5a1b"}
+    copied = mc("50-mine")
+    copied["metadata"]["annotations"] = {names.GENERATED_BY: "fastness-1"}
+    assert found([foreign, copied], READY) is None

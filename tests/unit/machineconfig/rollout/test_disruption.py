@@ -1,0 +1,224 @@
+"""What a machine does after a change: defaults, user policies, longest match, drain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastness.machineconfig.rollout.diff import compare
+from fastness.machineconfig.rollout.disruption import (
+    DEFAULT_FILES,
+    DEFAULTS,
+    REBOOT,
+    Act,
+    Action,
+    Decision,
+    decide,
+    decide_first_boot,
+    policies_from,
+    policies_of,
+    policies_status,
+)
+from tests.unit.machineconfig.build import file, ignition
+
+CRIO = Action(Act.RELOAD, "crio.service")
+REGISTRIES = "/etc/containers/registries.conf"
+USER_CA = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt"
+GPG = "/etc/machine-config-daemon/no-reboot/containers-gpg.pub"
+
+
+def decision(*paths: str, user: dict[str, Any] | None = None, **spec: Any) -> Decision:
+    new = {"config": ignition(*(file(path, "new") for path in paths)), **spec}
+    return decide(compare({"config": ignition()}, new), policies_from(user))
+
+
+def strings(found: Decision) -> list[str]:
+    return [str(action) for action in found.actions]
+
+
+DEFAULT_TABLE = [
+    ("/var/lib/kubelet/config.json", ["None"], False),
+    (GPG, ["Reload crio.service"], False),
+    ("/etc/containers/policy.json", ["Reload crio.service"], False),
+    ("/etc/containers/registries.d/a.yaml", ["Reload crio.service"], False),
+    ("/etc/crio/policies/a.json", ["Reload crio.service"], False),
+    ("/etc/nmstate/openshift/a.yml", ["None"], False),
+    (USER_CA, ["Restart coreos-update-ca-trust.service", "Restart crio.service"], False),
+    ("/etc/kubernetes/credential-providers/a.yaml", ["Restart kubelet.service"], False),
+    (
+        "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
+        ["DaemonReload", "Restart kubelet.service"],
+        False,
+    ),
+    ("/etc/iri-registry/a", ["Restart iri-registry.service"], False),
+    ("/usr/local/bin/load-registry-image.sh", ["Restart iri-registry.service"], False),
+    ("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt", ["Restart coreos-update-ca-trust.service"], False),
+    (REGISTRIES, ["Special"], True),
+    ("/etc/chrony.conf", ["Reboot"], True),
+    ("/etc/containers/registries.d.bak", ["Reboot"], True),
+    ("/etc/crio/policies2/a", ["Reboot"], True),
+]
+
+
+@pytest.mark.parametrize(("path", "actions", "drain"), DEFAULT_TABLE)
+def test_the_default_policies(path: str, actions: list[str], drain: bool) -> None:
+    found = decision(path)
+    assert (strings(found), found.drain) == (actions, drain)
+
+
+def test_the_table_above_covers_every_default() -> None:
+    covered = {path for path, _, _ in DEFAULT_TABLE}
+    assert all(any(path == one or one.startswith(f"{path}/") for one in covered) for path in DEFAULT_FILES)
+
+
+def test_no_change_needs_nothing() -> None:
+    found = decide(compare({"config": ignition(file("/a"))}, {"config": ignition(file("/a"))}))
+    assert (strings(found), found.drain, found.headline) == (["None"], False, "nothing")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"osImageURL": "x@sha256:1"},
+        {"kernelArguments": ["a"]},
+        {"kernelType": "realtime"},
+        {"fips": True},
+        {"extensions": ["usbguard"]},
+    ],
+)
+def test_what_takes_effect_at_boot_reboots_whatever_policies_say(spec: dict[str, Any]) -> None:
+    everything = {"files": [{"path": "/", "actions": [{"type": "None"}]}]}
+    found = decision("/etc/containers/policy.json", user=everything, **spec)
+    assert found.reboot
+    assert found.drain
+
+
+def test_neutral_fields_are_no_change() -> None:
+    assert not compare({}, {"kernelType": "default", "kernelArguments": [], "extensions": None, "fips": False})
+    assert not compare({"kernelType": ""}, {"kernelType": "default", "osImageURL": ""})
+
+
+def test_the_longest_path_wins_and_the_root_matches_everything() -> None:
+    user = {
+        "files": [
+            {"path": "/", "actions": [{"type": "DaemonReload"}]},
+            {"path": "/etc", "actions": [{"type": "None"}]},
+            {"path": "/etc/app", "actions": [{"type": "Restart", "restart": {"serviceName": "app.service"}}]},
+            {"path": "/etc/app/quiet.conf", "actions": [{"type": "None"}]},
+        ]
+    }
+    assert strings(decision("/etc/app/a.conf", user=user)) == ["Restart app.service"]
+    assert strings(decision("/etc/app/quiet.conf", user=user)) == ["None"]
+    assert strings(decision("/etc/other", user=user)) == ["None"]
+    assert strings(decision("/var/x", user=user)) == ["DaemonReload"]
+
+
+def test_a_user_policy_replaces_the_default_of_the_same_path() -> None:
+    user = {"files": [{"path": "/etc/containers/policy.json", "actions": [{"type": "Drain"}]}]}
+    found = decision("/etc/containers/policy.json", user=user)
+    assert (strings(found), found.drain, found.headline) == (["Drain"], True, "drain")
+
+
+def test_actions_add_up_in_order_once_each_and_none_goes_when_there_is_more() -> None:
+    found = decision("/etc/containers/policy.json", GPG, "/var/lib/kubelet/config.json", USER_CA)
+    assert strings(found) == ["Reload crio.service", "Restart coreos-update-ca-trust.service", "Restart crio.service"]
+    assert found.headline == "restart"
+
+
+def test_one_reboot_makes_the_rest_pointless() -> None:
+    assert decision("/etc/containers/policy.json", "/etc/x").actions == REBOOT
+
+
+def test_a_unit_needs_exactly_its_policy() -> None:
+    units = [{"name": "a.service", "enabled": True}]
+    change = compare({}, {"config": ignition(units=units)})
+    assert decide(change).reboot
+    user = {"units": [{"name": "a.service", "actions": [{"type": "DaemonReload"}]}]}
+    assert strings(decide(change, policies_from(user))) == ["DaemonReload"]
+    removed = compare({"config": ignition(units=units)}, {})
+    assert strings(decide(removed, policies_from(user))) == ["DaemonReload"]
+
+
+def test_keys_need_nothing_unless_the_user_says_otherwise() -> None:
+    change = compare({}, {"config": ignition(users=[{"name": "core", "sshAuthorizedKeys": ["a"]}])})
+    assert strings(decide(change)) == ["None"]
+    assert strings(decide(change, policies_from({"sshkey": {"actions": [{"type": "Drain"}]}}))) == ["Drain"]
+
+
+def test_the_force_file_reboots() -> None:
+    assert decide(compare({}, {}), force=True).reboot
+
+
+def test_every_cause_names_its_change() -> None:
+    found = decision("/etc/chrony.conf", "/etc/containers/policy.json")
+    assert [(cause.change.path, str(cause.actions[0])) for cause in found.causes] == [
+        ("/etc/chrony.conf", "Reboot"),
+        ("/etc/containers/policy.json", "Reload crio.service"),
+    ]
+
+
+def test_the_status_holds_defaults_and_user_policies_and_reads_back_the_same() -> None:
+    user = {
+        "files": [{"path": "/etc/x", "actions": [{"type": "Reload", "reload": {"serviceName": "x.service"}}]}],
+        "units": [{"name": "y.service", "actions": [{"type": "Reboot"}]}],
+        "sshkey": {"actions": [{"type": "Drain"}]},
+    }
+    merged = policies_status(user)
+    status = {"nodeDisruptionPolicyStatus": {"clusterPolicies": merged}}
+    assert (
+        policies_of({"status": status}) == policies_from(user) == policies_of({"spec": {"nodeDisruptionPolicy": user}})
+    )
+    assert {entry["path"] for entry in merged["files"]} == {*DEFAULT_FILES, "/etc/x"}
+    assert policies_of(None) == DEFAULTS
+
+
+def test_an_action_that_nobody_knows_is_a_reboot() -> None:
+    user = {"files": [{"path": "/etc/x", "actions": [{"type": "Teleport"}]}, {"path": "/etc/y", "actions": []}]}
+    assert decision("/etc/x", user=user).reboot
+    assert decision("/etc/y", user=user).reboot
+
+
+def registries(old: str, new: str) -> Decision:
+    return decide(
+        compare({"config": ignition(file(REGISTRIES, old))}, {"config": ignition(file(REGISTRIES, new))}), DEFAULTS
+    )
+
+
+def test_a_safe_change_of_registries_needs_no_drain() -> None:
+    mirror = '[[registry]]\nlocation = "a"\n[[registry.mirror]]\nlocation = "m"\npull-from-mirror = "digest-only"\n'
+    assert not registries("", mirror).drain
+    assert registries(mirror, "").drain
+    assert strings(registries("", mirror)) == ["Special"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (["/etc/random"], "Reboot"),
+        (["/var/lib/kubelet/config.json"], "None"),
+        (["/etc/kubernetes/kubelet-ca.crt"], "None"),
+        ([REGISTRIES], "Reload crio.service"),
+        (["/etc/containers/policy.json"], "Reload crio.service"),
+        ([GPG], "Reload crio.service"),
+        (["/etc/containers/registries.d/a"], "Reload crio.service"),
+        ([REGISTRIES, "/var/lib/kubelet/config.json"], "Reload crio.service"),
+        ([USER_CA], "Restart crio.service"),
+        ([USER_CA, GPG], "Restart crio.service"),
+        ([USER_CA, "/etc/random"], "Reboot"),
+    ],
+)
+def test_the_fixed_table_of_the_first_boot(changed: list[str], expected: str) -> None:
+    """Appendix A.5 of the behaviour; a removal counts like a change."""
+    with_files, without = {"config": ignition(*map(file, changed))}, {"config": ignition()}
+    assert [str(one) for one in decide_first_boot(compare(without, with_files))] == [expected]
+    assert [str(one) for one in decide_first_boot(compare(with_files, without))] == [expected]
+
+
+def test_the_first_boot_reboots_for_image_arguments_and_units_and_never_for_keys() -> None:
+    assert decide_first_boot(compare({}, {"osImageURL": "x", "config": ignition(file(GPG))})) == REBOOT
+    assert decide_first_boot(compare({}, {"kernelArguments": ["a"]})) == REBOOT
+    assert decide_first_boot(compare({}, {"config": ignition(units=[{"name": "a.service"}])})) == REBOOT
+    keys = {"config": ignition(users=[{"name": "core", "sshAuthorizedKeys": ["a"]}])}
+    assert [str(one) for one in decide_first_boot(compare({}, keys))] == ["None"]
+    assert CRIO.to_json() == {"type": "Reload", "reload": {"serviceName": "crio.service"}}

@@ -1,0 +1,141 @@
+"""The component that gate and broker share: who gets which bytes, and how often they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastness.formats import data_url as dataurl
+from fastness.http.refusals import Refusal
+from fastness.kinds.kind import JsonObject
+from fastness.machineconfig.overlay.merged import overlay_bytes
+from fastness.machineconfig.overlay.overlay import Overlay, Recipient
+from fastness.machineconfig.serving import document
+from fastness.release.configs import Config
+from fastness.release.live import overlays as delivery
+from fastness.release.live.overlays import Overlays, recipient
+
+A = Recipient("uid-a", {"tee": "snp", "chip-generation": "Genoa"})
+B = Recipient("uid-b", {"tee": "tdx"})
+SPEC = {"config": {"ignition": {"version": "3.5.0"}}}
+BODY = document({"metadata": {"name": "rendered-worker-1"}, "spec": SPEC}, "3.4.0")
+POOL = Config(BODY, b'"pool"', "rendered-worker-1")
+
+
+class Cache:
+    """An informer of overlays."""
+
+    def __init__(self, *found: JsonObject) -> None:
+        self.found = list(found)
+
+    def add_index(self, name: str, indexer: Any) -> None:
+        self.indexer = indexer
+
+    def by_index(self, name: str, value: str) -> list[JsonObject]:
+        return [one for one in self.found if value in self.indexer(one)]
+
+
+def overlay(name: str, match: Any, text: str = "x") -> JsonObject:
+    source = dataurl.encode(text.encode())
+    files = [{"path": f"/etc/{name}", "contents": {"source": source}}]
+    config = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}
+    return {"metadata": {"name": name}, "spec": {"match": match, "config": config}}
+
+
+def over(*found: JsonObject) -> Overlays:
+    cache: Any = Cache(*found)
+    return Overlays(cache)
+
+
+def test_claims_say_who_the_machine_is_and_what_it_proved() -> None:
+    claims = {"fastness": {"machine": "uid-a", "properties": {"tee": "snp"}}, "labels": {"tee": "tpm"}}
+    assert recipient(claims) == Recipient("uid-a", {"tee": "snp"})
+    assert recipient({}) == recipient({"fastness": "?"}) == Recipient("")
+
+
+def test_a_machine_with_an_overlay_gets_other_bytes_another_etag_and_its_version_on_the_record() -> None:
+    merged = over(overlay("one", {"machines": ["uid-a"]})).over(POOL, A)
+    assert merged.body != BODY
+    assert merged.etag not in (b"", POOL.etag)
+    assert merged.described()["overlays"].startswith("one@")
+    assert merged.described()["config"] == "rendered-worker-1"
+
+
+def test_a_ticket_without_a_verdict_gets_no_overlay() -> None:
+    found = over(overlay("one", {"machines": ["uid-a"]}), overlay("two", {"properties": {"tee": "snp"}}))
+    assert found.over(POOL, recipient({})) is POOL
+
+
+def test_the_same_overlays_on_the_same_config_are_merged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bytes] = []
+
+    def counted(body: bytes, found: Sequence[Overlay]) -> bytes:
+        made.append(body)
+        return overlay_bytes(body, found)
+
+    monkeypatch.setattr(delivery, "overlay_bytes", counted)
+    found = over(overlay("genoa", {"properties": {"tee": "snp"}}))
+    one = found.over(POOL, A)
+    assert found.over(POOL, Recipient("uid-c", {"tee": "snp"})).body is one.body
+    assert len(made) == 1
+    assert found.over(POOL._replace(body=BODY + b" "), A).overlays == one.overlays  # another config, the etag a lie
+    assert len(made) == 2
+
+
+def test_a_changed_overlay_is_merged_anew_and_a_deleted_one_is_gone() -> None:
+    cache: Any = Cache(overlay("one", {"machines": ["uid-a"]}, "before"))
+    found = Overlays(cache)
+    before = found.over(POOL, A)
+    cache.found = [overlay("one", {"machines": ["uid-a"]}, "after")]
+    after = found.over(POOL, A)
+    assert before.overlays != after.overlays
+    assert dataurl.encode(b"after").encode() in after.body
+    cache.found = []
+    assert found.over(POOL, A) is POOL
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "MOST_KEPT", 2)
+    found = over(*(overlay(f"o{n}", {"machines": [f"uid-{n}"]}) for n in range(5)))
+    for number in range(5):
+        found.over(POOL, Recipient(f"uid-{number}"))
+    assert len(found._kept) == 2
+    assert found._bytes == sum(len(one.merged.body) for one in found._kept.values())
+
+
+def test_an_overlay_that_cannot_be_merged_makes_its_machine_wait_and_no_other() -> None:
+    bad = overlay("one", {"machines": ["uid-a"]})
+    bad["spec"]["config"]["kernelArguments"] = {"shouldExist": ["init=/bin/sh"]}
+    found = over(bad)
+    with pytest.raises(Refusal) as refused:
+        found.over(POOL, A)
+    assert (refused.value.status, refused.value.code) == (503, "overlay-invalid")
+    assert found.over(POOL, B) is POOL
+
+
+MATCHES_A = st.one_of(
+    st.just({"machines": ["uid-a"]}),
+    st.just({"machines": ["uid-a", "uid-z"]}),
+    st.dictionaries(st.sampled_from(["tee", "chip-generation"]), st.just(""), min_size=1).map(
+        lambda found: {"properties": {name: A.properties[name] for name in found}}
+    ),
+)
+FOR_B = st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True)
+
+
+@given(mine=st.lists(MATCHES_A, max_size=4), theirs=FOR_B, text=st.text(max_size=20), priority=st.integers(0, 1000))
+def test_an_overlay_for_one_machine_never_changes_a_byte_for_another(
+    mine: list[JsonObject], theirs: list[str], text: str, priority: int
+) -> None:
+    common = [overlay(f"b-{name}", {"machines": ["uid-b"]}, name) for name in theirs]
+    others = [overlay(f"a-{index}", match, text) for index, match in enumerate(mine)]
+    for one in others:
+        one["spec"]["priority"] = priority
+    with_others = over(*others, *common)
+    if others:
+        assert with_others.over(POOL, A).body != BODY
+    assert with_others.over(POOL, B) == over(*common).over(POOL, B)

@@ -1,0 +1,48 @@
+"""What evidence shows for init data, against digests that were computed from real documents."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from fastness.formats.initdata import InitData
+from fastness.workloads.initdata.registers import reference_value_set, registers
+
+TEXT = b"any bytes"
+
+
+def _document(algorithm: str, text: bytes = TEXT) -> InitData:
+    return InitData(algorithm, {}, text)
+
+
+def test_sha256_fits_hostdata_and_is_filled_up_for_mrconfigid() -> None:
+    found = registers(_document("sha256"))
+    assert found.digest == found.hostdata == hashlib.sha256(TEXT).hexdigest()
+    assert found.mrconfigid == found.digest + "00" * 16
+    assert found.pcr8 == hashlib.sha256(bytes(32) + hashlib.sha256(TEXT).digest()).hexdigest()
+
+
+def test_sha384_fits_mrconfigid_and_is_cut_for_hostdata() -> None:
+    found = registers(_document("sha384"))
+    assert found.mrconfigid == found.digest == hashlib.sha384(TEXT).hexdigest()
+    assert found.hostdata == found.digest[:64]
+
+
+@pytest.mark.parametrize("algorithm", ["sha384", "sha512"])
+def test_there_is_no_pcr_8_for_digests_that_a_tpm_cannot_take(algorithm: str) -> None:
+    found = registers(_document(algorithm))
+    assert found.pcr8 is None
+    assert algorithm in found.pcr8_refusal
+    values = reference_value_set(found, "x")["spec"]["values"]
+    assert [value["register"] for value in values] == ["hostdata", "mrconfigid"]
+
+
+def test_a_newline_at_the_end_is_another_document() -> None:
+    assert registers(_document("sha256")).digest != registers(_document("sha256", TEXT + b"\n")).digest
+
+
+def test_the_set_of_values_has_all_that_policies_ask_for() -> None:
+    made = reference_value_set(registers(_document("sha256")), "pods")
+    assert [value["name"] for value in made["spec"]["values"]] == ["init_data", "init_data", "tpm_pcr8"]
+    assert made["metadata"]["name"] == "pods"

@@ -1,0 +1,87 @@
+"""The console's dashboard: a copy that follows its source, and nothing that is not ours is touched."""
+
+from __future__ import annotations
+
+from fastness.kinds.kind import JsonObject
+from fastness.workloads.kata.dashboard import COPY, SOURCE
+from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.inputs import Ref
+from tests.unit.workloads.kata.pretend import Pretend
+
+PANELS = {"sandboxes.json": '{"title": "Sandboxes"}'}
+
+
+def config_map(ref: Ref, labels: dict[str, str] | None = None, **data: str) -> JsonObject:
+    meta = {"name": ref.name, "namespace": ref.namespace, "labels": dict(labels or {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+def with_source() -> Pretend:
+    world = Pretend(FeatureGates(), 1)
+    world.objects[SOURCE] = config_map(SOURCE, None, **PANELS)
+    return world
+
+
+def test_the_dashboard_is_copied_when_the_last_node_is_done() -> None:
+    world = with_source()
+    world.look()
+    assert COPY not in world.objects
+    world.settle()
+    copy = world.objects[COPY]
+    assert copy["metadata"]["namespace"] == "openshift-config-managed"
+    assert copy["metadata"]["labels"]["console.openshift.io/dashboard"] == "true"
+    assert copy["data"] == PANELS
+    assert world.look().actions == ()
+
+
+def test_the_copy_follows_its_source_and_strangers_words_in_it_do_not_last() -> None:
+    world = with_source()
+    world.settle()
+    world.objects[SOURCE]["data"] = {"more.json": "{}"}
+    world.settle()
+    assert world.objects[COPY]["data"] == {"more.json": "{}"}
+    world.objects[COPY]["data"]["mine.json"] = "{}"
+    world.settle()
+    assert world.objects[COPY]["data"] == {"more.json": "{}"}
+    del world.objects[SOURCE]["data"]
+    world.look()
+    assert not world.objects[COPY]["data"]
+
+
+def test_the_copy_goes_with_its_source() -> None:
+    world = with_source()
+    world.settle()
+    del world.objects[SOURCE]
+    world.settle()
+    assert COPY not in world.objects
+
+
+def test_the_copy_goes_with_the_installation_and_the_source_stays() -> None:
+    world = with_source()
+    world.settle()
+    world.delete()
+    world.settle()
+    assert world.config is None
+    assert COPY not in world.objects
+    assert SOURCE in world.objects
+
+
+def test_without_a_source_or_without_a_console_nothing_is_made() -> None:
+    world = Pretend(FeatureGates(), 1)
+    world.settle()
+    assert COPY not in world.objects
+    world = with_source()
+    world.console = False
+    world.settle()
+    assert COPY not in world.objects
+
+
+def test_a_dashboard_that_somebody_else_put_there_is_neither_changed_nor_removed() -> None:
+    world = with_source()
+    theirs = config_map(COPY, {"console.openshift.io/dashboard": "true"}, own="{}")
+    world.objects[COPY] = theirs
+    world.settle()
+    assert world.objects[COPY] == theirs
+    world.delete()
+    world.settle()
+    assert world.objects[COPY] == theirs
