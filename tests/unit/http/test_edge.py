@@ -1,0 +1,180 @@
+"""The edge of every door: dispatch by the table, what a handler is called with, and what errors become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from fastness.formats import json
+from fastness.http import Answer, Request
+from fastness.http.edge import UNREADABLE, Door, Edge, ErrorTable, Outage, application, healthy
+from fastness.http.refusals import Refusal
+from fastness.http.route import JSON_ONLY, OPEN, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
+from fastness.kube.errors import ApiError, Unavailable
+from fastness.observe import metrics
+from tests.virtual import SeededEntropy
+
+Sent = tuple[int, dict[bytes, bytes], bytes]
+
+
+async def ask(app: Edge, method: str, path: str, body: bytes = b"", **headers: str) -> Sent:
+    """What an application answers; a body comes only when it is asked for."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    given = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {
+        "type": "http", "method": method, "raw_path": path.encode(), "query_string": b"", "headers": given,
+        "client": ("192.0.2.1", 1),
+    }  # fmt: skip
+    await app(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
+
+
+class Probe:
+    """A door that writes down in which order things happen."""
+
+    def __init__(self, errors: ErrorTable | None = None) -> None:
+        self.story: list[object] = []
+        self.raises: Exception | None = None
+        limit = Limit(self._lane, Body(10, JSON_ONLY, self._reading))
+        self.routes: Routes = (
+            Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
+            Route("any", ("GET",), "/things/<name>", Auth("a name", self._known), UNLIMITED, self._handle),
+            Route("own", ("GET",), "/things/own", OPEN, UNLIMITED, self._handle),
+            Route("write", ("POST",), "/things/<name>", Auth("a name", self._known), limit, self._handle),
+            Route("rest", ("GET",), "/deep/<**>", OPEN, UNLIMITED, self._handle),
+        )
+        door = Door("probe", self._answered, self._refused)
+        self.app = application(door, self.routes, errors or {}, SeededEntropy(1))
+
+    def _answered(self, route: str, code: int) -> None:
+        self.story.append((route, code))
+
+    def _refused(self, route: str, refusal: Refusal) -> None:
+        self.story.append((route, refusal.code))
+
+    async def _known(self, request: Request) -> str:
+        self.story.append("auth")
+        if not request.header(b"authorization"):
+            raise Refusal(401, "credential-required", "say who you are")
+        return request.header(b"authorization")
+
+    @contextmanager
+    def _reading(self, _request: Request) -> Iterator[None]:
+        self.story.append("reading")
+        yield
+
+    @contextmanager
+    def _lane(self, _request: Request, caller: str) -> Iterator[None]:
+        self.story.append(f"lane of {caller}")
+        yield
+
+    async def _handle(self, request: Request, caller: str | None) -> Answer:
+        self.story.append((caller, request.values, request.content))
+        if self.raises is not None:
+            raise self.raises
+        return Answer(200, b"done")
+
+
+async def test_a_handler_is_called_with_the_caller_that_the_check_gave_after_the_body_and_inside_the_lane() -> None:
+    probe = Probe()
+    status, _, _ = await ask(
+        probe.app, "POST", "/things/lamp", b"{}", authorization="me", content_type="application/json"
+    )
+    assert status == 200
+    assert probe.story == ["auth", "reading", "lane of me", ("me", ("lamp",), b"{}"), ("write", 200)]
+
+
+async def test_nobody_gets_past_the_check_of_a_route_and_nothing_of_the_body_is_read_for_a_stranger() -> None:
+    probe = Probe()
+    assert (await ask(probe.app, "POST", "/things/lamp", b"{}"))[0] == 401
+    assert probe.story == ["auth", ("write", "credential-required"), ("write", 401)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "values"),
+    [("GET", "/things/own", ()), ("GET", "/things/l%61mp/", ("lamp",)), ("GET", "/deep/a/b", ("a", "b"))],
+)
+async def test_a_literal_wins_over_any_text_and_values_are_what_stands_in_the_path(
+    method: str, path: str, values: tuple[str, ...]
+) -> None:
+    probe = Probe()
+    assert (await ask(probe.app, method, path, authorization="me"))[0] == 200
+    assert [entry[1] for entry in probe.story if isinstance(entry, tuple) and len(entry) == 3] == [values]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/", 404), ("GET", "/things", 404), ("GET", "/things/a/b", 404), ("GET", "/deep", 404),
+        ("GET", "/things/..", 404), ("GET", "/things/%2e%2e", 404), ("GET", "//healthz", 404), ("POST", "/healthz", 405),
+        ("HEAD", "/things/own", 405), ("HEAD", "/healthz", 200), ("DELETE", "/things/lamp", 405),
+    ],
+)  # fmt: skip
+async def test_what_is_not_in_the_table_does_not_exist(method: str, path: str, code: int) -> None:
+    probe = Probe()
+    assert (await ask(probe.app, method, path, authorization="me"))[0] == code
+    assert not [entry for entry in probe.story if entry == "auth" or (isinstance(entry, tuple) and len(entry) == 3)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "code"),
+    [
+        ({"content_type": "text/plain"}, b"{}", 415),
+        ({}, b"{}", 415),
+        ({"content_type": "application/json; charset=utf-8"}, b"x" * 11, 413),
+        ({"content_type": "application/json", "content_length": "11"}, b"", 413),
+    ],
+)
+async def test_a_body_that_a_route_does_not_take_reaches_no_lane(
+    headers: dict[str, str], body: bytes, code: int
+) -> None:
+    probe = Probe(UNREADABLE)
+    assert (await ask(probe.app, "POST", "/things/lamp", body, authorization="me", **headers))[0] == code
+    assert "lane of me" not in probe.story
+
+
+async def test_the_nearest_class_of_an_error_has_the_say_and_an_outage_is_no_refusal_of_anybody() -> None:
+    errors: ErrorTable = {
+        ApiError: lambda _error, _route: Refusal(400, "bad-message", "not this row"),
+        Unavailable: lambda _error, route: Outage(503, "api-unavailable", f"at {route}"),
+    }
+    probe = Probe(errors)
+    probe.raises = Unavailable("etcd is away")
+    status, headers, body = await ask(probe.app, "GET", "/things/own")
+    assert (status, json.decode(body)["detail"], headers[b"retry-after"]) == (503, "at own", b"5")
+    assert probe.story == [(None, (), b""), ("own", 503)]
+
+
+async def test_what_no_row_expects_is_a_counted_defect_with_an_id_and_without_a_word_of_the_request() -> None:
+    probe = Probe()
+    probe.raises = ZeroDivisionError("secret")
+    status, headers, body = await ask(probe.app, "GET", "/things/own")
+    detail = json.decode(body)["detail"]
+    assert (status, headers[b"audit-id"].decode() in detail, b"secret" in body) == (500, True, False)
+    assert b'fastness_defects_total{where="probe"} 1.0' in metrics.exposition()
+
+
+async def test_every_answer_names_its_request_and_no_two_are_the_same() -> None:
+    probe = Probe()
+    answers = [await ask(probe.app, "GET", path) for path in ("/healthz", "/nothing", "/healthz")]
+    assert len({headers[b"audit-id"] for _, headers, _ in answers}) == 3
+
+
+def test_a_table_that_says_one_thing_twice_is_not_made() -> None:
+    route = Probe().routes[0]
+    for second in (
+        Route("health", READING, "/other", OPEN, UNLIMITED, healthy),
+        Route("other", ("HEAD",), "/healthz", OPEN, UNLIMITED, healthy),
+    ):
+        with pytest.raises(ValueError, match=r"same name|two routes"):
+            application(Door("probe"), (route, second), {}, SeededEntropy(1))
