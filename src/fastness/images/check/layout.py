@@ -39,7 +39,7 @@ AGENT: Final = "/usr/lib/fastness/agent"
 PROGRAM: Final = f"{AGENT}/bin/fastness-agent"
 TRUST: Final = "/usr/lib/fastness/trust.json"
 DRACUT: Final = "/usr/lib/dracut"
-DRACUT_CONFIG: Final = 'add_dracutmodules+=" fastness "\nomit_dracutmodules+=" afterburn "\n'
+DRACUT_CONFIG: Final = 'add_dracutmodules+=" fastness "\nomit_dracutmodules+=" afterburn rhcos-afterburn-checkin "\n'
 BOOTC_FILE: Final = f"{BOOTC}/50-fastness.toml"
 _WANTED_BY: Final = re.compile(r"^WantedBy=(.+)$", re.MULTILINE)
 

@@ -50,6 +50,11 @@ WAYS: Final = (
         units=(
             "afterburn.service", "afterburn-sshkeys@.service", "afterburn-sshkeys.target", "afterburn-hostname.service",
             "afterburn-checkin.service", "afterburn-firstboot-checkin.service", "afterburn-network-kargs.service",
+            # On Azure it writes users and keys of the metadata service into Ignition's base configuration, past the pointer.
+            "afterburn-ignition-fragment.service", "rhcos-afterburn-checkin.service",
+            # Names of older releases.
+            "afterburn-net-bootstrap.service", "afterburn-net-kargs.service", "coreos-metadata.service",
+            "coreos-metadata-sshkeys@.service",
         ),
     ),
     Way(
@@ -102,6 +107,8 @@ WAYS: Final = (
             "serial-getty@.service", "getty@.service", "console-getty.service", "container-getty@.service",
             "autovt@.service", "debug-shell.service", "emergency.service", "rescue.service", "dracut-emergency.service",
             "systemd-firstboot.service",
+            # Fedora CoreOS hands the journal of a failed boot to the host by a virtio port.
+            "ignition-virtio-dump-journal.service",
         ),
         generators=("systemd-getty-generator",),
         words=("rd.shell=0", "rd.emergency=halt"),

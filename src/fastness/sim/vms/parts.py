@@ -40,6 +40,9 @@ MODULES: Final = (
     "virtio_ring", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio", "virtio_pci", "failover", "net_failover",
     "virtio_net", "virtio-rng", "virtio_blk",
 )  # fmt: skip
+FW_CFG: Final = "qemu_fw_cfg"
+"""Shows what the host passes by fw_cfg; machines of the simulator are passed nothing there."""
+_KEPT: Final = (*MODULES, FW_CFG)
 
 
 class NoRealMachine(Exception):
@@ -111,7 +114,7 @@ def _unpacked() -> Path:
 
 
 def _complete(place: Path) -> bool:
-    return (place / "vmlinuz").exists() and all((place / "modules" / f"{name}.ko").exists() for name in MODULES)
+    return (place / "vmlinuz").exists() and all((place / "modules" / f"{name}.ko").exists() for name in _KEPT)
 
 
 def _said(*command: str) -> str:
@@ -140,7 +143,7 @@ def _fetch(package: str, digest: str, place: Path) -> None:
         (image,) = (scratch / "tree" / "boot").glob("vmlinuz-*")
         image.rename(kept / "vmlinuz")
         for path in (scratch / "tree" / "lib" / "modules").rglob("*.ko"):
-            if path.stem in MODULES:
+            if path.stem in _KEPT:
                 path.rename(kept / "modules" / path.name)
         shutil.rmtree(place, ignore_errors=True)
         kept.rename(place)
