@@ -1,5 +1,5 @@
 // Another implementation of C2SP witnesses, pinned: the tests of our record speak with it. It is built once and kept in the
-// user's cache (tests/peerwitness/build.py).
+// user's cache (tests/peerwitness/__init__.py).
 module fastness.dev/tests/peerwitness
 
 go 1.26.0

@@ -21,5 +21,5 @@
     report.py    tells the cluster: annotations, conditions, events
 
 An agent has no global state: a process may run thousands. It talks to the cluster with the credential of its node and to its
-host through `ports.py`. Nothing is imported here: a machine that boots needs half of these, and starts in half the time.
+host through `agent.apply.ports`. Nothing is imported here: a machine that boots needs half of these, and starts in half the time.
 """

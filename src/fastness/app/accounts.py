@@ -8,7 +8,7 @@
   owns them fills them. Applied again, they keep what they hold.
 * A door's account creates AuditBatches under the names of its own role, and nobody else does under those names: an admission
   policy of Kubernetes sees to it, also for those who may do everything else.
-* What the controllers may do follows from their declarations (`controlleraccount.py`).
+* What the controllers may do follows from their declarations (`controller_account.py`).
 * Nodes get what their agents need beside what Kubernetes gives them, and no MachineConfig.
 """
 

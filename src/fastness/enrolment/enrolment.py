@@ -14,7 +14,7 @@ nothing is stored for strangers.
 * The state holds a digest of the secret, never the secret: the machine can read what it carries.
 * Every refusal is an `EnrolmentRefused` with a stable code; the door gives codes their HTTP status.
 
-`enrolment.live.enrolments` counts the ticket and writes the objects; `membership.py` says how they look.
+`enrolment.live.enrolments` counts the ticket and writes the objects; `attestation.machine.machine` says how they look.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ asked for with the one before.
 
 * Only a machine whose proof is live gets a certificate, only for the node name that enrolment gave it, only with its own key.
 * What it proved, and what its token was released for, is of the evidence type and the endorsement that it enrolled with.
-* The key was named in an attested session of the machine (`nodekeys.py`), first or renewal, client or serving, and has no
+* The key was named in an attested session of the machine (`protocol.node_keys`), first or renewal, client or serving, and has no
   certificate yet: with the node's credential alone nobody renews it, and each renewal rests on a proof of its own. A key that was
   replaced since is an alarm.
 * A request asks for exactly what a kubelet asks for: subject, usages, lifetime, and for serving the names and addresses of its

@@ -6,8 +6,9 @@ Doors are plain ASGI applications; there is no framework on the hot path (a smal
 * `answers.py`: a finished answer or a stream.
 * `route.py`, `edge.py`: the table of a door, and the edge that finds a route, knows the caller, and makes an answer of anything.
 * `listener.py`: uvicorn inside our loop with TLS, the peer's certificate, and bounds on connections, headers and idle time.
-* `door.py`: the one way to open and close a door, where it listens and under which names.
-* `showing.py`, `rotation.py`: certificates that are replaced while a listener runs; `rust.py`: a listener outside our loop.
+* `opening.py`: the one way to open and close a door, where it listens and under which names.
+* `certificates.py`, `rotation.py`: certificates that are replaced while a listener runs.
+* `rustls.py`: a listener outside our loop.
 """
 
 from fastness.http.answers import Answer, Stream, send_answer

@@ -1,7 +1,7 @@
 """Listeners that can show another certificate without a restart.
 
 `Showing` is what `rotation.py` asks of a listener. `LoopListener` is the one of all doors, in our own loop, with the peer's
-certificate; `rust.py` has a faster one for doors that need no peer's certificate.
+certificate; `rustls.py` has a faster one for doors that need no peer's certificate.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ what it may contain, how it prints. Rules:
   the name of their OpenAPI definition. `computed` kinds are questions (reviews): the answer is computed, nothing is stored.
 * `columns` are those of kubectl *after* NAME; AGE is written out like any other column.
 
-The flow goes on in `registry.py` (all kinds), `crd.py` (manifests) and `apiserver/catalog` (what is served).
+The flow goes on in `registry.py` (all kinds), `crd` (manifests) and `apiserver/catalog` (what is served).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Six verbs with resource versions, the same on the embedded API and on any Kubern
 * Writes are creates, patches of the fields that the caller owns, and deletes. There is no replace: a field that we do not know
   is never lost.
 * `watch` starts at a version (from a list) or, with `initial=True`, at the present state followed by one `Synced` bookmark. It
-  ends when the server closes it; `Expired` means: list again. `informers.py` does that dance for everyone.
+  ends when the server closes it; `Expired` means: list again. `informers` does that dance for everyone.
 * Every refusal is an `ApiError` of `errors.py`.
 """
 

@@ -2,7 +2,7 @@
 
 JSON decoders and Python's own stack end at about a thousand levels; a real API server takes ten thousand. An object near that end
 is decoded by one part and kills the next one that walks it. So there is one bound for all, well below what any of them stands,
-and it is checked where objects enter: by the embedded API before it stores (`embedded/stored.py`), by the client of a real one
+and it is checked where objects enter: by the embedded API before it stores (`apiserver/storable.py`), by the client of a real one
 when it reads (`kube/`). A test tries every recursive walk at this bound.
 
 What is beyond it is **set aside**: it travels as its bare identity with the reason, so that one object costs itself alone.

@@ -1,6 +1,6 @@
 """Which built-in functions a policy may call.
 
-    refused_calls(calls, ALLOWED)          # of what a compiled program calls (`rego.calls_of`), that which is not on the list
+    refused_calls(calls, ALLOWED)          # of what a compiled program calls (`engine.calls_of`), that which is not on the list
 
 A text can be written so that no look at it tells what it calls: `x := "#"; opa.runtime()`, `opa["runtime"]()`,
 `count(x) with count as opa.runtime`. So the text is not looked at. The engine compiles it, without running anything, and the plan

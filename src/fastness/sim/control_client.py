@@ -1,4 +1,4 @@
-"""Asking a running simulation: the other end of `hatch.py`, without anything of the simulator.
+"""Asking a running simulation: the other end of `control_socket.py`, without anything of the simulator.
 
 A path of more than 108 bytes is no address of a socket, so the directory is opened and the socket is named through it.
 """

@@ -9,7 +9,7 @@
 * Only the user who started the control plane may ask: the socket is theirs (0600), and the kernel says who is at the other end.
 * Everything that is more than looking is reported with its outcome, for the audit log.
 * Requests are bounded in size, in time and in number; what is not in the table of verbs is refused by name.
-* `asking.py` is the other end.
+* `control_client.py` is the other end.
 """
 
 from __future__ import annotations

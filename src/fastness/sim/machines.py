@@ -4,7 +4,7 @@
     STATE/machines/<name>/orig    what stood there before a config replaced it
     STATE/machines/<name>/agent   the agent's journal, the record of the operating system
 
-A machine boots for the first time as a real one does (`firstboot.py`): the platform gives it the user-data of its pool, it
+A machine boots for the first time as a real one does (`first_boot.py`): the platform gives it the user-data of its pool, it
 follows the pointer to the config server, over TLS and with the ticket that stands there, and lays down what it gets. Every later
 boot proves itself anew, because nothing is released to a machine that did not. It joins with the annotations that came along, and
 from then on the agent is alone with the cluster port, in the name of its node. A reboot ends the agent, the node is not ready for

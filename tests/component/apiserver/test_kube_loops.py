@@ -1,7 +1,7 @@
 """What Kubernetes does itself: garbage, namespaces, definitions, accounts, budgets, roles.
 
 The loops are driven by hand here, one reconcile at a time in an order that a seed chooses, so that interleavings are explored
-without clocks. `test_running_plane.py` runs them with informers and queues.
+without clocks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Carries out one step on a host, and says what would undo it.
 
-What a step replaces is kept (`kept.py`) when its undo is asked for, before the journal speaks of it.
+What a step replaces is kept (`copies.py`) when its undo is asked for, before the journal speaks of it.
 """
 
 from __future__ import annotations

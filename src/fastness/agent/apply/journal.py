@@ -20,8 +20,8 @@ which is atomic. After a crash the records say it all:
 A last line without its newline was never announced and does not count; with damage anywhere else the journal is not used,
 because guessing could destroy what was kept.
 
-Lines are short: what a file was is in them only while it is small, otherwise the name of a copy (`kept.py`). Journals of earlier
-versions hold whole files; such a line is left where it is (`Later`) and read again when its turn to be undone comes.
+Lines are short: what a file was is in them only while it is small, otherwise the name of a copy (`copies.py`). Journals of
+earlier versions hold whole files; such a line is left where it is (`Later`) and read again when its turn to be undone comes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rendered configs, and the API as their source.
 
-`configs.py` has the sources that are believed by signatures. What they need for tokens, seals and certificates takes 11 MiB of
-memory, so they are loaded where they are used: an agent that asks the API does not import them.
+`agent.boot.configs` has the sources that are believed by signatures. What they need for tokens, seals and certificates takes
+11 MiB of memory, so they are loaded where they are used: an agent that asks the API does not import them.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     attest ─ a token, bound to a key of this boot ─ fetch ─ by gate or broker ─ check ─ signed for this machine and this request
        ▲─────────── 401: attest again ───────────┘  503: wait, with jitter; enrol again where the doors have moved
 
-* What counts as truth comes from the image (`imagetrust.py`) and from nowhere else.
+* What counts as truth comes from the image (`image_trust.py`) and from nowhere else.
 * Pool, key and nonce of a configuration are compared with what this machine asked for, never with what a door answered: a door
   that was taken over enrols a machine for another pool, and would have it take that pool's files.
 * A refusal is final: it names the code and what an operator does about it. 503, a door that is not there and a body that was cut

@@ -5,7 +5,7 @@
 A kubelet with `rotateCertificates: false` asks for its certificate with a bootstrap token, and with the key in
 `kubelet-client.key.tmp` if there is one; one that rotates makes a key of its own, which nobody named, and is denied. So the key
 is made here first and named in the evidence of the attested session, and the token that comes back is good for this machine, this
-node name and this key alone. A token that leaks lets nobody in. Later certificates are the business of `nodecerts.py`.
+node name and this key alone. A token that leaks lets nobody in. Later certificates are the business of `node_certificates.py`.
 
 * The key is new each time, never leaves the machine, and is readable for its owner only. One that lies there already is replaced
   unread, and the kubelet's other keys are removed: whoever could write the disk before this boot knows them.

@@ -5,8 +5,8 @@
           ─ refused ─▶ say it once, and try again at the interval: an operator may have put it right
 
 The interval is the cluster's: each token says it. One good round costs the cluster one write, which the verifier makes; there is
-no heartbeat beside it. When certificates of the node are due, the proof names their new keys (`nodecerts.py`). `Rounds` decides
-when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
+no heartbeat beside it. When certificates of the node are due, the proof names their new keys (`node_certificates.py`). `Rounds`
+decides when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
 
 * After a reboot the first round comes at once: what was booted now is what counts.
 * Waits are spread, so that a rack does not come as one machine, and never beyond the interval: a proof counts for two of them.

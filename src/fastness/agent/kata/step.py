@@ -12,7 +12,7 @@ control plane, which says whose turn it is:
   needs a boot.
 * A step that fails takes back what it did, says why in an annotation, and is tried again; it never leaves a node half changed.
 * Looking twice changes nothing: what is installed is compared first. Installed is what the container runtime can use
-  (`handlers.py`), whatever the list of packages says.
+  (`agent.apply.handlers`), whatever the list of packages says.
 """
 
 from __future__ import annotations

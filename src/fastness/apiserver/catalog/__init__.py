@@ -7,7 +7,7 @@ the kinds of users' CustomResourceDefinition objects.
   and `without_crd` return a new catalog with the next generation and share everything that did not change.
 * `Served` (served.py): one kind in one version with what is compiled from it, each part on first use.
 * `versions.py`: the order in which Kubernetes prefers versions and lists groups.
-* `judge.py`: what a CustomResourceDefinition must satisfy beyond its schema; `definitions.py`: its defaults and its status.
+* `crd_rules.py`: what a CustomResourceDefinition must satisfy beyond its schema; `definitions.py`: its defaults and its status.
 
 Everything that is written once per generation (discovery.py, openapi/) is built from a catalog and thrown away with it.
 """

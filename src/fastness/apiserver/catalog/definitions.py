@@ -5,7 +5,7 @@
   definition whose names were accepted once stays established.
 * `builtin_crd` shows a built-in kind as the definition it would be: established, and not to be changed.
 
-What a definition must satisfy is judged by `judge.py`, its kinds are read by `kinds.crd.from_manifest`. All of this is pure;
+What a definition must satisfy is judged by `crd_rules.py`, its kinds are read by `kinds.crd.from_manifest`. All of this is pure;
 the REST engine stores the results.
 """
 

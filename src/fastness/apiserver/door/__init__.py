@@ -2,6 +2,6 @@
 
 `app.py` is the ASGI application: it authenticates, authorizes by the route's `auth` column, calls a handler and turns
 whatever comes back into an answer. `routes.py` is the table. `resources.py` has the verbs on objects, `streams.py` watches,
-`reviews.py` the questions about access, `bodies.py` reads what clients send, `forms.py` writes what they asked for.
-Decisions are all below, in `apiserver` and `domain`.
+`apiserver.auth.reviews` the questions about access, `bodies.py` reads what clients send, `forms.py` writes what they asked for.
+Decisions are all elsewhere: in the other packages of `apiserver`, and in `kube.access`.
 """

@@ -5,8 +5,8 @@ ownership (of what the client said, not of what the server adds) → the server'
 validation with causes → admission → store. Rules:
 
 * Between looking at the head of an object and handing the change to the store nothing awaits: decisions are made on the
-  latest state, and the store's `expect` proves it. What is large is decided in a thread (`heavy.py`), and decided anew when the
-  head is another one afterwards.
+  latest state, and the store's `expect` proves it. What is large is decided in a thread (`apiserver.large_objects`), and decided
+  anew when the head is another one afterwards.
 * A change that changes nothing is not written: same resourceVersion, no event.
 * An object under deletion disappears with its last finalizer, whoever removes it.
 * `dry_run` goes the whole way and stops before the store.

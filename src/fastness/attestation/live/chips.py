@@ -2,7 +2,7 @@
 
     wait = chips.why_wait(machine, chip, now)
     await chips.approved_change(machine, chip)      # before the new chip is written on the Machine
-    # evidence of another chip than the pinned one does not come here: domain.attestation.dispute
+    # evidence of another chip than the pinned one does not come here: attestation.verdict.dispute
 
 The decisions are in `attestation.machine.chip`; this reads Machines by chip from the cache, so a verdict costs no request.
 """

@@ -7,8 +7,8 @@
 A machine has one boot at a time. A TPM counts its resets and restarts, and its clock goes on within a boot; so a count or a clock
 that went back is another TPM with the same keys: its state was copied, or an old one put back. The report of an SNP guest has an
 id of its launch instead, without an order: one that comes again after another says that two guests run with one key. A quote of
-TDX has neither, so there the key that the measured agent made at its boot is that id (`guestkey.py`). What is over gets no
-standing and takes none from the boot that counts: it is disputed (`dispute.py`), with both shown.
+TDX has neither, so there the key that the measured agent made at its boot is that id (`protocol.guest_key`). What is over gets no
+standing and takes none from the boot that counts: it is disputed (`attestation.verdict.dispute`), with both shown.
 
 * Evidence of a later boot counts, whoever booted it: a reboot looks like that, too. Whoever copied the state meets the alarm when
   the original comes back, and not before.

@@ -6,8 +6,9 @@
 
 A guest makes its own key and can make another one at any time; the chip that signs its evidence stays. So:
 
-* At the first affirmed verdict the chip is pinned on the Machine. Evidence of another chip is disputed (`dispute.py`) until a
-  person approves that very chip (`spec.chip`): the key was copied, or the machine moved, and nothing here can tell which.
+* At the first affirmed verdict the chip is pinned on the Machine. Evidence of another chip is disputed
+  (`attestation.verdict.dispute`) until a person approves that very chip (`spec.chip`): the key was copied, or the machine moved,
+  and nothing here can tell which.
 * A chip whose Machine was quarantined, revoked or distrusted takes no new Machine until a person approves. Many guests share a
   chip, so Machines that attested on it before go on.
 * What bars a chip outlives its Machine: deleting one that is not trusted leaves a Distrust with the places that it `bars`.

@@ -5,7 +5,7 @@
     status = dispute_status(known, dispute, verdict, now) # on the Machine, beside a standing that stays as it was
 
 Whoever copies a guest key has a machine's name and not its chip; whoever copies a TPM's state, or runs a guest beside it, has not
-its newest boot (`boots.py`). Their evidence proves something about another guest, so it
+its newest boot (`attestation.machine.boots`). Their evidence proves something about another guest, so it
 decides nothing about this one: neither good evidence that would put a changed machine back, nor bad evidence that would take an
 honest one out. The machine keeps approval, verdict, conditions, labels and tokens; what came is kept beside them
 (`status.disputes`), the condition `Disputed` says so, and the record has every attempt.

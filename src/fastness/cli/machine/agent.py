@@ -3,8 +3,8 @@
 `agent run` brings this machine where its node's desired config says and keeps it there. With `--root` it works on a directory
 that stands for a machine: units become links, the operating system is a record, and a reboot starts the agent anew.
 
-`agent features` tells the cluster what the machine can do. The verbs by which a machine proves itself are in `agentproof.py`, the
-one of nodes with kata is in `agentkata.py`.
+`agent features` tells the cluster what the machine can do. The verbs by which a machine proves itself are in `agent_proof.py`,
+the one of nodes with kata is in `agent_kata.py`.
 """
 
 from __future__ import annotations

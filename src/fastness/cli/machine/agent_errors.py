@@ -1,6 +1,6 @@
 """Errors of the agent's layers as sentences.
 
-Not those of `errors.py`: the wheel of the agent has none of the server's layers, and must not need them to say what is wrong.
+Not those of `cli.errors`: the wheel of the agent has none of the server's layers, and must not need them to say what is wrong.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each check is a row of data: what is looked for, what it is good for, how to get it. Required things that are missing make
 the exit code 1; optional ones are only said. With `--kubeconfig` or `--context` it also asks that cluster whether another
-operator does work that is ours, and whether what it has can run confidential containers (`hostcheck.py`); without them it
-never connects.
+operator does work that is ours, and whether what it has can run confidential containers (`cli.workloads.host_check`); without
+them it never connects.
 """
 
 from __future__ import annotations

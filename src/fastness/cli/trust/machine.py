@@ -6,7 +6,7 @@
     fastness machine quarantine NAME… --reason TEXT
     fastness machine release NAME… [--reason TEXT]
     fastness machine approve-chip NAME CHIP --reason TEXT, settle NAME --reason TEXT        (`disputes.py`)
-    fastness machine image ROOT --shape SHAPE        (`machineimage.py`)
+    fastness machine image ROOT --shape SHAPE        (`cli.images.machine_image`)
     fastness machine move NAME --pool P --reason TEXT
     fastness machine vouch NAME… --reason TEXT
 

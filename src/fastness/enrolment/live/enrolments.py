@@ -8,7 +8,7 @@ Rules:
 
 * Nothing is created, and nothing durable is written, before the ticket was good and the key was proved.
 * A use of the ticket is counted after the proof and before the Machine where the key was proved to live in a TPM; a guest is
-  counted when its evidence is affirmed (`admission.py`). A machine that is known costs nothing.
+  counted when its evidence is affirmed (`guest_tickets.py`). A machine that is known costs nothing.
 * The record has the decision before the Machine exists. Refusals of holders of a ticket are recorded too; strangers without one
   are only counted, or they could fill the record.
 * Repeating any step gives the same Machine.

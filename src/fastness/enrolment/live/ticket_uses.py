@@ -1,7 +1,7 @@
 """How often a join ticket was used.
 
 A use is counted once per Machine, after something was proved about its key, so a retry costs nothing and a stranger cannot use a
-ticket up: for a TPM when it has opened its credential, for a guest at its first affirmed verdict (`admission.py`).
+ticket up: for a TPM when it has opened its credential, for a guest at its first affirmed verdict (`guest_tickets.py`).
 
 * A limited ticket: `usedBy` names the Machines. A use is one patch on the version that was read; of two machines that show the
   last use of a ticket at the same instant, exactly one patch goes through, on any API server and with any number of doors.

@@ -4,7 +4,7 @@ A ticket is random text that is shown once; the cluster keeps its SHA-256 in a J
 machine: it only limits who may ask. Rules:
 
 * Checking is constant in time over all tickets that are known, and says only yes or why not.
-* Uses are counted once per key of a machine, when it has proved something (`ticketuses.py`). The config server sees no key and
+* Uses are counted once per key of a machine, when it has proved something (`ticket_uses.py`). The config server sees no key and
   cannot count, so it takes only tickets without a limit (decision 11).
 * An expired ticket, one for another pool, one that is used up: each is refused for its own reason, and the door decides how
   much of it to tell.

@@ -5,7 +5,7 @@
                                        └ Wait    ─ an event; looked at again when the Machine or the Node changes
                               issued ─ when it ends is on the Machine
 
-The decision is `enrolment.kubelet_certificates`. The tokens with which machines ask first are the business of `jointokens.py`.
+The decision is `enrolment.kubelet_certificates`. The tokens with which machines ask first are the business of `join_tokens.py`.
 
 * Machine and token are read from the API when a request is decided, never from a cache: what was revoked a moment ago counts.
 * Without a ConfidentialCluster, or with mode Disabled, nothing is decided here. In mode Audit nothing is denied: what would be is

@@ -1,4 +1,7 @@
-"""Names of attested properties that a Machine carries (`status.properties`); `attestation.properties` says what each means."""
+"""Names of attested properties that a Machine carries (`status.properties`).
+
+`attestation.verdict.properties` says what each means.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `user.py` has the nouns (`User`, `Attributes`, `Decision`), `rules.py` one rule and what it covers, `policy.py` the snapshot of
 all roles and bindings with `authorize`, `escalation.py` what keeps a user from granting more than they have, `node.py` what the
-credential of a node may touch, `impersonation.py` and `reviews.py` the questions that kubectl asks, `kubeletrequests.py` the
+credential of a node may touch, `impersonation.py` and `reviews.py` the questions that kubectl asks, `kubelet_requests.py` the
 certificates that kubelets ask for. The default roles of Kubernetes come from `defaults.py`.
 
 * Deny is the default: no rule, no access.

@@ -2,7 +2,8 @@
 
 Kubernetes has two signers of kubelets, one for clients and one for servers, and lays down what a request to each looks like:
 subject, usages, names. `read_asked` reads one, `malformed` says what is wrong with it whoever approves it. Who may have a
-certificate is decided in `attestation.joins`; the signer of the embedded API refuses what is malformed even if it was approved.
+certificate is decided in `enrolment.kubelet_certificates`; the signer of the embedded API refuses what is malformed even if it
+was approved.
 """
 
 from __future__ import annotations

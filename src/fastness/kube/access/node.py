@@ -2,7 +2,7 @@
 
 A credential `system:node:<name>` in group `system:nodes` gets its permissions from this table, not from a role, because they
 depend on names and on what is bound to the node. `authorize_node` gives the decision before a request is read; what a write may
-contain is decided by `noderestriction.py`.
+contain is decided by `node_restriction.py`.
 
 * Its own Node, MachineConfigNode, NodeFeature and Lease; nothing of another node. A list or a watch must select by the own name.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.

@@ -23,7 +23,7 @@ from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
 
 FRESH_SECONDS = 60.0
-_log = logger("cluster.kube")
+_log = logger("kube.client")
 
 
 class RenewedCertificate:

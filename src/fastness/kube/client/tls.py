@@ -16,7 +16,7 @@ from fastness.kube.client.connection import Connection
 from fastness.kube.client.errors import BadConfig
 from fastness.observe.logs import logger
 
-_log = logger("cluster.kube")
+_log = logger("kube.client")
 
 
 def context_for(connection: Connection) -> ssl.SSLContext:

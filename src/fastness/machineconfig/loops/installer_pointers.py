@@ -6,7 +6,7 @@
   when, in the annotations that operators of this field know.
 
 What is more than a plain stub, or names several authorities, is not guessed at: an event says so. A stub carries no ticket, so
-whoever wants new machines from it points the machine set at the managed Secret (`userdata.py`).
+whoever wants new machines from it points the machine set at the managed Secret (`user_data.py`).
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 For every pool there is a Secret `<pool>-user-data-managed` with a pointer config, and a join ticket inside it. Both are ours:
 
 * The ticket changes every day, the one before stays good for a day more, and where machines enrol each is good for as many as
-  the pool may need (`poolticket.py`).
+  the pool may need (`pool_ticket.py`).
 * A hand edit is put back, and an event says so; a Secret that somebody made before us is adopted, and an event says that.
 * A new CA of the doors, another trust model or pointer version rewrite the pointer; the ticket in it stays.
 * With a pool go its Secret, which it owns, and its tickets.
 
-Pointers that an installer made are the business of `stubs.py`.
+Pointers that an installer made are the business of `installer_pointers.py`.
 """
 
 from __future__ import annotations

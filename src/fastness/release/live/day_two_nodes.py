@@ -1,6 +1,6 @@
 """Which nodes come on day two without ever having attested (pools of model None, hosts of containers that cannot), and may they?
 
-    node certificate → whose node → Machine not barred → Node: pool, desired and current → `daytwo.py`
+    node certificate → whose node → Machine not barred → Node: pool, desired and current → `release.door.config_server.day_two`
 
 | shows                 | ordinary pool               | confidential pool                     |
 | --------------------- | --------------------------- | ------------------------------------- |

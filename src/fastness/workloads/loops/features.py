@@ -1,13 +1,13 @@
 """What nodes can do, on the Nodes.
 
     NodeFeature (from the node) ─┐
-    NodeFeatureRule ─────────────┼─ domain.workloads.features ─ Node: labels, annotations, taints; status: resources
+    NodeFeatureRule ─────────────┼─ workloads.features ─ Node: labels, annotations, taints; status: resources
     NodeFeatureDiscovery ────────┘
 
 * Nothing is written before somebody creates a NodeFeatureDiscovery; when the last one goes, what was written goes with it.
 * Rules are compiled once and asked for every node; a change of one rule or one node is on the Nodes within a second.
 * What a host says of itself is a hint. Rules cannot write attested properties: their prefix is denied to them, and the loop that
-  keeps those (`attestation.standing`) listens to verdicts alone.
+  keeps those (`attestation.loops.proof_age`) listens to verdicts alone.
 * Nor labels by which pools choose their nodes.
 * Only what this loop wrote is ever removed; a rule that cannot be answered is told in an event and stops no other.
 """

@@ -6,9 +6,9 @@
 
 - Whoever else writes into the same entry changes what is reported: every writer counts `generation` up, so it is read before and
   after, and a report that was made in between is thrown away. Entries have names of their own and are removed.
-- The identity is a P-256 key in a directory (`keyfile.py`), made at first. It leaves this module only as signatures. Whoever
-  can read the disk of the machine can read it; what a machine booted is proved by the report and not by this key, and a report
-  of another chip counts for nothing. Files that somebody else could have written are not taken (`agent.host.tee.identity`).
+- The identity is a P-256 key in a directory (`agent.host.key_file`), made at first. It leaves this module only as signatures.
+  Whoever can read the disk of the machine can read it; what a machine booted is proved by the report and not by this key, and a
+  report of another chip counts for nothing. Files that somebody else could have written are not taken (`identity.py`).
 - A trust domain signs with a second key, made once a boot and kept in memory: its quotes tell nothing of boots.
 - Missing certificates are no failure: the verifier has other ways to them.
 """

@@ -5,7 +5,8 @@
 | a join ticket of the pool          | served        | 403: machines come through the gate  |
 | one with a limited number of uses  | 403: ADR 11   | 403                                  |
 
-On day two a ticket opens nothing: nodes show their certificates (`nodes.py`). What a pool is, nobody learns without a credential.
+On day two a ticket opens nothing: nodes show their certificates (`release.live.day_two_nodes`). What a pool is, nobody
+learns without a credential.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one way out for rendered configs of nodes that never attested.
 
-    node certificate → may it? (`nodes.py`) → in touch → config → record → may it still? in touch? → signature → bytes
+    node certificate → may it? (`live.day_two_nodes`) → in touch → config → record → may it still? in touch? → signature → bytes
 
 * Nobody proved what such a node runs, so its release rests on the certificate alone, and the record says so: an entry `release`
   with the node, the digest of the certificate and the config is durable before the first byte leaves.

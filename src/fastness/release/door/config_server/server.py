@@ -1,7 +1,7 @@
 """The config server as one thing that can be opened and closed: caches, authorities, two listeners, rotation.
 
 The ticket port is for machines of pools without attestation, the internal one for gate and broker, which ask for machines that
-they have attested. On day two nodes that never attested come to the ticket port too, with their certificates (`daytwo.py`); a
+they have attested. On day two nodes that never attested come to the ticket port too, with their certificates (`day_two.py`); a
 listener that shows those to us is one of our own loop. Only a stand-alone process that knows no authority of nodes takes the Rust
 listener there.
 """
