@@ -4,8 +4,9 @@
     python tools/docs.py --check     say which pages are stale; exit code 1 if any is
 
 A page is a function without arguments that returns Markdown; `PAGES` and `pages` name them all. What a page tells stands in
-the code once: verbs in `cli`, kinds and their fields in `model`, metrics and log events in `observe`, errors in the exception
+the code once: verbs in `cli`, kinds and their fields in `kinds`, metrics and log events in `observe`, errors in the exception
 trees, reads and writes in the declarations of controllers. The output depends on nothing else: no clock, no environment.
+`--check` also asks `tools/maps.py` whether what packages and pages say of modules is so.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from fastness.runtime.clock import SystemEntropy
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path
 
-from tools import acceptance, reach  # noqa: E402
+from tools import acceptance, maps, reach  # noqa: E402
 
 REFERENCE = Path("docs/reference")
 COMMAND = "python tools/docs.py --write"
@@ -440,6 +441,8 @@ def main(arguments: Sequence[str]) -> int:
         wrong = acceptance.problems(acceptance.rows(options.root), acceptance.proved(options.root))
     except acceptance.BadRow as error:
         wrong = [str(error)]
+    if options.check:
+        wrong += maps.problems(options.root)
     if wrong:
         print("\n".join(wrong), file=sys.stderr)
         return 1

@@ -1,13 +1,11 @@
-"""Admission: may this write happen, as it is?
+"""Admission: may this write happen, as it is? The product's table of rules, and the webhook that asks it.
 
-`RuleTable.review(request, lookups)` runs rules, in order, over one write: `Allowed`, `Denied` or `Patched`. It is a pure
-function, so it sits in the embedded API in process and behind a webhook on Kubernetes without a change.
+    door/     Admission on a real Kubernetes: the same rules as in the embedded API, behind a validating webhook
+    table.py  The table of the product's admission rules
 
-`kube.admission` has the nouns, `kube.admission_rules` what runs a table; `table.py` is the table of the product, and
-`apiserver.admission.own` that of an API server. The rules are in the rooms that they are about, one module per family:
-`apiserver.admission` (namespaces; escalation and node restriction), `attestation.admission` (our own kinds),
-`machineconfig.admission`, and `workloads.admission` (what a namespace asks of confidential pods).
-
+`kube/admission.py` has the nouns, `kube/admission_rules.py` what runs a table over one write: `Allowed`, `Denied` or `Patched`.
+Each room has the rules about its own objects in its package `admission`; here they become one table. It is a pure function, so
+it sits in the embedded API in process and behind a webhook on Kubernetes without a change.
 """
 
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, DeniedCause, Operation, Patched

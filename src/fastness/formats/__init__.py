@@ -1,25 +1,31 @@
 """Bytes to values and back, without I/O: the one home of hostile input.
 
+    continue_token.py  The continue token of a paginated list: where the next page starts, and at which version of the store
+    cpio.py            The initial file system of a boot image
+    cursor.py          Reading fixed binary layouts: a cursor that cannot run past the end
+    data_url.py        Data URLs, compression and verification hashes: how a config carries the contents of a file
+    der.py             Just enough DER to read the vendors' certificate extensions
+    duration.py        Durations as people write them in a spec: `90s`, `15m`, `1h30m`, `250ms`
+    errors.py          The errors of every parser in this package
+    evidence/          Evidence and what it is made of, as bytes
+    frames.py          Messages between two processes over a pipe
+    initdata.py        Init data: the small TOML document that a host hands to a guest, measured before the guest runs
+    json.py            JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
+    json_cut.py        The upper levels of a JSON text that is too deep to decode: enough to say whose it is
+    jsonpath/          JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths
+    names.py           The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
+    patch/             The three patch languages of the Kubernetes API, as pure functions on decoded JSON
+    protobuf/          Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
+    quantity.py        Kubernetes quantities (`100m`, `1.5Gi`, `12e6`) and the int-or-percent of budgets (`2`, `"25%"`)
+    selectors/         What `kubectl -l` and `--field-selector` send, and the LabelSelector of objects
+    tlog.py            The record as bytes: tiles, bundles of entries and checkpoints, in the shape of C2SP tlog-tiles
+    url_path.py        The path of a URL, taken apart without surprises
+    yaml.py            YAML as Kubernetes reads it: one or more documents to JSON values, with line numbers for every complaint
+    yaml_scalars.py    What a plain YAML scalar means to Kubernetes: YAML 1.1 as its Go library reads it, then JSON
+    zstd.py            Where a zstd frame ends (RFC 8878, section 3.1.1), without unpacking it
+
 Every parser is a total function: it returns a value or raises one `FormatError` (tree in `errors`), within explicit bounds on
 size, depth and work. Nothing here reads a clock, a file or a random number, and nothing recurses deeper than its input may nest.
-
-| For the Kubernetes API | |
-| --- | --- |
-| `json` | strict JSON, repeated keys reported, canonical form |
-| `yaml`, `yamlscalars` | YAML as Kubernetes reads it, with line numbers |
-| `protobuf` | request bodies of kubectl's typed commands, by tables |
-| `patch` | merge patch, JSON patch, strategic merge patch |
-| `selectors`, `names` | label and field selectors; names and label values |
-| `jsonpath` | paths of table columns |
-| `quantity`, `duration`, `continue_token` | resource amounts, int-or-percent; how long; pagination |
-
-| For machines | |
-| --- | --- |
-| `ignition` | machine configs of every spec: checked, merged, translated, predicted |
-| `dataurl` | contents inside a config: data URLs, gzip, hashes |
-| `pointer`, `userdata` | the config in the image that leads Ignition to the agent; what the agent takes from the host |
-| `origin` | where a door is |
-| `cpio` | the initial file system of a boot image, as far as checks look at it |
-
-Callers above (`domain`, `cluster`, `services`) decide what a refusal means to the client.
+What a refusal means to a client is decided by whoever called. Ignition configs have their parsers in `machineconfig/ignition`,
+messages between machines and the cluster in `protocol`.
 """

@@ -1,14 +1,27 @@
-"""What all doors share: a request with limits, an answer, a listener.
+"""What all doors share: a request with limits, an answer, a table of routes, a listener and its certificate.
 
-Doors are plain ASGI applications; there is no framework on the hot path (a small create must fit into a third of a millisecond).
+    route.py         One way into a door, and the table of all of them. What is not in the table does not exist
+    edge.py          The edge of a door: from bytes of a stranger to a handler that knows its caller
+    request.py       A request as handlers see it
+    answers.py       Answers: finished bytes, or a stream of chunks
+    refusals.py      How every door says no
+    limits.py        How much callers may take at once: each machine, each address, all strangers together
+    opening.py       The one way to open a door, to keep its certificate fresh and to close it
+    listener.py      A listener: uvicorn as a task of our loop, with TLS and bounds
+    protocol.py      uvicorn's protocol, with the peer's certificate and bounds on what a stranger may take
+    certificates.py  Listeners that can show another certificate without a restart
+    rotation.py      The certificate that a listener shows, kept fresh without a restart
+    arrivals.py      Who may hold a connection, from the moment that it is accepted
+    bounds.py        How much a stranger may take: of memory, of descriptors, of time
+    freshness.py     Whether a door can know what it must know before anything leaves it
+    health.py        Health with reasons
+    ops.py           The door for operators of a process without an API of its own: health and metrics, on loopback, without TLS
+    rustls.py        A listener whose TLS and HTTP run in Rust threads (granian, rustls), for a stand-alone config server
+    streaming.py     Sending a stream until it ends or the client has gone
 
-* `request.py`: headers, query and a body that cannot be larger than the door allows.
-* `answers.py`: a finished answer or a stream.
-* `route.py`, `edge.py`: the table of a door, and the edge that finds a route, knows the caller, and makes an answer of anything.
-* `listener.py`: uvicorn inside our loop with TLS, the peer's certificate, and bounds on connections, headers and idle time.
-* `opening.py`: the one way to open and close a door, where it listens and under which names.
-* `certificates.py`, `rotation.py`: certificates that are replaced while a listener runs.
-* `rustls.py`: a listener outside our loop.
+Doors are plain ASGI applications; there is no framework on the hot path (a small create must fit into a third of a
+millisecond). A door states its routes (`route`), the edge finds one, knows the caller and makes an answer of anything (`edge`),
+and `opening` is the one way to open and close it.
 """
 
 from fastness.http.answers import Answer, Stream, send_answer

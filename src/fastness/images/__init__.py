@@ -1,9 +1,18 @@
 """What goes into an operating system image, and what a machine measures when it boots one.
 
+    authority.py    Which entry of the firmware's db lets an image start
+    check/          What the host of a machine can say to it, and which of these ways an image leaves open
+    errors.py       Why an image cannot be measured ahead of time
+    firmware.py     What the firmware of a machine brings to a measurement: the variables of Secure Boot
+    measure.py      What a machine will measure when it boots a unified kernel image from a boot option
+    measurement.py  A prediction: events in the order in which they happen, and the registers that they end in
+    stub.py         What a version of systemd-stub does with the sections of an image: measure, tidy, pack
+    uki.py          Writing unified kernel images: a boot stub and sections, the same bytes for the same input
+
+How it is used:
+
     measurement = measure_uki(uki, FirmwareVars.of_store(vars_fd), secure_boot=True)
     measurement.registers[11].hex()
 
-`firmware` is what the machine's firmware brings (keys and the Secure Boot switch), `authority` finds the key that lets an image
-start, `measure` computes registers and events, `measurement` holds them and turns them into manifests and reference values,
-`difference` says where a real boot left the prediction, `uki` writes images.
+Where a real boot left the prediction is said by `attestation/values/prediction.py`.
 """

@@ -1,1 +1,18 @@
-"""A cluster's own keys and certificates: made, sealed, rotated."""
+"""A cluster's own keys and certificates: made, sealed, rotated.
+
+authorities.py         An authority that lives in a Secret of the cluster and changes with overlap
+certificates.py        Certificates of the doors: each role's in a Secret of its own
+client_authorities.py  The authorities of a cluster whose client certificates count, nodes' among them
+doors.py               The authority of the doors (gate, config server, broker, enrolment) and what each shows
+errors.py              What can be wrong with the keys of a cluster
+home.py                The namespace that everything of ours lives in, watched: `fastness-system`
+internal.py            The authority between our own parts: who may ask the config server's internal port
+key_files.py           Private files: read only when they are private, written all or nothing
+keyrings.py            Keys that live in a Secret of the cluster and change by themselves
+kms.py                 Runs the KMS command of an operator: bytes in, bytes out, in bounded time
+kubeconfig.py          The kubeconfig document: how kubectl finds the API and proves who it is
+mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs
+pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
+renewal.py             Keys that a door holds are renewed by that door, while it runs and for as long as it runs
+vault.py               The vault: what is secret at rest is sealed with a key that is not in the store
+"""

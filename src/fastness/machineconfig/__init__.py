@@ -1,14 +1,15 @@
-"""From MachineConfigs to what every machine of a pool should be, and how it gets there: pure decisions.
+"""From MachineConfigs to what every machine of a pool should be, and how it gets there.
 
-The modules follow the flow:
+    admission/      Rules about machine configuration
+    ignition/       Ignition configs, specs 2.2 and 3.0 to 3.5: read, checked, merged, translated
+    render/         One config for a pool: which configs it is made of, whether each is valid, what they make together
+    rollout/        Who goes next, what it must do, what is reported
+    overlay/        Node overlays: what one node has beside the config of its pool
+    pointer.py      What a new machine boots with: a pointer to its config, and the Secret that carries it
+    pool_ticket.py  The join ticket in a pool's user-data: how long it is good, and for how many machines
+    serving.py      What a booting machine is answered: which version it asks for, and the bytes of its config
+    loops/          From MachineConfigs to nodes that run them
 
-* `select` finds the configs of a pool and their order, `validate` judges each, `merge` folds them, `render` names the result,
-  `blame` tells where each part came from, `reconcile` refuses what a running machine cannot follow.
-* `diff` says what changes between two rendered configs, `disruption` what a machine must do about it, `kargs` how arguments are
-  replaced.
-* `nodes` reads a node, `rollout` chooses who goes next, `waves` holds back by policy, `status` reports, `prune` forgets.
-* `plan` puts these together before anything happens: controllers, command line and page call it alike.
-* `generated` (with `kubelet`, `containerruntime`) makes configs from other kinds; `pointer` is what a new machine boots with.
-
-Nothing here reads a clock, a file or a cluster.
+Outside `loops` nothing reads a clock, a file or a cluster. `rollout/plan.py` puts the decisions together before anything
+happens: controllers, command line and page call it alike. What a node then does with a config is `agent/apply`.
 """

@@ -1,6 +1,9 @@
 """Seeing what happens: logs, metrics, correlation.
 
-The one package beside `model` that imports nothing of ours, so that every layer may use it. `context.py` carries the
-correlation id from a request to the reconcile that follows from it, `logs.py` writes structured lines, `metrics.py`
-declares every metric there is.
+    context.py  The correlation id: one value that follows a request through logs, audit lines and the objects it causes
+    logs.py     Structured logs: readable on a terminal, one JSON object per line otherwise
+    metrics.py  Every metric there is, declared once
+
+It imports nothing of ours, so that every room may use it. The correlation id goes from a request to the reconcile that follows
+from it.
 """

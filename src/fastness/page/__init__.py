@@ -1,18 +1,21 @@
 """The page: what stands in the cluster, for people, in a browser.
 
-    markup.py      HTML that is escaped by construction
-    sessions.py    one-time links, logins, tokens against forged forms
-    admission.py   who comes and what they may: the embedded API's guard, or reviews of any Kubernetes
-    sight.py       what a user may see: every read asks the authorizer of the API
-    fleet.py       machines as rows: state, what they wait for, who needs a decision
-    decisions.py   approve, quarantine, release, written as the user
-    record.py      the record, with proofs that are checked before they are shown
-    simulator.py   what the page asks of a simulator; controls.py hands it on
-    news.py        what changed, for pages that are open; whether the API answers
-    views/         what each view reads, as the user
-    pages/         one module per view, pure functions from objects to markup
-    routes.py      the table of paths, with who may come
-    app.py         the ASGI application; server.py puts it behind a listener
+    admission.py     Who comes, what they may, and the cluster as they may change it: one question with two ways to answer
+    app.py           The ASGI application of the page
+    assets.py        The stylesheet and the script, under names that change with their content
+    controls.py      What somebody asks of the simulator, out of a form; behind the same authorizer as everything else
+    decisions.py     Decisions about a machine, taken on the page: written as the user who asks
+    fleet.py         Machines as a fleet: one row each, filters, and who needs a decision
+    live_updates.py  What changed, told to pages that are open, and whether the API answers
+    markup.py        HTML whose text is escaped by construction
+    pages/           The views: pure functions from what a user may see to markup
+    record.py        The record as pages read it: its newest entries, and one entry with the proof that it is in
+    routes.py        The paths of the page, with who may come
+    server.py        The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block
+    sessions.py      Who is logged in: one-time links, sessions, and proofs that a form is ours
+    simulator.py     What the page asks of a simulator, where the machines of a cluster are virtual ones
+    view_scope.py    What a user may see
+    views/           From a request to a view: what each one reads, as the user
 
 Pages are whole without JavaScript; the script only replaces what changed. Nothing is loaded from elsewhere.
 """

@@ -1,1 +1,6 @@
-"""Time, background tasks, retries."""
+"""What everything long-running needs: time, background tasks, retries.
+
+backoff.py  How long to wait before trying again: exponential, capped, with jitter
+clock.py    Time and entropy as arguments
+tasks.py    Waiting for news or for a time, and tasks beside a block
+"""

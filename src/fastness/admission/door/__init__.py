@@ -1,10 +1,13 @@
 """Admission on a real Kubernetes: the same rules as in the embedded API, behind a validating webhook.
 
-* `reviews.py`: AdmissionReview v1 to the request of `admission`, and its answer back. Pure.
-* `configuration.py`: the ValidatingWebhookConfiguration, as data. Pure.
-* `lookups.py`: what the rules must know, from informers and the policy engine.
-* `app.py`: the door; `registration.py`: keeps the configuration and its CA bundle right; `server.py`: all of it, for a while.
+    app.py            The door that an API server knocks on with every write that it was told to ask about
+    configuration.py  What the API server is told to ask us, as data
+    lookups.py        What the rules must know, on a cluster that is not ours
+    paths.py          The path on which reviews count as those of the API server
+    registration.py   Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment
+    reviews.py        AdmissionReview v1, read and answered
+    server.py         The webhook as one thing that can be opened and closed: caches, authority, listener, rotation, registration
 
-Everything fails closed: a review that cannot be answered is a refusal, and the API server refuses when nobody answers it. What is
-asked is kept narrow instead, so that a webhook that is down stops confidential workloads and nothing else.
+Everything fails closed: a review that cannot be answered is a refusal, and the API server refuses when nobody answers it.
+What is asked is kept narrow instead, so that a webhook that is down stops confidential workloads and nothing else.
 """

@@ -1,8 +1,15 @@
 """Who is asking, and may they: authentication and authorization of the embedded API.
 
-`authenticator.py` turns a peer certificate or an Authorization header into a `User`; `certificates.py`, `tokens.py`,
-`bootstrap.py` and `joining.py` are its four ways. `issuing.py` answers TokenRequest, `reviews.py` the review kinds.
-`authorizer.py` holds the current policy and asks `kube/access`.
+    authenticator.py  From what a connection shows to a `User`
+    certificates.py   Client certificates: CN is the user, O are the groups
+    tokens.py         Tokens of service accounts: who they name, and whether they still count
+    bootstrap.py      Static tokens, for the first administrator
+    joining.py        Bootstrap tokens of joining machines, as kubeadm makes them
+    cache.py          A bounded memory of credentials that verified
+    issuing.py        TokenRequest: a new token for a service account
+    reviews.py        The review kinds of the API: questions that are answered and not stored
+    authorizer.py     May they: the node authorizer, then RBAC over the current policy
+    errors.py         Why a credential is not accepted: for the log, never for the caller
 
 * Nobody is anonymous: no credential is None, and the route table of the HTTP layer says where that is enough. A credential that
   does not verify is a 401, whatever else was sent without one that does.

@@ -1,15 +1,15 @@
-"""What the embedded API serves now.
+"""What the embedded API serves now: the built-in kinds, and those of users' CustomResourceDefinitions.
 
-A `Catalog` is an immutable answer to every "is there such a resource?" of the REST engine: the built-in kinds of the registry and
-the kinds of users' CustomResourceDefinition objects.
+    catalog.py      `Catalog`: every lookup that a request needs, immutable, one generation per change
+    crd_rules.py    Whether a CustomResourceDefinition may be served: the rules that its own schema cannot express
+    definitions.py  CustomResourceDefinition objects: what becomes of them
+    served.py       One kind in one version, as the REST engine uses it
+    versions.py     The order of versions and of groups
 
-* `Catalog` (catalog.py): lookups in O(1) by (group, version, plural), by kind and by the names that people type; `with_crd`
-  and `without_crd` return a new catalog with the next generation and share everything that did not change.
-* `Served` (served.py): one kind in one version with what is compiled from it, each part on first use.
-* `versions.py`: the order in which Kubernetes prefers versions and lists groups.
-* `crd_rules.py`: what a CustomResourceDefinition must satisfy beyond its schema; `definitions.py`: its defaults and its status.
-
-Everything that is written once per generation (discovery.py, openapi/) is built from a catalog and thrown away with it.
+A `Catalog` is an immutable answer to every "is there such a resource?" of the REST engine: lookups in O(1) by (group,
+version, plural), by kind and by the names that people type. `with_crd` and `without_crd` return a new catalog with the next
+generation and share everything that did not change; what is compiled from a kind is compiled on first use. Everything that is
+written once per generation (`apiserver/documents`) is built from a catalog and thrown away with it.
 """
 
 from fastness.apiserver.catalog.catalog import Catalog, GroupVersions

@@ -1,7 +1,14 @@
 """The Kubernetes API of embedded mode, over HTTPS, for the real kubectl.
 
-`app.py` is the ASGI application: it authenticates, authorizes by the route's `auth` column, calls a handler and turns
-whatever comes back into an answer. `routes.py` is the table. `resources.py` has the verbs on objects, `streams.py` watches,
-`apiserver.auth.reviews` the questions about access, `bodies.py` reads what clients send, `forms.py` writes what they asked for.
-Decisions are all elsewhere: in the other packages of `apiserver`, and in `kube.access`.
+    app.py        The ASGI application of the API door
+    audit.py      The audit log of the API: one line per write
+    bodies.py     What clients send: JSON, YAML, or the protobuf of kubectl's typed commands
+    forms.py      The form in which a client wants its answer: objects, metadata only, or a table
+    guard.py      Who is asking and what may they: the API door's view of `apiserver/auth`
+    resources.py  The verbs on objects, from HTTP to the engine and back
+    routes.py     The route table of the API door
+    server.py     The embedded API as one thing that can be opened and closed
+    streams.py    Watches over HTTP: one JSON event per line, until the client leaves or the time is over
+
+Handlers are thin: what a verb does is decided in `apiserver/verbs`, who may ask in `apiserver/auth` and `kube/access`.
 """

@@ -2,18 +2,28 @@
 
 Every write records, field by field, which manager made it (`metadata.managedFields`), and an apply uses that record to
 merge, to remove what is no longer applied and to refuse to overwrite somebody else's fields. The meaning is that of
-Kubernetes' structured merge and diff, leaf by leaf, with the list and map types of the schema.
+Kubernetes' structured merge and diff, leaf by leaf, with the list and map types of the schema. In the order of reading:
 
-    TypedSchema        once for each kind and version: where an object may be divided between managers
-    Writer             who writes, through which version and subresource, when
-    track_update       managedFields after a create, update or patch
-    apply              merged object and managedFields of a server-side apply, or ApplyConflict, BadConfiguration
-    reset_fields       what a subresource cannot change
-    fields_of          the fields that a configuration states
-    FieldSet           a set of paths, in the shape of fieldsV1
+    element.py      One step of a field path, in the form that managedFields stores
+    fieldset.py     A set of field paths, as a trie that has the very shape of fieldsV1
+    schema.py       What ownership must know of a type: where an object may be divided between managers
+    ownership.py    Which fields an object has, in the two ways in which Kubernetes counts them
+    compare.py      What a write changed: fields that went, fields whose value is another, fields that came
+    merge.py        Putting an applied configuration into the live object, and taking out what is no longer applied
+    managed.py      The list in metadata.managedFields: who owns which fields, since when
+    tracking.py     Ownership through a write: the two entry points of this package
+    evolution.py    Ownership that was recorded under an older schema
+    client_side.py  Peace between `kubectl apply` and `kubectl apply --server-side`
+    errors.py       Why field ownership said no
 
-Read `element.py`, `fieldset.py`, `schema.py`, then `ownership.py`, `compare.py`, `merge.py`, `managed.py`; `tracking.py`
-puts them together and is what the REST engine calls.
+What the REST engine calls:
+
+* `TypedSchema`: once for each kind and version, where an object may be divided between managers.
+* `Writer`: who writes, through which version and subresource, when.
+* `track_update`: managedFields after a create, update or patch.
+* `apply`: merged object and managedFields of a server-side apply, or ApplyConflict, BadConfiguration.
+* `reset_fields`: what a subresource cannot change. `fields_of`: the fields that a configuration states.
+* `FieldSet`: a set of paths, in the shape of fieldsV1.
 """
 
 from fastness.apiserver.fields.errors import (

@@ -1,14 +1,25 @@
 """Structural schemas at run time: prune, default, validate, and judge the schemas of users' CRDs.
 
-    compiled.py     the door: CompiledSchema
-    structural.py   the other door: structural_problems, for CustomResourceDefinitions
-    node.py         a schema as a graph that the walks share
-    pruning.py      unknown fields · defaulting.py  missing ones
-    accept.py       the fast yes, in Rust · validation.py  the exact no, with reasons · types.py  the no of native kinds
-    lists.py        sets and maps · embedded.py  objects inside objects · cel/  rules
-    formats.py      formats of texts · patterns.py  regular expressions
+    accept.py               The fast way to say yes: the structural part of a schema, in the words of jsonschema-rs
+    causes.py               How a problem is written: the path of a field, and the cause types of Kubernetes
+    cel/                    Rules in CEL (`x-kubernetes-validations`): compile them against a schema, evaluate them on objects
+    compiled.py             A schema that is ready to work: prune, default, validate
+    correlation.py          Which old value belongs to a new one, and whether the two are the same
+    defaulting.py           Filling in defaults, and nulls that mean "not set"
+    embedded.py             Embedded resources: objects inside an object that are Kubernetes objects themselves
+    formats.py              Formats of strings, with the meaning an API server gives them
+    lists.py                Lists that are sets or maps: no entry, or no combination of keys, may come twice
+    node.py                 The compiled form of a structural schema: a graph of nodes with what lies below each of them
+    patterns.py             Regular expressions with the meaning Kubernetes gives them
+    pruning.py              Dropping what a schema does not know, as an API server does before it stores
+    structural.py           What an API server refuses in the schema of a CustomResourceDefinition
+    structural_defaults.py  Defaults in a CRD: each must be pruned, and valid by the very schema it stands in
+    structural_keywords.py  Which keywords a CRD's schema may use, and together with which others
+    types.py                What a typed decoder refuses: values of the wrong JSON type, and numbers that do not fit
+    validation.py           The exact way to say no: every problem of an object's structure
 
-Everything here is pure: no I/O, no clock. The REST engine calls it between decoding and storing.
+Everything here is pure: no I/O, no clock. The REST engine calls `compiled` between decoding and storing; `structural` is asked
+about the schemas of CustomResourceDefinitions.
 """
 
 from fastness.apiserver.schema.compiled import CompiledSchema

@@ -1,1 +1,16 @@
-"""Loops of attestation: what is kept of proofs, and for how long."""
+"""Loops of attestation: what is kept of proofs, and what becomes of machines that lose theirs.
+
+approvers.py          Who counts as an approver of overrides: appointments, announced before they take effect
+challenges.py         Spent challenges are swept when they cannot be replayed any more
+confidential.py       The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth
+distrust.py           Distrusts: whom each one hits is counted, and the machines say so
+door_certificates.py  Issues certificates to the doors, each role's into that role's own Secret
+guarding.py           Whether protection is lowered only by people who said so
+images.py             ApprovedImages: an approval makes values count, and its end takes them away
+policies.py           AppraisalPolicies: tried before they judge
+proof_age.py          Staying attested: a machine whose proof is missed or failed loses its place on its node, step by step
+retention.py          Verdicts and evidence that are no longer needed are deleted
+retirement.py         The life of images: who needs which, remembered on their ReferenceValueSets
+statuses.py           Statuses of Machines that nobody of the control plane wrote: told, recorded, and put back
+values.py             ReferenceValueSets: whether they count, how many values they have
+"""

@@ -1,1 +1,11 @@
-"""Reference values and their life."""
+"""Reference values and their life.
+
+differences.py  Where a machine differs from what was expected, register by register and event by event
+from_images.py  From an approved image to reference values
+image_life.py   The life of an image's reference values
+measured.py     Which measured values of each kind of evidence are compared, what they are called, and where their claims are
+prediction.py   Where a real boot left the prediction
+rvps.py         Reference values in the shape of the Reference Value Provider Service, read and written
+tuples.py       Values that belong together: an image is a tuple of values, and a machine is compared with whole images
+values.py       The book of reference values: what machines may measure, who says so, and since when no longer
+"""

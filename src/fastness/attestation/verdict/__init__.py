@@ -1,1 +1,14 @@
-"""Concluding, distrusting, overriding, explaining."""
+"""What follows from an appraisal: concluding, distrusting, overriding, explaining.
+
+approvers.py         Who may agree to an override, and from when: an appointment counts when everybody had time to see it
+blast_radius.py      What a Distrust would hit, before anybody writes it
+breakglass.py        Break-glass: an override that two named people sign, for one pool, for a few hours at most
+conclude.py          From an appraisal to a verdict: policy and reference values, and why
+dispute.py           Evidence in a machine's name that is authentic and still not its own
+distrust.py          Distrust: what is no longer trusted, whatever it proves, and whom that hits
+explain.py           Why a machine stands as it does, and what to do about it
+identity_disk.py     Where the key lies that is a machine's identity
+machine_standing.py  How a machine stands: the one answer that every surface gives
+properties.py        What was proved about a machine, in a few plain words: its attested properties
+retention.py         Which verdicts are kept: the newest of every machine, and every refusal for a month
+"""

@@ -1,1 +1,8 @@
-"""Verbs about images of machines."""
+"""Verbs about images of machines.
+
+image_trust.py    `fastness image trust`: the file that an image carries so that its machines know this cluster
+image_ways.py     What the verbs that take an image say about the ways into it: `measure`, `image approve`, `machine image`
+images.py         `fastness image`: approve what machines may boot, see what is approved, and take it back
+machine_image.py  `fastness machine image`: put the agent into an image, and close the ways by which its host could turn it
+measure.py        `fastness measure`: what a machine will measure when it boots an image, before any machine does
+"""

@@ -1,5 +1,8 @@
 r"""JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths; compiled once, run for every row.
 
+    parser.py  From text to a compiled path
+    steps.py   The steps of a compiled path: functions from the values found so far to the values found next
+
 Understood: `.field`, `['field']`, escaped dots (`.labels.app\.io/name`, `['app\.io/name']`), `.*`, `[*]`, `[2]`, `[-1]`,
 `[1:3]`, `[::2]`, unions (`['a','b']`, `[0,2]`), recursive descent (`..name`), and filters with one comparison or a test for
 existence (`[?(@.type=="Ready")]`). `@` and `$` both mean the value at hand.
@@ -12,8 +15,6 @@ existence (`[?(@.type=="Ready")]`). `@` and `$` both mean the value at hand.
 * Wildcards walk objects in the order of their keys, so that answers are stable.
 
 The tables of the embedded API (`apiserver/tables`) are the main reader.
-
-`parser.py` compiles, `steps.py` are the pieces that a compiled path consists of.
 """
 
 from fastness.formats.jsonpath.parser import JsonPath, JsonPathError, compile_path

@@ -1,5 +1,10 @@
 """The three patch languages of the Kubernetes API, as pure functions on decoded JSON.
 
+    jsonpatch.py  JSON patch (RFC 6902): a list of operations at JSON pointers (RFC 6901), applied all or nothing
+    merge.py      JSON merge patch (RFC 7396): a patch is a picture of the change, null means "remove this member"
+    ordering.py   The order of a list after a strategic merge
+    strategic.py  A merge patch that knows which lists are sets and which member names an element
+
 | Content type | Function | Defined by |
 | --- | --- | --- |
 | `application/merge-patch+json` | `apply_merge_patch` | RFC 7396 |

@@ -1,11 +1,18 @@
 """What the host of a machine can say to it, and which of these ways an image leaves open.
 
-    open_ways(Image(root=tree))                 every way that stands open, with what shows it and what closes it
-    pieces(Shape.DEBIAN, tree, parts)           the files and links that close them and put the agent in
+    boot_image.py   What a unified kernel image shows of itself: its command line, and the files of its initial file system
+    check.py        Which ways into an image stand open
+    kernel_line.py  Kernel command lines of an image: where a tree keeps them, and what their words say
+    layout.py       What an image gets: the agent, whom it believes, what starts it, and what closes the ways in
+    looks.py        Questions to an image that a list of names cannot express; each answers with the places that stand open
+    node.py         What the kubelet of an image must be told: its keys are the agent's (ADR 43)
+    piece.py        What an image is made of here: files and links at absolute paths, for an image of one of three shapes
+    tree.py         The files of an image: a port over a directory, a mounted disk or an initial file system
+    way.py          One way by which a host speaks to its guest, and what it looks like when it stands open
+    ways.py         The ways by which a host speaks to its guest, as far as they are known; adding one is one entry
 
 A measured image proves which programs run, not whom they listen to: stock systems take units, keys and passwords from their
-hypervisor because that is what a cloud wants. `ways` is the list, as data; `way` says what a way is; `tree` is the port through
-which files are looked at; `kernelline` finds kernel command lines; `looks` holds the questions that data cannot express; `check`
-decides; `bootimage` says what a unified kernel image shows; `layout` says what an image gets (`piece`) and `node` what its
-kubelet is told. The agent's own reader of user-data is elsewhere: here is what would bypass it.
+hypervisor because that is what a cloud wants. `open_ways(Image(root=tree))` gives every way that stands open, with what shows it
+and what closes it; `pieces(Shape.DEBIAN, tree, parts)` the files and links that close them and put the agent in. The agent's own
+reader of user-data is elsewhere (`agent/host/user_data`): here is what would bypass it.
 """

@@ -1,5 +1,11 @@
 """CustomResourceDefinitions: from kinds to manifests and back.
 
+    __main__.py  `python -m fastness.kinds.crd`: write the manifests, or say which of them are stale
+    files.py     The manifests in `deploy/crds`, kept in step with the kinds
+    manifest.py  A CustomResourceDefinition out of kinds
+    reading.py   Kinds out of a CustomResourceDefinition
+    roles.py     Cluster roles for people: who looks, who reads everything, who decides, who says what counts
+
 `manifest` describes our kinds to any API server, `from_manifest` turns a definition that a user wrote into kinds the
 embedded API can serve. `files` keeps `deploy/crds` in step with the kinds; `python -m fastness.kinds.crd` is its command.
 """

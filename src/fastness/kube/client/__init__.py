@@ -1,8 +1,19 @@
 """The HTTPS adapter: the `Cluster` port on any Kubernetes API server.
 
-`kubeconfig.py` parses, `config.py` finds the cluster as kubectl does, `tls.py` and `tokens.py` turn that into trust and identity.
-`transport.py` is one HTTP client with time-outs and careful retries (`retry.py` says what is safe), `lines.py` and `watching.py`
-read streams, `client.py` is the adapter itself.
+client.py               `KubeCluster`: the `Cluster` port over HTTPS
+config.py               Find the cluster as kubectl does
+connection.py           All that is needed to talk to one API server, read and checked
+errors.py               Why the cluster could not even be asked
+https.py                HTTPS connections for clients that ask often: HTTP/1.1, one request at a time on each connection
+kubeconfig.py           Kubeconfig files: bytes to checked entries, without touching a disk
+lanes.py                Connections: each request has one to itself, taken from those that are free
+lines.py                Lines of a watch stream: bytes in, whole lines out, bounded
+renewed_certificate.py  The client certificate in files that somebody renews, as that of a node is every half hour
+retry.py                What may be sent twice
+tls.py                  A TLS context from the bytes of a `Connection`
+tokens.py               The bearer token: fixed, or in a file that somebody renews
+transport.py            One HTTP client per API server: identity, time-outs, retries, and refusals as `ApiError`
+watching.py             Watches that outlive their connections
 """
 
 from fastness.kube.client.client import KubeCluster, connect

@@ -1,5 +1,12 @@
 """What every controller shares.
 
+    controller.py  A controller: declarations and one function
+    fenced.py      A `Cluster` that refuses writes which nobody declared, or which come after the lease was lost
+    leadership.py  Leader election by Lease: one process writes, the others wait
+    misplaced.py   Objects that do not count where they are: their owners are told, and nothing else comes of them
+    queue.py       A queue of keys, each at most once
+    runner.py      Runs controllers: informers feed queues, workers empty them
+
 A `Controller` declares what it reads and writes and reconciles one key at a time; the `Runner` gives it informers, a queue
 with one place per key, bounded workers, retries with jitter, and a supervised life; `Leadership` makes sure that only one
 process writes.

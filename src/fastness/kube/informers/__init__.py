@@ -1,8 +1,12 @@
 """Informers: the list-and-watch dance, done once for everyone.
 
-`cache.py` is the state without I/O (objects, indexes, what a new list changes), `set_aside.py` the names of objects that cannot
-be used, `informer.py` keeps one cache in step with a cluster, `placed.py` says which namespaces it looks into and `joined.py`
-makes one of several, `shared.py` gives one informer per resource and scope to all who ask and runs them.
+    cache.py      The state of an informer, without I/O: objects by key, indexes, and what a change or a new list means
+    errors.py     How informers are used wrongly
+    informer.py   One informer: a cache that follows a cluster
+    joined.py     One informer over several namespaces, for kinds that count in more than one
+    placed.py     From where objects count (`kube.places`) to where informers look
+    set_aside.py  The objects of one resource that are set aside: by name, with the reason, logged once and counted
+    shared.py     Shared informers: one per resource and scope, however many ask
 
 Controllers read caches and are told which objects changed; `kube/controllers` turns that into keys to reconcile.
 """

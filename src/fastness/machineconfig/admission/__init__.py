@@ -1,1 +1,5 @@
-"""Rules about machine configuration."""
+"""Rules about machine configuration.
+
+evictions.py      Who turns `pools[].evict` on is told first which pods would go
+machineconfig.py  Rules about machine configuration that hold before anything is rendered
+"""

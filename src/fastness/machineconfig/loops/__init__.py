@@ -1,16 +1,24 @@
 """From MachineConfigs to nodes that run them.
 
-* `defaults.py`: the built-in pools and the cluster-wide settings, if nobody made them.
-* `generated.py`: configs that follow from KubeletConfigs and ContainerRuntimeConfigs.
-* `render.py`: one config for each pool, or the reason why there is none.
-* `rollout.py` with `pool_members.py`: which node goes next, and what the pool reports.
-* `policies.py`: what a RolloutPolicy says about itself.
-* `labels.py`: nodes that booted straight into a custom pool get its labels.
-* `drain.py`: cordons and empties nodes that ask for it, and puts them back to work.
-* `nodes.py`: a MachineConfigNode for every node.
-* `prune.py`: rendered configs that nobody uses any more.
-* `user_data.py`, `installer_pointers.py`: what new machines are created with, and what an installer left.
-* `other_operators.py`: whether another operator does this work already.
+    controllers.py         All loops of machine configuration, ready to run
+    defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
+    drain.py               Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work
+    generated.py           Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs
+    image_gate.py          No node of a confidential pool is sent to an image before its reference values count
+    installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
+    labels.py              The labels of a node that booted straight into a custom pool
+    nodes.py               A MachineConfigNode for every node, which the node itself may report to
+    other_operators.py     Whether another machine-config operator works in this cluster
+    overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it
+    policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
+    pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
+    pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
+    proofs.py              No node of an enforcing pool is sent to another config unless its machine proves itself
+    prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
+    render.py              Rendering: one config for each pool, stored before the pool points to it
+    rollout.py             The rollout of a pool: who goes next, and what the pool reports
+    timing.py              How long these loops wait: the constants of the field, and faster ones for simulated clusters
+    user_data.py           Managed user-data: what a new machine of a pool is created with
 
-All decisions are in `machineconfig`; times are in `timing.py`, because a simulation runs the same loops faster.
+All decisions are in the other packages of the room; times are in `timing`, because a simulation runs the same loops faster.
 """

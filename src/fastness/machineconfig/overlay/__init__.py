@@ -1,1 +1,6 @@
-"""Node overlays: what one node has beside the config of its pool."""
+"""Node overlays: what one node has beside the config of its pool.
+
+merged.py   Fragments over the configuration of a pool: the bytes that one machine gets
+overlay.py  What one machine gets besides the configuration of its pool: NodeOverlays
+plan.py     What a change of NodeOverlays would do, before anything happens
+"""

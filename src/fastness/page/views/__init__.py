@@ -1,11 +1,11 @@
 """From a request to a view: what each one reads, as the user.
 
-    fleet.py      the fleet, and the simulator
-    machine.py    one machine
-    pools.py      pools and changes under way
-    runtimes.py   the runtime for confidential containers
-    trust.py      what is trusted, and the record
-    shown.py      the request itself
+    fleet.py         What the fleet and the simulator read: every machine as a row
+    machine.py       What the page of one machine reads: its objects, its verdicts, events, the record of its key
+    pools.py         Pools and their machines, the plan of changes under way, and the policies they follow
+    runtimes.py      The KataConfig, nodes with what they say of themselves, pools, and runtime classes
+    trust.py         What the page of trust reads: images, values, policies, distrusts with whom they hit, and the record
+    view_request.py  One request for a view, and what a view may ask
 
 Views that are about a kind ask for it and say in the API's words when the user may not see it; what only adds to a view (a
 node, a verdict, the record) is left out instead.

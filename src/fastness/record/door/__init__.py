@@ -1,8 +1,8 @@
 """A witness of records: it runs elsewhere, for somebody else, and remembers how far each log has come.
 
-* `witness.py`: `POST /add-checkpoint`, the one thing that a witness does (C2SP tlog-witness).
-* `witness_server.py`: key, memory and listener as one thing that can be opened and closed.
-* The memory is `record.live.witness_memory`: one size and one root for each log, durable before a cosignature leaves.
+    witness.py         `POST /add-checkpoint`: cosign what continues the last tree of a log, and nothing else
+    witness_server.py  A witness as one thing that can be opened and closed: its directory, its key, its listener
 
-What is refused is decided in `record.witnessing`. Nothing here knows a cluster.
+What is refused is decided in `record/witnessing.py`, what is remembered lies in `record/live/witness_memory.py`. Nothing here
+knows a cluster.
 """

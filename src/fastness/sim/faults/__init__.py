@@ -1,15 +1,15 @@
 """What can go wrong in a simulated cluster, and be put right again: one table, used by the page, the command line and the tests.
 
+    boots.py     Faults of a boot: somebody changed what the machine starts with, or how, and it boots again
+    clocks.py    A clock that leaps: proofs, tickets and documents grow old at once, for the whole cluster
+    disks.py     An edited file: somebody writes into a file that the configuration of the machine holds. The agent sees drift
+    fault.py     What a fault is: done to a machine or to the cluster, remembered, undone
+    networks.py  A network that is cut: the machine goes on running and nobody hears of it
+    tickets.py   A stolen ticket: somebody copied the user-data of a machine and tries to join with it
+    vendors.py   A vendor whose service does not answer
+
 Each fault acts on the world and on nothing else: it changes what a machine boots, what lies on its disk, what its cable carries,
 what the vendor answers, what the clock says. The doors and the loops then do what they would do to a real machine.
-
-    fault.py       what a fault is, and the ground that it acts on
-    boots.py       changed boot loader, old firmware, debug mode, replayed evidence: another boot
-    disks.py       an edited file
-    networks.py    a cable that is pulled
-    tickets.py     a stranger with a copy of the ticket
-    vendors.py     a vendor whose service does not answer
-    clocks.py      a clock that leaps
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The policy of the agent inside a confidential pod: which requests of the host it obeys.
 
-    requests.py    the requests, what each gives the host, and what people call them
-    reading.py     the statements of a policy text: package, defaults, rules
-    lint.py        permissive requests, one by one, with a severity and a reason
-    decide.py      whether a request is allowed, and by which statement (runs the Rego engine)
-    generate.py    a restrictive policy from a pod manifest
+    decide.py         Whether the agent would obey a request, and because of which statement
+    generate.py       A restrictive policy from the manifest of a workload
+    lint.py           What is wrong with an agent policy: every permissive request, one by one
+    reading.py        The statements of a policy text, with their lines, without running it
+    requests.py       The requests of the host, what each gives it, and what people call them
+    task.py           What a process for policies does with the policy of an agent
+    unconditional.py  Rules that allow a request without looking at it, found by reading alone
 
 The host sends every request: a policy is the border between what a tenant asked for and what the host would like. Text that a
-user wrote meets the engine in a process of its own first (`workloads.live.agent_policy`).
+user wrote meets the engine in a process of its own first (`workloads/live/agent_policy.py`).
 """

@@ -1,8 +1,8 @@
 """What goes together: releases, architectures, TEEs, GPUs and platforms, as the manual's two tables have it.
 
-    tables.py    the tables, as data
-    judge.py     one combination: how well it is supported, and if it is not, why and what would be
-    present.py   the combinations that a cluster has
+    judge.py    One combination against the tables: how well it is supported, and if not, which entry says no and what would help
+    present.py  The combinations that a cluster has, by what its objects say
+    tables.py   The compatibility tables of confidential containers 1.12, row by row
 
 `fastness doctor` and `fastness enable` ask here, so that both say the same.
 """

@@ -1,11 +1,11 @@
 """One step from bare metal to runtime classes: what has to be there, what is there, and what stands against it.
 
-    world.py      what is wished for, and what is looked at
-    manifests.py  the objects that the manual has people write by hand
-    preflight.py  checks with reasons, before anything is touched
-    changes.py    wanted and present objects compared: create, change or keep
-    steps.py      everything that has to be there, in order
-    reboots.py    which machines would restart, by the same plan that the controllers follow
+    changes.py    Wanted and present objects compared: what is created, what is changed, what is kept and why
+    inputs.py     What is wished for, and what is looked at
+    manifests.py  The objects that the manual has people write by hand, from namespaces to the KataConfig
+    preflight.py  Checks before anything is touched, each with what was found, why it matters and what to do
+    reboots.py    Which machines would restart, by the plan of machine configuration
+    steps.py      Everything that has to be there for a wish, in the order of the manual, each step with its reason
 
 All of it is pure. `fastness enable` reads the cluster, asks here, prints, and writes; run twice, it finds nothing to do.
 """

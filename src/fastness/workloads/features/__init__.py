@@ -1,15 +1,18 @@
 """Feature rules: from what was found on a node to its labels, annotations, resources and taints.
 
-    found.py        Features: flags, attributes and instances of one node
-    rules.py        what a NodeFeatureRule says, read once
-    operators.py    one expression against one element; regexps.py brings RE2
-    match.py        terms and rules against features, with a trace that tells every step
-    templates.py    the small safe part of Go's template language that rules may use
-    outputs.py      names, prefixes, namespaces, `@` references, values
-    evaluate.py     one rule on one node: Outcome
-    book.py         all rules of a cluster, compiled once, asked for every node
-    builtin.py      the labels that need no rule
-    ownership.py    the difference between a Node and what it should carry
+    discovered.py  What was found on one node: flags, attributes and instances, by feature
+    rules.py       What a NodeFeatureRule says, read once
+    operators.py   One expression against one element
+    regexps.py     Regular expressions of rules: RE2, found anywhere in the text, in linear time
+    match.py       Terms and rules against features, with a trace
+    group.py       The terms of one feature, answered together for many rules
+    templates.py   Templates of rules: the small safe part of Go's template language
+    outputs.py     What a matching rule may put on a node: names, prefixes, namespaces, `@` references and values
+    evaluate.py    One rule on one node
+    book.py        All rules of a cluster, compiled once and asked for every node
+    builtin.py     Labels that need no rule: what discovery found, under names of its own
+    ownership.py   The difference between a Node and what it should carry
+    errors.py      What can be wrong with rules and features
 
 Everything here is a pure function of its arguments. A label says what a host claims about itself: it steers scheduling and
 proves nothing.

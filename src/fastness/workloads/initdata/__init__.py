@@ -1,9 +1,9 @@
 """Init data of confidential pods: what is measured, what is wrong with it, and how it gets into a workload.
 
-    finding.py     one thing that is wrong: code, severity, reason, what to do
-    registers.py   HOSTDATA, MRCONFIGID and PCR 8 of a document, and the reference values made from them
-    lint.py        every rule about the document and its aa.toml and cdh.toml
-    workload.py    annotation and runtime class in manifests
+    finding.py    One thing that is wrong with init data or an agent policy
+    lint.py       Every rule about init data, each with a code, a severity and a reason
+    registers.py  Where the digest of init data is found in evidence
+    workload.py   Init data in workloads: the annotation and the runtime class, where each kind of workload has them
 
-The policy inside is judged by `workloads.agent_policy`. Init data is measured but not secret: the host reads every byte.
+The policy inside is judged by `workloads/agent_policy`. Init data is measured but not secret: the host reads every byte.
 """

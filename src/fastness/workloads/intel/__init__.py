@@ -1,6 +1,6 @@
 """Intel's part of attesting TDX guests, as objects: who certifies the platform, who signs quotes on each host.
 
-tokens.py     tokens of the caching service: which are too weak, and how they are kept
-dcap.py       every object of namespace intel-dcap, from a few inputs
-parts.py      the pieces that these objects share
+dcap.py    Every object of Intel's remote attestation in a cluster, from a few inputs
+parts.py   Pieces that objects of the caching and the quoting service share: names, labels, pods, volumes
+tokens.py  Tokens of the caching service (PCCS), and Intel's API key
 """

@@ -1,5 +1,10 @@
 """Where platforms put user-data, and how the agent reads it there: bytes, and nothing is believed of them.
 
+    drives.py     User-data on a disc or a disk that the host attached
+    files.py      User-data in a single file: QEMU's fw_cfg in sysfs, or a path that the image names
+    guestinfo.py  User-data of VMware: variables that the host sets on a machine, asked through the back door by `vmware-rpctool`
+    metadata.py   User-data from the metadata service of a cloud, at the link-local address that only the host can answer
+
     platform_of(command_line)    which platform the image was built for: `ignition.platform.id`, measured with the command line
     places_of("aws")             where user-data lies there, in the order in which it is looked for
 

@@ -1,10 +1,11 @@
 """Rules in CEL (`x-kubernetes-validations`): compile them against a schema, evaluate them on objects.
 
-    engine.py        the only module that knows the CEL library: environments, programs, RE2
-    library.py       the functions Kubernetes adds to the language: texts, lists, sets, regular expressions
-    values.py        quantities, URLs, addresses, networks, semantic versions
-    presentation.py  how an object looks to a rule: types by schema, escaped names
-    rules.py         which rules run on which value, and what a broken one reports
+    engine.py        The CEL library behind one narrow door
+    library.py       The functions that Kubernetes adds to CEL, as tables of overloads
+    presentation.py  How a value looks to a rule: typed by its schema, with names that CEL can spell
+    rules.py         Rules on the values they belong to: compiled once per node, judged value by value
+    values.py        Values that CEL does not have and Kubernetes adds: quantities, URLs, addresses, networks, semantic versions
 
-The library is loaded when the first schema with a rule is compiled, so a server without rules does not pay for it.
+`engine` is the only module that knows the CEL library. It is loaded when the first schema with a rule is compiled, so a server
+without rules does not pay for it.
 """

@@ -1,6 +1,11 @@
 """Programs of UEFI firmware: PE/COFF images, what a signature covers, and the sections of unified kernel images.
 
-`image` reads the headers, `authenticode` says which bytes firmware hashes and which signatures an image carries, `uki` reads
-the sections that make a boot: kernel, initial file system, command line. `linux` reads what a kernel says about itself.
-Nothing is hashed here; `fastness.images.measure` does that.
+    authenticode.py  What an Authenticode hash covers, and the signatures that an image carries (Authenticode_PE.docx
+    errors.py        The one error of the parsers of boot images and firmware variables
+    image.py         PE/COFF images as UEFI firmware loads them (Microsoft PE format; UEFI 2.10 §2.1)
+    linux.py         What a Linux kernel image for x86 says about itself (Documentation/arch/x86/boot.rst, the real-mode header)
+    pkcs7.py         The PKCS #7 SignedData of an Authenticode signature
+    uki.py           Unified kernel images: one PE file with boot stub, kernel, initial file system and command line (UAPI.5)
+
+Nothing is hashed here; `images/measure.py` does that.
 """

@@ -1,5 +1,11 @@
 """The messages of Kubernetes 1.36, as data: one line each, `name: number field type; …` (notation: `protobuf.schema`).
 
+    core.py     Kinds of the core group, without pods
+    groups.py   Kinds of the named groups: apps, batch, networking, policy, rbac, ...
+    meta.py     Metadata and the messages that every group shares
+    pods.py     Pods and everything inside them except volumes
+    volumes.py  Volumes: their sources and projections
+
 An indented line continues the one above it. Field numbers and JSON names are facts of the public API; numbers are never used
 twice for different things, so a table of one version reads the messages of another and only reports what is new.
 """

@@ -1,7 +1,10 @@
 """The key broker: the KBS protocol over TLS, its administration, and introspection of tokens.
 
-* `app.py`: every way in, with what a caller must show and may take; guards, refusals.
-* `kbs.py`: the three steps of machines. `admin.py`: what administrators write. `introspect.py`: what our own parts ask.
-* `release.live.settings`: what the cluster demands, as it is now. `http.limits`: how much one caller and all together may take.
-* `server.py`: all of it as one thing that opens and closes.
+admin.py       What administrators do through the broker, as Trustee's clients ask for it
+app.py         A request from the door to the answer
+introspect.py  Introspection of tokens (RFC 7662 in shape): whether a token counts at this moment, for our own parts alone
+joins.py       Bootstrap tokens, sealed to the machine that asks
+kbs.py         The three steps of a machine: ask for a challenge, answer it, take what is its own
+server.py      The broker as one thing that can be opened and closed: caches, keys, certificates, listener, rotation
+values.py      Reference values through the broker, as clients of RVPS register and ask for them
 """
