@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+import fastness
 from fastness.cli.errors import CliError
 from fastness.cli.exits import Exit
 from fastness.cli.images.image_trust import readable_trust, trust_of_cluster
@@ -119,7 +120,7 @@ def _parts(files: RootedFiles, agent: Path | None, trust: bytes) -> Parts:
 
 def deployed_files() -> Path:
     """The directory with units and the dracut module: in an installed package, or in the source tree."""
-    package = Path(__file__).parents[1]
+    package = Path(fastness.__file__).parent
     for home in (package / "deploy", package.parents[1] / "deploy"):
         if (home / "dracut").is_dir():
             return home
