@@ -40,6 +40,10 @@ def test_every_map_agrees_with_the_tree() -> None:
     assert maps.problems(ROOT) == []
 
 
+def test_the_architecture_has_its_three_walks() -> None:
+    assert [walk.name for walk in maps.walks(ROOT)] == ["First boot", "MachineConfig", "KataConfig"]
+
+
 def test_a_house_whose_maps_agree_has_no_problems(house: Path) -> None:
     assert maps.problems(house) == []
 
