@@ -5,6 +5,7 @@
 * Every package has a map: the docstring of its `__init__` names each module and each package inside, one line each.
 * The walks of docs/explanation/architecture.md name files, and their headings say how many and how often the room changes.
 * Pages that name a module (`record/live/tiles`, `fastness.kinds.crd`) name one that exists.
+* So do docstrings and comments that name a file (`tiles.py` of the own package, or a path from the root of the tree).
 
 `tools/docs.py --check` runs it, so `make check` does.
 """
@@ -30,6 +31,7 @@ _LINE: Final = re.compile(r"^(?:    )?(\w+(?:\.py|/)) {2,}\S", re.MULTILINE)
 _PATH: Final = re.compile(r"`(?:src/fastness/)?([a-z_]+(?:/[a-z_0-9]+)+)(?:\.py|/)?`")
 _FORMER: Final = re.compile(rf"`(?:src/fastness/)?(?:{'|'.join(sorted(FORMER))})/[^`]*`")
 _DOTTED: Final = re.compile(r"`fastness((?:\.[a-z_][a-z_0-9]*)+)`")
+_FILE: Final = re.compile(r"`([\w/]+\.py)`")
 _WALK: Final = re.compile(r"^### (.+): (\d+) files, (\d+) changes? of room$", re.MULTILINE)
 
 
@@ -49,7 +51,7 @@ class Walk(NamedTuple):
 
 def problems(root: Path) -> list[str]:
     """Everything that is said of modules and is not so."""
-    return [*_maps(root), *_walks(root), *_pages(root)]
+    return [*_maps(root), *_walks(root), *_pages(root), *_sources(root)]
 
 
 def _maps(root: Path) -> Iterator[str]:
@@ -103,9 +105,23 @@ def _pages(root: Path) -> Iterator[str]:
     for page in sorted(path for path in pages if not GENERATED & set(path.relative_to(root).parts)):
         text, place = page.read_text(), page.relative_to(root)
         paths = {name for name in _PATH.findall(text) if name.partition("/")[0] in rooms}
+        files = {
+            name for name in _FILE.findall(text) if not ((root / name).exists() or (root / SOURCE / name).exists())
+        }
         dotted = {name[1:].replace(".", "/") for name in _DOTTED.findall(text)} - {"dev"}
         yield from (f"{place}: {name} is no module" for name in sorted(paths | dotted) if not _exists(root, name))
+        yield from (f"{place}: {name} is no file" for name in sorted(files))
         yield from (f"{place}: {name} is of the tree before the rooms" for name in sorted(set(_FORMER.findall(text))))
+
+
+def _sources(root: Path) -> Iterator[str]:
+    """A file is named from the module's own package, from one around it, or from the root of the repository."""
+    source = root / SOURCE
+    for module in sorted(source.rglob("*.py")):
+        around = [place for place in module.parents if place.is_relative_to(source)]
+        for name in sorted(set(_FILE.findall(module.read_text()))):
+            if not any((place / name).exists() for place in (*around, root)):
+                yield f"{module.relative_to(root)}: {name} is no file"
 
 
 def _exists(root: Path, name: str) -> bool:

@@ -5,7 +5,7 @@ attestation_doors.py   The doors that machines prove themselves at: enrolment an
 audit.py               Lines in the audit log about what is done beside the API
 backups.py             Backups of an embedded control plane: one file with all objects and the whole record
 control_plane.py       The embedded control plane: the API, its loops, and what tells others where they are
-controller_account.py  What their loops declare, and by name whatever Kubernetes can limit by name
+controller_account.py  The account of the controllers: what their loops declare, by name where Kubernetes can
 controllers.py         The controllers of the product: the same on the embedded API and on any Kubernetes
 doors.py               The doors that `fastness serve` can run, each on its own and any number
 lacking.py             What somebody must give before a part of the control plane can be started; each a sentence and a hint

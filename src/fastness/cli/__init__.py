@@ -3,7 +3,7 @@
     main.py       The command and the names of its verbs
     exits.py      Exit codes, the same for every verb
     output.py     Printing: for people by default, JSON with `-o json`
-    errors.py     What the layers raise, as one sentence for a person and an exit code
+    errors.py     What the rooms raise, as one sentence for a person and an exit code
     manifests.py  Manifests from files: YAML or JSON, several documents, lists, directories, standard input
     version.py    `fastness version`
     run/          Verbs that run a cluster, or something of it

@@ -1,4 +1,4 @@
-"""What the layers raise, as one sentence for a person and an exit code.
+"""What the rooms raise, as one sentence for a person and an exit code.
 
 Every error of ours has a `hint`; it is printed on a line of its own. An exception that is none of ours is a defect: its
 traceback is shown, and the exit code says so. Of several errors at once, as groups of tasks raise them, the first is told if all

@@ -1,8 +1,8 @@
 """P-256 private keys.
 
 A key is drawn from the entropy that is handed in, by rejection (FIPS 186-5 A.2.2), so that a seeded run gives the same keys;
-with the kernel's generator it is as good as any. PEM is unencrypted PKCS #8: the file mode protects it, and `trust` checks
-that mode.
+with the kernel's generator it is as good as any. PEM is unencrypted PKCS #8: the file mode protects it, and `keys.key_files`
+checks that mode.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ from fastness.runtime.clock import Clock
 GRACE: Final = 60.0
 BACKLOG: Final = 1024
 BLOCKING_THREADS: Final = 16  # for files and names, which this application does not ask for
-# What granian's own embedded server is made of; its type stubs are of another version. `test_rust.py` pins all of it.
+# What granian's own embedded server is made of; its type stubs are of another version.
+# `tests/component/http/test_rust.py` pins all of it.
 _python: Final[Any] = _futures
 _native: Final[Any] = _granian
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51

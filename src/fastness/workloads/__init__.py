@@ -9,7 +9,7 @@ initdata/          Init data of confidential pods: what is measured, what is wro
 sealed_secrets.py  Making, checking and opening sealed secrets
 host_configs.py    The MachineConfigs that hosts of confidential guests need
 intel/             Intel's part of attesting TDX guests, as objects
-nvidia/            What NVIDIA's operator must be told, what it must have said of nodes, and the mode of a GPU
+nvidia/            GPUs for confidential guests: what NVIDIA's operator must be told, and the mode of a GPU
 olm/               How operators are chosen, planned and installed: what OLM decides, as functions
 admission/         Rules about confidential workloads
 live/              Agent policies, tried in the process for policies

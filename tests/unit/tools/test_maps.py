@@ -74,12 +74,21 @@ def test_two_lines_about_one_module_are_named(house: Path) -> None:
         ("1 change ", "0 changes ", "The way in has 2 files and 1 changes of room, and says otherwise"),
         ("`rooms/hall`", "`rooms/cellar`", "rooms/cellar is no module"),
         ("`rooms/hall`", "`fastness.rooms.cellar`", "rooms/cellar is no module"),
+        ("`rooms/hall`", "`dance.py`", "dance.py is no file"),
         ("`rooms/hall`", "`domain/hall.py`", "`domain/hall.py` is of the tree before the rooms"),
     ],
 )
 def test_a_page_that_disagrees_with_the_tree_is_named(house: Path, before: str, after: str, problem: str) -> None:
     (house / maps.WALKS).write_text(WALK.replace(before, after))
     assert f"{maps.WALKS}: {problem}" in maps.problems(house)
+
+
+def test_a_docstring_names_files_of_its_own_package_or_from_the_root(house: Path) -> None:
+    song = house / maps.SOURCE / "rooms" / "dance.py"
+    song.write_text('"""See `dance.py`, `floor/boards.py` and `src/fastness/rooms/dance.py`."""')
+    assert maps.problems(house) == []
+    song.write_text('"""See `boards.py`."""')
+    assert maps.problems(house) == ["src/fastness/rooms/dance.py: boards.py is no file"]
 
 
 def test_pages_may_name_what_is_elsewhere(house: Path) -> None:

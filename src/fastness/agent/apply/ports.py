@@ -1,6 +1,6 @@
 """What the agent needs of a host, as small as it can be.
 
-The adapters are in `drivers/`. `Host` puts one of each together: a real machine, a root directory, a virtual machine.
+The adapters are in `agent/host`. `Host` puts one of each together: a real machine, a root directory, a virtual machine.
 Three trees keep apart what is whose: `root` is the machine's, `originals` holds what stood there before us, `state` is the
 agent's own (the journal).
 """

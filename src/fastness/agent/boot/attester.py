@@ -1,7 +1,7 @@
 """Whoever can speak for the hardware of a machine.
 
-`drivers` implement it over a real TPM and over the kernel's report interface, the simulator with software TEEs. Enrolment and
-the handshake with the broker know nothing else of a machine.
+`agent.host.tee` implements it over a real TPM and over the kernel's report interface, the simulator with software TEEs. Enrolment
+and the handshake with the broker know nothing else of a machine.
 
 * The identity is one key: the attestation key of a TPM, or a guest key that the machine keeps in sealed state (P-256).
 * `sign` belongs to guest keys. A restricted key of a TPM signs nothing that it did not make itself; there `activate` proves that

@@ -2,7 +2,7 @@
 
 Memory holds plaintext; the bodies of `sealed_kinds` go through a `Cipher` before they reach SQLite, in every row that holds
 them, so that neither the file, its write-ahead log, its free pages nor a backup shows a secret. The context binds a sealed
-body to its key: a row that is copied over another one does not open. The vault in `trust` implements the cipher.
+body to its key: a row that is copied over another one does not open. The vault (`keys.vault`) implements the cipher.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     processes
 
 The text of a user may run for ever, or end the process that compiles it, so nothing that judges runs it. A decision yields each
-question and is sent the `Answer`. That keeps it pure: no process, no clock, no waiting in `domain`.
+question and is sent the `Answer`. That keeps it pure: no process, no clock, no waiting where it is decided.
 
 A policy that went beyond its bounds has given no answer. That refuses nobody for good and lets nobody in: `exceeded` says why.
 """

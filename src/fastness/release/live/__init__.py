@@ -7,7 +7,7 @@ copies.py          Configurations as resources of the broker: `pool/<name>/confi
 day_two_nodes.py   Which nodes that never attested may come on day two
 overlays.py        What one machine gets: the configuration of its pool with the NodeOverlays for it on top
 policies.py        The resource policies that count now, made of the AppraisalPolicies in the cache
-refusal_log.py     Refusals of machines that proved themselves are told as events
+refusal_log.py     Refusals of machines that proved themselves: Events, and final ones on the record
 releases.py        The one way out of gate and broker
 replies.py         The bytes that machines get, made once per (pool, rendered config, version) and kept
 resources.py       What the key broker hands out, and where it lies
