@@ -54,6 +54,16 @@ def test_a_changed_a_missing_and_a_forgotten_page_are_named(copy: Path, capsys: 
     assert f"run `{docs.COMMAND}`" in said.err
 
 
+def test_a_module_that_is_on_no_map_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    docs.write(copy)
+    package = copy / "src" / "fastness"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""A house."""\n')
+    (package / "attic.py").write_text("")
+    assert docs.main(["--check", "--root", str(copy)]) == 1
+    assert capsys.readouterr().err == "src/fastness/__init__.py: no line about attic.py\n"
+
+
 def test_writing_brings_everything_back_into_step(copy: Path) -> None:
     (copy / docs.REFERENCE / "cli.md").write_text("")
     (copy / docs.REFERENCE / "kinds" / "old.example.md").write_text("# Gone")
