@@ -29,22 +29,11 @@ from typing import NamedTuple
 
 PACKAGE = Path("src/fastness")
 PLACES = (
-    "app/attestation_doors.py", "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/errors.py",
+    "app/attestation_doors.py", "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/*.py",
     "attestation/evidence", "attestation/live", "attestation/machine", "attestation/policy", "attestation/status",
-    "attestation/values/differences.py", "attestation/values/from_images.py", "attestation/values/image_life.py",
-    "attestation/values/measured.py", "attestation/values/rvps.py", "attestation/values/tuples.py",
-    "attestation/values/values.py", "attestation/verdict", "crypto", "enrolment/door", "enrolment/endorsement.py",
-    "enrolment/enrolment.py", "enrolment/kubelet_certificates.py", "enrolment/live", "enrolment/trusted_cluster.py",
-    "enrolment/unproved.py", "http/answers.py", "http/arrivals.py", "http/bounds.py", "http/certificates.py",
-    "http/edge.py", "http/freshness.py", "http/limits.py", "http/listener.py", "http/opening.py", "http/ops.py",
-    "http/protocol.py", "http/refusals.py", "http/request.py", "http/rotation.py", "http/route.py",
-    "http/rustls.py", "http/streaming.py", "keys", "kube/access/kubelet_requests.py", "protocol/config_proof.py",
-    "protocol/door_role.py", "protocol/dpop.py", "protocol/guest_key.py", "protocol/kbs_path.py",
-    "protocol/machine_names.py", "protocol/node_certificates.py", "protocol/node_keys.py", "protocol/registers.py",
-    "protocol/resource_patterns.py", "protocol/user_data_event.py", "record/because.py", "record/entry.py",
-    "record/live", "record/order.py", "record/signing.py", "record/witnessing.py", "rego", "release/authorise.py",
-    "release/configs.py", "release/door", "release/ear.py", "release/handshake.py", "release/kbs_config.py",
-    "release/live", "release/resources.py", "workloads/live",
+    "attestation/values", "attestation/verdict", "crypto", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
+    "keys", "kube/access/kubelet_requests.py", "protocol", "record/*.py", "record/live", "rego", "release/*.py",
+    "release/door", "release/live", "workloads/live",
 )  # fmt: skip
 _REFUSALS = re.compile(r"(^|[._])(refus|den[iy]|fail|problem|wrong|invalid|bad|nothing|unauthori)", re.IGNORECASE)
 _REASONS = re.compile(r"(Problem|Doubt|Denial|Refusal)$")

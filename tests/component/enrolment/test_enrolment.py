@@ -167,4 +167,6 @@ async def test_nobody_enrols_while_the_namespace_of_ours_goes(
         with monkeypatch.context() as going:
             going.setattr(Touch, "homeless", property(lambda _: True))
             assert code(await world.begin(machine, ticket)) == (503, "home-gone")
+            assert code(await world.http.get("/healthz")) == (503, "home-gone")
+        assert (await world.http.get("/healthz")).status_code == 200
         assert (await world.begin(machine, ticket)).status_code == 200

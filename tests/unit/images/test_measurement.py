@@ -148,3 +148,4 @@ def test_a_register_that_was_not_quoted_is_refused() -> None:
         "measured PCR 9": "measurement-missing",
         "measured PCR 12": "measurement-missing",
     }
+    assert {check.hint for check in findings.checks if check.code != "ok"} == {"Quote this register as well."}

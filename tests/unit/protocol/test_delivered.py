@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.formats import json
 from fastness.protocol.delivered import (
     MAX_ACCEPT,
+    MAX_RENDERED,
     MAX_SIGNATURE,
     Delivered,
     DeliveredError,
     Question,
+    Sealed,
     envelope,
     parse_envelope,
     parse_question,
+    parse_rendered,
 )
 
 NONCE = "n" * 22
@@ -26,8 +31,9 @@ ACCEPT = "application/vnd.coreos.ignition+json;version=3.3.0, */*;q=0.1"
 
 @given(st.binary(max_size=300))
 def test_what_is_written_is_read(config: bytes) -> None:
-    delivered = Delivered(config, "head..tail")
-    assert parse_envelope(envelope(delivered)) == delivered
+    for copy in (None, Sealed("rendered-worker-1", "machine-a", NONCE)):
+        delivered = Delivered(config, "head..tail", copy)
+        assert parse_envelope(envelope(delivered)) == delivered
 
 
 @pytest.mark.parametrize("accept", ["", ACCEPT])
@@ -71,6 +77,32 @@ def test_a_question_that_is_not_one_is_refused(query: dict[str, str], code: str)
 def test_an_answer_of_another_shape_is_refused(data: bytes) -> None:
     with pytest.raises(DeliveredError):
         parse_envelope(data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"rendered": 7}, {"machine": None}, {"nonce": "n" * (MAX_RENDERED + 1)}, {"pool": "worker"}],
+    ids=repr,
+)
+def test_a_copy_of_another_shape_is_refused(change: dict[str, Any]) -> None:
+    copy = {"rendered": "rendered-worker-1", "machine": "machine-a", "nonce": NONCE}
+    for value in ({**copy, **change}, list(copy), dict(list(copy.items())[1:])):
+        with pytest.raises(DeliveredError) as refused:
+            parse_envelope(json.encode({"config": "e30=", "signature": "a..b", "copy": value}))
+        assert refused.value.code == "bad-copy"
+
+
+def test_a_query_names_a_rendered_config_or_none() -> None:
+    assert parse_rendered({}) == ""
+    assert parse_rendered({"rendered": "rendered-worker-1"}) == "rendered-worker-1"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "worker", "rendered-", "rendered-../x", "rendered-a\n", "rendered-A", "rendered-" + "a" * MAX_RENDERED]
+)
+def test_a_name_of_no_rendered_config_is_refused(name: str) -> None:
+    with pytest.raises(DeliveredError):
+        parse_rendered({"rendered": name})
 
 
 @given(st.binary(max_size=200))

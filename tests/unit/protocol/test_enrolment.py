@@ -58,6 +58,8 @@ def test_a_key_has_one_spelling() -> None:
     tail = good["x"][:-1] + chr(ord(good["x"][-1]) + 1)
     for change in ({"x": tail}, {"x": good["x"] + "="}, {"x": good["x"][:-1]}, {"x": 7}, {"x": None}):
         assert refused({"tee": "snp", "key": {**good, **change}}) == "bad-key"
+    others: tuple[Any, ...] = ({**good, "crv": "P-384"}, {**good, "kty": "OKP"}, [], "key", None)
+    assert {refused({"tee": "snp", "key": other}) for other in others} == {"bad-key"}
     assert refused({"tee": "snp", "key": {**good, "alg": "ES256"}}) == "unknown-member"
 
 
@@ -71,6 +73,12 @@ def test_an_unknown_member_names_the_closest_known_one() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"null", b'{"tee":"tpm","tee":"tpm"}', b"\xff", b"[" * 200])
 def test_what_is_no_object_is_refused(body: bytes) -> None:
     refused(body)
+
+
+def test_what_is_said_twice_is_refused_though_both_say_the_same() -> None:
+    """Two parsers need not take the same one of the two."""
+    body = json.encode(TPM)
+    assert refused(body[:-1] + b',"tee":"tpm"}') == "repeated-member"
 
 
 @pytest.mark.parametrize("value", ["", "e", "eA", "eA==\n", " eA==", "e-_=", "é", 7, None, ["eA=="], {"a": 1}])

@@ -103,6 +103,8 @@ def test_an_attestation_survives_being_written_and_read() -> None:
     sent = kbs.KbsAttestation(NONCE, KEY, {"quote": "AA"}, '{"nvidia": {}}', ("toml", 'version = "0.1.0"\n'))
     assert kbs.parse_attestation(kbs.attestation_message(sent)) == sent
     assert sent.runtime() == kbs.runtime_data(NONCE, KEY, '{"nvidia": {}}')
+    bare = kbs.KbsAttestation(NONCE, KEY, {"quote": "AA"})
+    assert kbs.parse_attestation(kbs.attestation_message(bare)) == bare
 
 
 @pytest.mark.parametrize(

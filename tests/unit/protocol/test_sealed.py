@@ -17,7 +17,7 @@ from fastness.crypto.jwk import encoded, private_key, public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.protocol.kbs_uri import KbsUri, UriError, parse_uri
-from fastness.protocol.sealed import EnvelopeSecret, SealedError, VaultSecret, parse_sealed
+from fastness.protocol.sealed import MAX_SEALED, EnvelopeSecret, SealedError, VaultSecret, parse_sealed
 from fastness.workloads import sealed_secrets as sealed
 from tests.virtual import SeededEntropy
 
@@ -127,6 +127,15 @@ def test_payloads_of_another_shape_are_refused(payload: Any) -> None:
 def test_texts_that_are_no_sealed_secrets(text: str) -> None:
     with pytest.raises(SealedError):
         parse_sealed(text)
+
+
+def test_a_secret_has_its_prefix_its_bound_and_a_whole_signature() -> None:
+    good = made()
+    parse_sealed(good)
+    large = made(None, {**VAULT.payload(), "annotations": {"note": "x" * MAX_SEALED}})
+    for text in (good.removeprefix("sealed."), good + encoded(b"s"), good[: good.rindex(".") + 1] + "cw", large):
+        with pytest.raises(SealedError):
+            parse_sealed(text)
 
 
 def test_an_envelope_without_the_nonce_of_its_key_does_not_open() -> None:

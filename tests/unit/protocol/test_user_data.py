@@ -177,6 +177,10 @@ def test_what_is_not_one_plain_document_is_refused_as_a_whole(data: bytes) -> No
     assert refusal(data).path == ""
 
 
+def test_a_platform_that_gives_nothing_is_told_so() -> None:
+    assert "there is nothing in it" in str(refusal(b""))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=8), inner, max_size=2),
