@@ -94,15 +94,18 @@ def decode_init_data(encoded: str) -> bytes:
         packed = base64.b64decode(encoded.strip().encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error) as error:
         raise InitDataError("init-data-base64", "this is not base64", hint=_ENCODE) from error
+    return unpack_init_data(packed)
+
+
+def unpack_init_data(packed: bytes, most: int = MAX_UNPACKED) -> bytes:
+    """The text in gzip data, at most so many bytes; raises InitDataError."""
     unpacker = zlib.decompressobj(31)
     try:
-        text = unpacker.decompress(packed, MAX_UNPACKED + 1)
+        text = unpacker.decompress(packed, most + 1)
     except zlib.error as error:
         raise InitDataError("init-data-gzip", "this is not gzip", hint=_ENCODE) from error
-    if len(text) > MAX_UNPACKED:
-        raise InitDataError(
-            "init-data-bomb", f"it unpacks to more than {MAX_UNPACKED} bytes", hint="Shorten the entries."
-        )
+    if len(text) > most:
+        raise InitDataError("init-data-bomb", f"it unpacks to more than {most} bytes", hint="Shorten the entries.")
     if not unpacker.eof:
         raise InitDataError("init-data-truncated", "the gzip data ends too early", hint="Copy the whole line.")
     if unpacker.unused_data:

@@ -7,6 +7,7 @@ dpop.py               Proof of possession on every request: DPoP (RFC 9449), wit
 enrolment.py          The messages of enrolment, as they go over the wire
 guest_key.py          How a machine without a TPM shows which machine it is, and which boot of it
 ignition_spec.py      The versions of the Ignition spec, in their order
+init_data.py          User-data in an init-data document, whose digest the processor signs
 kbs.py                The messages of the KBS protocol, version 0.4.0, as guests in the field send them
 kbs_path.py           Paths of resources as the key broker keeps them: `repository/type/tag`
 kbs_uri.py            Addresses of resources as guests write them: `kbs://[address]/repository/type/tag`

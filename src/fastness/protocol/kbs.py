@@ -33,6 +33,7 @@ TEES: Final = (
 
 MAX_AUTH_BYTES: Final = 8 * 1024
 MAX_ATTEST_BYTES: Final = 2 * 1024 * 1024
+INIT_DATA_FORMAT: Final = "toml"
 MAX_INIT_DATA: Final = 128 * 1024
 MAX_NONCE: Final = 128
 MAX_ADDITIONAL: Final = 1024 * 1024
@@ -207,6 +208,6 @@ def _init_data(value: Any) -> tuple[str, str] | None:
         return None
     if not isinstance(value, dict) or set(value) != {"format", "body"}:
         raise KbsError("bad-init-data", "init-data has the members format and body", "init-data")
-    if value["format"] != "toml":
+    if value["format"] != INIT_DATA_FORMAT:
         raise KbsError("bad-init-data", "the format of init-data is toml", "init-data.format")
-    return "toml", _text(value, "body", MAX_INIT_DATA)
+    return INIT_DATA_FORMAT, _text(value, "body", MAX_INIT_DATA)

@@ -14,7 +14,7 @@ The event names the ticket by its SHA-256, as the cluster's JoinTicket does: tic
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastness.crypto.digests import sha256
@@ -35,10 +35,20 @@ _LIMITS: Final = json.JsonLimits(max_bytes=MAX_EVENT, max_depth=2)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
 
 
+def words_of(user_data: UserData) -> dict[str, str]:
+    """User-data as anybody may see it: the ticket by its digest."""
+    ticket = str(sha256(user_data.ticket.encode()))
+    return {"pool": user_data.pool, "server": user_data.server, "ticket": ticket}
+
+
+def sentence(words: Mapping[str, str]) -> str:
+    """The same for people."""
+    return f"pool {words['pool']}, server {words['server']}, ticket {words['ticket']}"
+
+
 def user_data_event(user_data: UserData) -> bytes:
     """The words that are measured: equal user-data gives equal bytes."""
-    ticket = str(sha256(user_data.ticket.encode()))
-    return _PREFIX + json.canonical({"pool": user_data.pool, "server": user_data.server, "ticket": ticket})
+    return _PREFIX + json.canonical(words_of(user_data))
 
 
 def described(event: bytes) -> str:
@@ -56,7 +66,7 @@ def described(event: bytes) -> str:
         return ""
     if not isinstance(ticket, str) or _DIGEST.match(ticket) is None:
         return ""
-    return f"pool {pool}, server {server}, ticket {ticket}"
+    return sentence(value)
 
 
 def digests_of(log: bytes, event: bytes) -> dict[str, bytes]:

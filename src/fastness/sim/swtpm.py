@@ -209,6 +209,8 @@ class RecordingTpm:
         self.sign = real.sign
         self.sign_as_boot = real.sign_as_boot
         self.measure = real.measure
+        self.started_with = real.started_with
+        self.init_data = real.init_data
 
     @classmethod
     async def of(cls, real: TpmAttester) -> RecordingTpm:

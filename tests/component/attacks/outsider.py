@@ -91,6 +91,13 @@ class SoftwareKey:
     async def measure(self, event: bytes) -> None:
         """Nothing: a key in software has no registers."""
 
+    async def started_with(self, init_data: str) -> None:
+        """Nothing: it takes no user-data."""
+
+    async def init_data(self) -> str:
+        """None."""
+        return ""
+
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A TPMS_ATTEST by hand, over the registers that the image is published with."""
         image = default_image()

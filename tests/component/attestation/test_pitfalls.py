@@ -45,7 +45,7 @@ class StepByStep(BrokerClient):
 
     async def answer_to(self, nonce: str) -> kbs.KbsAttestation:
         """A good answer."""
-        return await self._answer(nonce, None, NamedKeys())
+        return await self._answer(nonce, NamedKeys())
 
     async def outcome(self, answer: kbs.KbsAttestation) -> tuple[int, str]:
         """What the broker says to an answer."""

@@ -46,5 +46,11 @@ class Attester(Protocol):
     async def measure(self, event: bytes) -> None:
         """Extend a register that no value of an image is compared with, where there is one, and keep the event for the log."""
 
+    async def started_with(self, init_data: str) -> None:
+        """Keep the init-data document that user-data was taken from, until the next boot; an empty one: it was not."""
+
+    async def init_data(self) -> str:
+        """The document that was kept; it goes with every evidence, and the processor signed its digest. Empty for none."""
+
     async def evidence(self, report_data: bytes) -> JsonObject:
         """Fresh evidence that is bound to these bytes, as `primary_evidence` carries it."""

@@ -108,11 +108,11 @@ class BrokerClient:
         """The public key of this session, which answers are sealed to."""
         return dict(public_jwk(self.key))
 
-    async def attest(self, init_data: tuple[str, str] | None = None, keys: NamedKeys | None = None) -> SecretText:
+    async def attest(self, keys: NamedKeys | None = None) -> SecretText:
         """Ask for a challenge and answer it, naming keys of the node; the token; raises BrokerRefused, DriverError."""
         opened = await self._call("POST", f"{PREFIX}/auth", kbs.request_message(self._attester.tee))
         nonce = _text(opened, "nonce")
-        answer = await self._answer(nonce, init_data, keys or NamedKeys())
+        answer = await self._answer(nonce, keys or NamedKeys())
         proved = await self._call("POST", f"{PREFIX}/attest", kbs.attestation_message(answer))
         self.token = SecretText(_text(proved, "token"))
         return self.token
@@ -185,7 +185,7 @@ class BrokerClient:
         except CryptoError as error:
             raise BrokerRefused(502, error.code, f"the broker's answer does not open: {error}") from error
 
-    async def _answer(self, nonce: str, init_data: tuple[str, str] | None, keys: NamedKeys) -> kbs.KbsAttestation:
+    async def _answer(self, nonce: str, keys: NamedKeys) -> kbs.KbsAttestation:
         recipient, members = self.recipient, keys.member()
         if self._attester.tee != TPM:
             public = await self._attester.identity_public()
@@ -198,7 +198,9 @@ class BrokerClient:
         additional = json.canonical(members).decode() if members else ""
         bound = kbs.binding(self._attester.tee, kbs.runtime_data(nonce, recipient, additional))
         evidence = await self._attester.evidence(bound)
-        return kbs.KbsAttestation(nonce, recipient, evidence, additional, init_data)
+        init_data = await self._attester.init_data()
+        sent = (kbs.INIT_DATA_FORMAT, init_data) if init_data else None
+        return kbs.KbsAttestation(nonce, recipient, evidence, additional, sent)
 
     async def _call(self, method: str, path: str, body: bytes = b"") -> bytes:
         headers = {"content-type": "application/json"} if body else {}

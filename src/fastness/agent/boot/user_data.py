@@ -2,11 +2,12 @@
 
     ask = await ask_of_host(places, attester, accept, patience, tell)
 
-    places ─ bytes ─▶ parse_user_data ─ three words ─▶ measure ─ PCR 15 or RTMR 3 ─▶ Ask ─▶ boot.py
+    places ─ bytes, or init-data ─▶ parse_user_data ─ three words ─▶ measure ─ PCR 15 or RTMR 3 ─▶ Ask ─▶ boot.py
       ▲─ not there yet: again ─┘   └─ anything else: refused, with its path
 
 * Ignition does not see user-data where the image carries the pointer (`protocol.pointer`); this is the only reader.
 * Measured before it is used: what a machine was told is in its evidence, also when what follows fails.
+* An init-data document is kept as it was read and goes with every evidence of this boot: the disk could show another one later.
 * A place that cannot be read now is tried again, because the network or a disk may come later; user-data that says too much is
   final, and the console tells which member of it.
 * What was read stays in memory; only the digest of the ticket and the two checked names reach the log of measurements.
@@ -25,6 +26,8 @@ from fastness.agent.host.errors import BadUserData, UserDataFailure
 from fastness.agent.host.user_data import Place
 from fastness.crypto.secret import SecretText
 from fastness.formats.errors import UserDataError
+from fastness.formats.initdata import InitData
+from fastness.protocol.init_data import ENTRY, user_data_in
 from fastness.protocol.user_data import CODE, UserData, parse_user_data
 from fastness.protocol.user_data_event import user_data_event
 
@@ -52,18 +55,21 @@ async def ask_of_host(
     places: Sequence[Place], attester: Attester, accept: str, patience: Patience, tell: Tell = lambda _: None
 ) -> Ask:
     """What this machine asks the cluster for, as its host tells; raises BootRefused, DriverError."""
-    user_data = await _user_data(places, patience, tell)
+    found = await _found(places, patience, tell)
+    user_data = _parsed(found)
+    # Also when there is none: an attempt of this boot before may have read one, and this one did not.
+    await attester.started_with(found.text.decode() if isinstance(found, InitData) else "")
     await attester.measure(user_data_event(user_data))
     return Ask(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
 
 
-async def _user_data(places: Sequence[Place], patience: Patience, tell: Tell) -> UserData:
+async def _found(places: Sequence[Place], patience: Patience, tell: Tell) -> bytes | InitData:
     clock, told, pause = patience.clock, "", patience.pause
     empty_until, end = clock.monotonic() + GRACE_SECONDS, clock.monotonic() + patience.seconds
     while True:
         data, failure = await _first(places)
         if data is not None:
-            return _parsed(data)
+            return data
         reason = failure.message if failure else f"there is no user-data: {', '.join(place.name for place in places)}"
         if clock.monotonic() + pause >= (end if failure else min(empty_until, end)):
             raise BootRefused(MISSING, reason, _GIVE)
@@ -74,7 +80,7 @@ async def _user_data(places: Sequence[Place], patience: Patience, tell: Tell) ->
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-async def _first(places: Sequence[Place]) -> tuple[bytes | None, UserDataFailure | None]:
+async def _first(places: Sequence[Place]) -> tuple[bytes | InitData | None, UserDataFailure | None]:
     """The first user-data there is, or what kept one place from being read; raises BootRefused."""
     failure: UserDataFailure | None = None
     for place in places:
@@ -90,9 +96,12 @@ async def _first(places: Sequence[Place]) -> tuple[bytes | None, UserDataFailure
     return None, failure
 
 
-def _parsed(data: bytes) -> UserData:
+def _parsed(found: bytes | InitData) -> UserData:
     try:
-        return parse_user_data(data)
+        user_data = user_data_in(found) if isinstance(found, InitData) else parse_user_data(found)
     except UserDataError as error:
         where = f"user-data is refused at {error.path}" if error.path else "user-data is refused"
         raise BootRefused(CODE, f"{where}: {error.message}", error.hint) from error
+    if user_data is None:
+        raise BootRefused(CODE, f"user-data is refused: the init-data has no {ENTRY}", _GIVE)
+    return user_data

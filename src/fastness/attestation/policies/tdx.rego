@@ -85,3 +85,7 @@ configuration := 2 if {
 init_data_expected if input.init_data == "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
 
 init_data_expected if input.init_data in query_reference_value("init_data")
+
+# User-data and nothing else: the text came along, its digest is the signed one, and the strict reader of user-data read all of it.
+# Entries of other documents are texts and have no members.
+init_data_expected if input.init_data_claims["fastness-userdata.json"].pool != ""

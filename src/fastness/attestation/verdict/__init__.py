@@ -8,6 +8,7 @@ dispute.py           Evidence in a machine's name that is authentic and still no
 distrust.py          Distrust: what is no longer trusted, whatever it proves, and whom that hits
 explain.py           Why a machine stands as it does, and what to do about it
 identity_disk.py     Where the key lies that is a machine's identity
+init_data.py         What an init-data document that came with evidence says, and whether the processor signed it
 machine_standing.py  How a machine stands: the one answer that every surface gives
 properties.py        What was proved about a machine, in a few plain words: its attested properties
 retention.py         Which verdicts are kept: the newest of every machine, and every refusal for a month

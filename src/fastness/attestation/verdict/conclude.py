@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Check, Result
-from fastness.attestation.policy.claims import init_data_bound, policy_input
+from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy_set import Opinion, PolicyBook
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.policy.trust_vector import TrustVector
 from fastness.attestation.values.differences import differences, nothing_published
 from fastness.attestation.values.values import ValueBook
-from fastness.crypto.silicon.registers import hashed
+from fastness.attestation.verdict.init_data import digest_of, judged
 from fastness.formats.initdata import InitData
 from fastness.kinds.kind import JsonObject
 
@@ -67,10 +67,11 @@ class Conclusion:
 def concluding(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: ValueBook) -> Decision[Conclusion]:
     """Judge an appraisal by the policies that are active and the values that are published."""
     checks = list(appraisal.checks)
-    digest = _digest(facts.init_data)
-    if digest is not None:
-        checks.append(_binding(appraisal, digest))
-    table = dict(facts.init_data.data) if facts.init_data else None
+    digest, table = None, None
+    if facts.init_data is not None:
+        digest = digest_of(facts.init_data)
+        about, table = judged(appraisal, facts.init_data)
+        checks += about
     claims = policy_input(appraisal, facts.runtime, digest, table)
     opinion = yield from policies.judging(appraisal.tee, claims, book)
     vector = opinion.vector.seen_by(appraisal.tee)
@@ -101,19 +102,6 @@ def stale(appraisal: Appraisal) -> bool:
     return bool(refusing) and set(refusing) <= _STALE
 
 
-def _binding(appraisal: Appraisal, digest: bytes) -> Check:
-    bound = init_data_bound(appraisal, digest)
-    return Check(
-        "init-data",
-        Result.PASS if bound else Result.FAIL,
-        "ok" if bound else "init-data-differs",
-        digest.hex(),
-        str(appraisal.claims.get("init_data", "")),
-        "the evidence",
-        "" if bound else "The text that was sent is not the one that the machine was started with.",
-    )
-
-
 def _policy(tee: str, opinion: Opinion, version: str) -> Check:
     vector, expected = opinion.vector, "every mandatory claim affirmed"
     seen = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
@@ -137,7 +125,3 @@ def _reason(refusing: Check | None, appraisal: Appraisal) -> str:
         return refusing.code
     looked_into = any(check.result is Result.WARN and check.code == DEBUG for check in appraisal.checks)
     return DEBUG if looked_into else "policy-denied"
-
-
-def _digest(init_data: InitData | None) -> bytes | None:
-    return hashed(init_data.algorithm, init_data.text) if init_data else None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from fastness.attestation.machine.machine import CHIP_BARRED
+from fastness.attestation.verdict import init_data
 from fastness.attestation.verdict.dispute import OVER_BOOT, OVER_CHIP, told_disputes
 from fastness.attestation.verdict.identity_disk import identity_notes
 from fastness.attestation.verdict.machine_standing import NEVER, PROOF_EXPIRED, MachineStanding, State
@@ -23,6 +24,7 @@ from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import Machine
 
 Object = Mapping[str, Any]
+_USER_DATA: Final = ("user-data", init_data.USER_DATA)
 _UPDATE: Final = "Update the machine to an approved image and reboot it."
 _APPROVE: Final = "fastness image approve IMAGE@sha256:… --uki FILE    # if this image should be trusted"
 _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -51,6 +53,7 @@ _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "If it was not the machine, somebody replays what it sent once: fastness audit show --what refusal",
     ),
     "key-differs": ("The machine has a new key. Let it enrol again with a fresh ticket.",),
+    "user-data-refused": ("Start the machine with the user-data of its pool and nothing else: fastness userdata POOL",),
     "init-data-differs": ("Start the machine with the init data that it sends, or send the one it was started with.",),
 }
 
@@ -141,7 +144,7 @@ def explain(
         last_attested=seen.status.last_attested or "",
         unproved=last,
         disputes=told_disputes(seen),
-        user_data=next((_taken(check) for check in checks if check.name == "user-data"), ""),
+        user_data="; ".join(_taken(check) for check in checks if check.name in _USER_DATA and check.result != "Fail"),
         notes=identity_notes(seen),
     )
 

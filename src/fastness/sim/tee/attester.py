@@ -24,6 +24,7 @@ class SimAttester:
 
     def __init__(self, machine: BootedMachine) -> None:
         self.machine = machine
+        self._init_data = ""
 
     @property
     def tee(self) -> str:
@@ -70,6 +71,14 @@ class SimAttester:
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15 or RTMR 3; an SNP guest has neither."""
         self.machine.measure(event)
+
+    async def started_with(self, init_data: str) -> None:
+        """Keep it, as a confidential guest does; a TPM signs no digest of it."""
+        self._init_data = "" if isinstance(self.machine, TpmMachine) else init_data
+
+    async def init_data(self) -> str:
+        """What was kept."""
+        return self._init_data
 
     async def evidence(self, report_data: bytes) -> JsonObject:
         """Fresh evidence."""

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.key_file import kept_key
 from fastness.agent.host.tee import identity
+from fastness.agent.host.tee.init_data_file import InitDataFile
 from fastness.agent.host.tee.runtime_log import RuntimeLog
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.keys import PrivateKey
@@ -180,6 +181,7 @@ class TsmAttester:
     def __init__(
         self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG,
         runtime_register: Path = RUNTIME_REGISTER, runtime_log: RuntimeLog | None = None, boot_key: Path = BOOT_KEY,
+        init_data: InitDataFile | None = None,
     ) -> None:  # fmt: skip
         self.tee = tee
         self._reports = reports
@@ -189,6 +191,7 @@ class TsmAttester:
         self._runtime_register = runtime_register
         self._runtime_log = runtime_log or RuntimeLog()
         self._boot_key = boot_key
+        self._init_data = init_data or InitDataFile()
         self._key: PrivateKey | None = None
 
     @classmethod
@@ -240,6 +243,14 @@ class TsmAttester:
         """Extend RTMR 3 of a trust domain where the kernel offers that; an SNP guest has none; raises ReportFailure."""
         if self.tee == "tdx":
             await asyncio.to_thread(self._measure, event)
+
+    async def started_with(self, init_data: str) -> None:
+        """Keep the document: several programs of this boot prove the machine with it; raises ReportFailure."""
+        await asyncio.to_thread(self._init_data.keep, init_data)
+
+    async def init_data(self) -> str:
+        """The document that this boot took user-data from; raises ReportFailure."""
+        return await asyncio.to_thread(self._init_data.text)
 
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A report that is bound to these bytes, with what belongs to it."""

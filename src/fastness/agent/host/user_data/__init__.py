@@ -3,6 +3,7 @@
     drives.py     User-data on a disc or a disk that the host attached
     files.py      User-data in a single file: QEMU's fw_cfg in sysfs, or a path that the image names
     guestinfo.py  User-data of VMware: variables that the host sets on a machine, asked through the back door by `vmware-rpctool`
+    init_data.py  User-data in an init-data document, on the block device by which hosts hand such documents to guests
     metadata.py   User-data from the metadata service of a cloud, at the link-local address that only the host can answer
 
     platform_of(command_line)    which platform the image was built for: `ignition.platform.id`, measured with the command line
@@ -14,18 +15,21 @@
 | azure | metadata service (userData, base64); CustomData.bin on the provisioning disc |
 | gcp | metadata service, attribute user-data |
 | openstack | config drive (label config-2); metadata service |
-| kubevirt, nutanix, metal | config drive (label config-2) |
+| kubevirt | init-data disk; config drive (label config-2) |
+| nutanix, metal | config drive (label config-2) |
 | ibmcloud, powervs | drive with label cidata |
-| qemu | fw_cfg opt/com.coreos/config; virtio disk with serial `ignition` |
+| qemu | init-data disk; fw_cfg opt/com.coreos/config; virtio disk with serial `ignition` |
 | vmware | guestinfo.ignition.config.data, plain or base64 |
 
-`metadata` asks services, `drives` reads discs and disks, `files` single files, `guestinfo` VMware's back door. Rules for all:
+`metadata` asks services, `drives` reads discs and disks, `files` single files, `guestinfo` VMware's back door, `init_data` the
+one place whose content the processor measures; it comes first where it can be. Rules for all:
 
 * At most MAX_BYTES and a few seconds; a place that is larger is refused, not cut.
 * Services are asked by a link-local address and never by name; redirects are not followed, no proxy is used.
 * Drives are mounted read-only, without devices, programs and set-user-id bits, away from every other path; below them no link is
   followed, because a link of the host's leads where the host likes.
-* What was read goes to `protocol.user_data` and from there only as three checked words. It is written nowhere.
+* What was read goes to `protocol.user_data` and from there only as three checked words. It is written nowhere, but init-data
+  to a file of /run for root alone: the verifier is sent it with every evidence.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ from fastness.agent.host.errors import UnknownPlatform
 from fastness.agent.host.user_data.drives import Drive, SerialDisk
 from fastness.agent.host.user_data.files import fw_cfg
 from fastness.agent.host.user_data.guestinfo import GuestInfo
+from fastness.agent.host.user_data.init_data import InitDataDisk
 from fastness.agent.host.user_data.metadata import aws, azure, gcp, openstack
+from fastness.formats.initdata import InitData
 
 
 class Place(Protocol):
@@ -47,8 +53,8 @@ class Place(Protocol):
     def name(self) -> str:
         """What an operator calls it."""
 
-    async def read(self) -> bytes | None:
-        """What lies there; None when nothing does; raises UserDataFailure when that cannot be said now."""
+    async def read(self) -> bytes | InitData | None:
+        """What lies there, the whole document where it is init-data; None when nothing does; raises UserDataFailure for now."""
 
 
 _OPTION: Final = "ignition.platform.id="
@@ -67,12 +73,12 @@ PLATFORMS: Final[Mapping[str, tuple[Callable[[], Place], ...]]] = {
     "azure": (azure, Drive.azure),
     "gcp": (gcp,),
     "ibmcloud": (_cidata,),
-    "kubevirt": (_config_drive,),
+    "kubevirt": (InitDataDisk, _config_drive),
     "metal": (_config_drive,),
     "nutanix": (_config_drive,),
     "openstack": (_config_drive, openstack),
     "powervs": (_cidata,),
-    "qemu": (fw_cfg, SerialDisk),
+    "qemu": (InitDataDisk, fw_cfg, SerialDisk),
     "vmware": (GuestInfo,),
 }
 

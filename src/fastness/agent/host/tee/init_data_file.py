@@ -1,0 +1,53 @@
+"""The init-data document that this boot took its user-data from, for whoever proves the machine later.
+
+A file of /run, for its owner alone: gone with the next boot, as the processor's field is. The disk that it came from is not read
+again, because its host could have shown one document to the agent and show another one to the verifier.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from fastness.agent.host.errors import ReportFailure
+
+PLACE: Final = Path("/run/fastness/init-data")
+MAX_BYTES: Final = 64 * 1024
+
+
+class InitDataFile:
+    """One document, or none."""
+
+    def __init__(self, place: Path = PLACE) -> None:
+        self._place = place
+
+    def keep(self, text: str) -> None:
+        """Keep a document in place of the one before, or none where it is empty; raises ReportFailure."""
+        draft = self._place.with_name(f".{self._place.name}-{os.getpid()}")
+        try:
+            with suppress(FileNotFoundError):
+                (draft if text else self._place).unlink()
+            if text:
+                self._write(draft, text.encode())
+        except OSError as error:
+            raise ReportFailure(f"the init-data of this boot, {self._place}: {error.strerror}") from error
+
+    def text(self) -> str:
+        """The document; empty where there is none; raises ReportFailure."""
+        try:
+            descriptor = os.open(self._place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                return file.read(MAX_BYTES).decode()
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise ReportFailure(f"the init-data of this boot, {self._place}, cannot be read") from error
+
+    def _write(self, draft: Path, data: bytes) -> None:
+        draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+            file.write(data)
+        draft.replace(self._place)
