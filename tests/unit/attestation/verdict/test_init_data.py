@@ -8,7 +8,7 @@ from fastness.attestation.evidence.checks import Appraisal, Check, Result
 from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy import default_policy
 from fastness.attestation.verdict.init_data import FIELDS, USER_DATA, digest_of, judged
-from fastness.formats.initdata import InitData
+from fastness.formats.initdata import InitData, parse_init_data, write_init_data
 from fastness.protocol.init_data import ENTRY
 from tests.initdisks import document, user_data
 from tests.unit.attestation.policyinputs import GOOD_VALUES, book, good_input
@@ -65,6 +65,14 @@ def test_user_data_that_no_agent_takes_is_refused_although_it_was_measured(
     assert (check.code, check.seen, check.refuses) == ("user-data-refused", where, True)
     assert claims is None
     assert "fjt_secret" not in f"{checks}"
+
+
+@pytest.mark.parametrize("tee", SIZES)
+def test_a_document_for_others_is_compared_and_is_no_user_data(tee: str) -> None:
+    told = parse_init_data(write_init_data("sha256", {"aa.toml": "x"}))
+    checks, claims = judged(appraised(tee, digest_of(told)), told)
+    assert [(check.name, check.code) for check in checks] == [("init-data", "ok")]
+    assert claims == {"aa.toml": "x"}
 
 
 @pytest.mark.parametrize("tee", SIZES)
