@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from fastness.agent.boot.prove import BrokerRefused
 from fastness.apiserver.loops.signing import NodeSigner, NodeSigning
 from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
@@ -133,6 +134,15 @@ class JoiningSite:
     async def token(self, machine: SimAttester, key: PrivateKey, of: SimAttester | None = None) -> str:
         """What the broker gives to a machine that proves itself: its token, or the refusal that another one's is."""
         uid = (await self.world.machine_object(of or machine))["metadata"]["uid"]
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    return await self._token(machine, key, uid)
+                except BrokerRefused as refused:
+                    if refused.status != 503:  # a machine comes again, too, when others write the same object
+                        raise
+
+    async def _token(self, machine: SimAttester, key: PrivateKey, uid: str) -> str:
         async with self.world.broker(machine) as broker:
             await broker.attest(keys=NamedKeys(client=name_of(key)))
             return (await broker.resource(f"machine/{uid}/bootstrap-token", f"key={name_of(key)}")).reveal().decode()

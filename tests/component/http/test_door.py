@@ -26,8 +26,8 @@ def test_the_own_address_is_a_name_once() -> None:
 
 
 async def test_a_door_stays_in_our_loop_unless_the_other_listener_is_asked_for() -> None:
-    async def app(*_: object) -> None:
-        """Nobody comes."""
+    async def app(_scope: object, _receive: object, _send: object) -> None:
+        """Nobody comes. uvicorn calls what it can call without arguments, and would take this for a factory."""
 
     listener = listener_of(app, VirtualClock(), ListenOptions())
     assert isinstance(listener, LoopListener)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+import pytest
+
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.port import WriteOptions
@@ -102,6 +104,7 @@ async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_ha
     assert {"second", "third"} <= entries
 
 
+@pytest.mark.processes  # it compares real pauses, which a loaded machine stretches
 async def test_where_writes_are_slow_more_entries_share_one(embedded_server: Embedded) -> None:
     loop, took, begun = asyncio.get_running_loop(), 0.06, list[float]()
 

@@ -49,7 +49,7 @@ class Balancer:
             with server:
                 back = threading.Thread(target=_pass, args=(server, client), daemon=True)
                 back.start()
-                # A handshake is two messages of the client; the third is what it came for.
+                # The second message of a client ends the handshake, and what it came for is in it or follows at once.
                 _pass(client, server, self._met)
                 back.join(SECONDS)
 
@@ -61,7 +61,7 @@ class Balancer:
 
     def _met(self, messages: int) -> None:
         meet = self.meet
-        if meet is not None and messages >= 3:
+        if meet is not None and messages >= 2:
             self.meet = None
             meet()
 
